@@ -1,0 +1,51 @@
+// What a user writes to train a model: the gradient of one batch, and a judgement of parameters.
+#pragma once
+
+#include "serialization/ids.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace troupe {
+
+/// One batch of the training data.
+struct batch {
+  batch_id id;
+  std::uint64_t pass = 0;  ///< From 0.
+  std::uint64_t index = 0; ///< Within the pass.
+  /// Indices of its samples, a stretch of the seeded permutation of this pass.
+  std::span<const std::uint32_t> samples;
+  /// For any randomness of the trainer (dropout, augmentation): a function of job seed and batch, so
+  /// that a batch gives the same gradient whoever computes it.
+  std::uint64_t seed = 0;
+};
+
+/// One f32 array for each table of the job, in the job's order.
+using const_tensors = std::span<const std::span<const float>>;
+using mutable_tensors = std::span<const std::span<float>>;
+
+/// Made and used on one worker's thread.
+class trainer {
+public:
+  virtual ~trainer() = default;
+  /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`; returns the mean
+  /// loss. Must be a function of its arguments alone. May throw: the job then stops with the text.
+  virtual double gradient(const batch& work, const_tensors parameters,
+                          mutable_tensors gradients) = 0;
+};
+
+/// How good parameters are on the test data.
+struct evaluation {
+  double loss = 0.0;
+  double accuracy = 0.0;
+  std::optional<double> auc; ///< Two classes only.
+};
+
+class evaluator {
+public:
+  virtual ~evaluator() = default;
+  virtual evaluation evaluate(const_tensors parameters) = 0;
+};
+
+} // namespace troupe

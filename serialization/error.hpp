@@ -1,0 +1,105 @@
+// Every error that crosses an actor, a link or a file, and what its receiver does with it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace troupe {
+
+/// Numbers are wire format: never reuse or renumber one, leave a "removed" note instead.
+enum class errc : std::uint8_t {
+  // 1-19: drop the message and go on.
+  /// A value of a push is NaN or infinite; the text names worker, table and key.
+  non_finite = 1,
+  /// The sender was declared dead or evicted; a newer incarnation took its place.
+  fenced = 2,
+  /// The message belongs to a history that was rolled back.
+  rolled_back = 3,
+  // 20-39: try again later.
+  /// The receiver does not (yet) hold what was asked for: restoring, or not told about it.
+  not_ready = 20,
+  /// A pull waits for other workers' pushes; ask again. The text says for whom.
+  not_yet = 21,
+  /// The connection to the peer ended, or its deadline passed.
+  peer_lost = 22,
+  /// No answer came in time.
+  timed_out = 23,
+  // 40-59: stop; the configuration or a file is wrong.
+  /// A range lies outside its table, or the number of values differs from the range.
+  shape_mismatch = 40,
+  /// The peer speaks another protocol version.
+  version_mismatch = 41,
+  /// The peer, checkpoint or state directory belongs to another job or model.
+  wrong_job = 42,
+  /// The bytes are not what their format says.
+  malformed = 43,
+  /// A file is missing, unreadable, or not writable.
+  io_failed = 44,
+  /// A checksum does not match: the file was damaged.
+  damaged = 45,
+  /// Another process uses the directory or the port.
+  in_use = 46,
+  /// A value of an option or a specification cannot be used.
+  invalid_argument = 47,
+  /// Training diverged: too many steps in a row gave NaN or infinity.
+  diverged = 48,
+};
+
+/// What a receiver does with an error. Retrying is safe only for messages documented `idempotent`.
+enum class reaction { drop, retry, stop };
+
+constexpr reaction reaction_to(errc code) {
+  const auto number = static_cast<std::uint8_t>(code);
+  return number < 20 ? reaction::drop : number < 40 ? reaction::retry : reaction::stop;
+}
+
+/// The enumerator's own name.
+const char* to_string(errc code);
+
+/// One error: its code, and one line for a person (what is wrong first, values last).
+struct failure {
+  errc code = errc::malformed;
+  std::string text;
+
+  bool operator==(const failure&) const = default;
+};
+
+/// Either a T or the reason why there is none.
+template <class T>
+class [[nodiscard]] result {
+public:
+  result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  result(failure why) : state_(std::in_place_index<1>, std::move(why)) {}
+  result(errc code, std::string text) : result(failure{code, std::move(text)}) {}
+
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() & { return std::get<0>(state_); }
+  const T& operator*() const& { return std::get<0>(state_); }
+  T&& operator*() && { return std::get<0>(std::move(state_)); }
+  T* operator->() { return &std::get<0>(state_); }
+  const T* operator->() const { return &std::get<0>(state_); }
+  const failure& error() const { return std::get<1>(state_); }
+
+private:
+  std::variant<T, failure> state_;
+};
+
+/// Success without a value, or the reason.
+template <>
+class [[nodiscard]] result<void> {
+public:
+  result() = default;
+  result(failure why) : why_(std::move(why)) {}
+  result(errc code, std::string text) : result(failure{code, std::move(text)}) {}
+
+  explicit operator bool() const { return !why_; }
+  const failure& error() const { return *why_; }
+
+private:
+  std::optional<failure> why_;
+};
+
+} // namespace troupe

@@ -1,0 +1,52 @@
+// Integers with a meaning. Two different kinds never mix by accident.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+
+namespace troupe {
+
+template <class Tag, class Rep>
+struct id {
+  Rep value = 0;
+
+  auto operator<=>(const id&) const = default;
+};
+
+/// Position of a table in the job's list of tables.
+using table_id = id<struct table_tag, std::uint32_t>;
+/// Unit of placement and recovery; less than job_spec::partitions.
+using partition_id = id<struct partition_tag, std::uint32_t>;
+/// Index of a process within its role, counted from 0. It survives a restart of the process.
+using server_id = id<struct server_tag, std::uint32_t>;
+using worker_id = id<struct worker_tag, std::uint32_t>;
+/// Random number drawn for each start of a process; tells a restarted one from its predecessor.
+using incarnation_id = id<struct incarnation_tag, std::uint64_t>;
+/// Number of the cluster configuration (members, addresses, partition map). Only grows.
+using epoch_id = id<struct epoch_tag, std::uint64_t>;
+/// Number of a history: it grows when every server rolls back together.
+using generation_id = id<struct generation_tag, std::uint64_t>;
+/// A global batch number: pass * job_spec::batches_per_pass + index within the pass.
+using batch_id = id<struct batch_tag, std::uint64_t>;
+
+/// What a process does in a cluster. Numbers are wire format.
+enum class role : std::uint8_t { coordinator = 0, server = 1, worker = 2, observer = 3 };
+
+/// One start of one process.
+struct member_id {
+  troupe::role role = role::observer;
+  std::uint32_t index = 0;
+  incarnation_id incarnation;
+
+  auto operator<=>(const member_id&) const = default;
+};
+
+} // namespace troupe
+
+template <class Tag, class Rep>
+struct std::hash<troupe::id<Tag, Rep>> {
+  std::size_t operator()(const troupe::id<Tag, Rep>& x) const noexcept {
+    return std::hash<Rep>{}(x.value);
+  }
+};

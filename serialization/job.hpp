@@ -1,0 +1,103 @@
+// What a job is: its tables, how each is kept consistent and optimised, and how much work there is.
+// Made once by the program that starts the job; every process of the job holds an equal copy.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/ids.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How far workers may drift apart on one table. Numbers are wire format.
+enum class consistency_mode : std::uint8_t { bsp = 0, ssp = 1, asp = 2, hogwild = 3 };
+
+struct consistency {
+  consistency_mode mode = consistency_mode::asp;
+  /// ssp only: clocks that a worker may run ahead of the slowest. 0 is lock step.
+  std::uint32_t staleness_clocks = 0;
+
+  bool operator==(const consistency&) const = default;
+};
+
+/// "bsp", "ssp:3", "asp", "hogwild".
+std::string to_string(const consistency& x);
+result<consistency> parse_consistency(const std::string& text);
+
+/// Numbers are wire format.
+enum class optimizer_kind : std::uint8_t { sgd = 0, momentum = 1, adagrad = 2, adam = 3 };
+
+const char* to_string(optimizer_kind kind);
+result<optimizer_kind> parse_optimizer(const std::string& text);
+
+/// The step that a shard takes with each gradient. kernels/optimizer.hpp has the formulas.
+struct optimizer_spec {
+  optimizer_kind kind = optimizer_kind::sgd;
+  float learning_rate = 0.1f; ///< > 0.
+  float momentum = 0.9f;      ///< momentum: in [0, 1). adam: beta1.
+  float beta2 = 0.999f;       ///< adam: in [0, 1).
+  float epsilon = 1e-8f;      ///< adagrad, adam: > 0.
+  float weight_decay = 0.0f;  ///< >= 0; added to the gradient as weight_decay * w.
+  float clip_value = 0.0f;    ///< Clamps each gradient element to [-x, x]; 0: off.
+  float clip_norm = 0.0f;     ///< Scales the whole gradient to at most this L2 norm; 0: off.
+  bool scale_by_staleness = false; ///< Divides the step by max(1, staleness in versions).
+
+  bool operator==(const optimizer_spec&) const = default;
+};
+
+/// Values of a table before its first update; a function of (job seed, table, element).
+enum class initializer_kind : std::uint8_t { zeros = 0, uniform = 1, normal = 2 };
+
+struct initializer {
+  initializer_kind kind = initializer_kind::zeros;
+  float scale = 0.0f; ///< uniform: values lie in [-scale, scale). normal: standard deviation.
+
+  bool operator==(const initializer&) const = default;
+};
+
+/// A dense table of f32.
+struct table_spec {
+  std::string name;                 ///< Unique in its job; [a-z0-9_.]+, at most 64 characters.
+  std::vector<std::uint64_t> shape; ///< Row-major; every extent > 0.
+  troupe::consistency sync;
+  optimizer_spec optimizer;
+  initializer init;
+
+  std::uint64_t size() const; ///< Elements: the product of `shape`.
+  bool operator==(const table_spec&) const = default;
+};
+
+struct job_spec {
+  std::string name;
+  std::uint64_t seed = 1;
+  std::uint32_t partitions = 64;     ///< Power of two, 1 .. 4096.
+  std::uint32_t servers = 1;         ///< Servers at the start of the job.
+  std::uint32_t workers = 1;         ///< W: worker count at the start; the slots of a bsp clock.
+  std::uint64_t samples = 0;         ///< Samples of one pass.
+  std::uint32_t batch_samples = 64;  ///< Samples of one batch; the last batch of a pass may be smaller.
+  std::uint64_t passes = 1;
+  std::vector<table_spec> tables;
+
+  std::uint64_t batches_per_pass() const;
+  std::uint64_t batches() const; ///< Of all passes.
+  bool operator==(const job_spec&) const = default;
+};
+
+/// Says what is wrong with a specification, in one line.
+result<void> validate(const job_spec& job);
+
+/// 64-bit hash of what must be equal for two processes (or a checkpoint and a job) to fit together:
+/// name, seed, tables with shapes and optimiser kinds, partitions, batch size, samples and, where a
+/// table is bsp, the number of slots. Not the number of servers, passes or asp workers, nor rates.
+std::uint64_t fingerprint(const job_spec& job);
+
+/// The bsp clock (counted over all passes) whose slot `batch` is: clock t of a pass has the slots
+/// tW .. min(tW + W, batches_per_pass) - 1 of that pass.
+std::uint64_t bsp_clock(const job_spec& job, batch_id batch);
+/// First batch of a bsp clock, and one past its last.
+batch_id bsp_first(const job_spec& job, std::uint64_t clock);
+batch_id bsp_end(const job_spec& job, std::uint64_t clock);
+
+} // namespace troupe

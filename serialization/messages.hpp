@@ -1,0 +1,332 @@
+// The messages of Troupe as plain values. Two belong to the data path (push, pull), two to the
+// control path (report, orders); the rest opens a link. serialization/wire.hpp turns them into bytes.
+#pragma once
+
+#include "serialization/batch_set.hpp"
+#include "serialization/buffer.hpp"
+#include "serialization/error.hpp"
+#include "serialization/histogram.hpp"
+#include "serialization/ids.hpp"
+#include "serialization/job.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+// -- data path: what a kv understands ---------------------------------------------------------
+
+/// Elements [first, first + count) of a table.
+struct range {
+  table_id table;
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const range&) const = default;
+};
+
+/// A range and its values, f32[count]. Borrowed memory is kept alive by `values`; whoever made it
+/// must not write to it any more.
+struct piece {
+  range where;
+  float_ptr values;
+};
+
+/// The step a push or a pull belongs to, and who takes it.
+struct step_header {
+  worker_id worker;
+  incarnation_id incarnation;
+  generation_id generation;
+  batch_id batch;          ///< Identity of a push. For a bsp pull it names the clock: bsp_clock(batch).
+  std::uint64_t clock = 0; ///< The worker's step count; what ssp compares.
+
+  bool operator==(const step_header&) const = default;
+};
+
+/// Gradients of one batch, d(loss)/d(weight) averaged over the batch.
+struct update {
+  step_header step;
+  /// Tables that this push marks as done on every partition of the receiver, also those for which
+  /// `pieces` brings nothing. A table with a piece must be listed.
+  std::vector<table_id> tables;
+  std::uint64_t base_version = 0; ///< values::version of the pull that the gradient was computed from.
+  float gradient_norm = 0.0f;     ///< L2 norm over all pieces of all receivers; for clipping by norm.
+  std::vector<piece> pieces;      ///< May be empty: the batch is marked as done and changes nothing.
+};
+
+/// Answer to a push, given after it was applied.
+struct receipt {
+  std::uint64_t version = 0; ///< Updates applied by the receiver so far.
+  bool duplicate = false;    ///< The batch had been applied before, nothing changed.
+
+  bool operator==(const receipt&) const = default;
+};
+
+struct query {
+  step_header step;
+  bool latest = false; ///< Answer at once with the current values, whatever the consistency.
+  std::vector<range> ranges;
+};
+
+/// Answer to a pull. The pieces cover the ranges asked for, in any order and cut anywhere.
+struct values {
+  std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
+  std::vector<piece> pieces;
+};
+
+// -- control path: members report what they are, the coordinator answers what they should be ---
+//
+// Both are whole states, not changes: each may be lost, repeated or overtaken by a newer one.
+
+/// Batches given to a worker: first, first + stride, ... (count of them).
+struct lease {
+  std::uint64_t id = 0;
+  batch_id first;
+  std::uint32_t count = 0;
+  std::uint32_t stride = 1;
+
+  batch_id at(std::uint32_t i) const { return {first.value + std::uint64_t{i} * stride}; }
+  bool operator==(const lease&) const = default;
+};
+
+struct lease_progress {
+  troupe::lease lease;
+  std::vector<batch_id> done; ///< Batches of it that every server acknowledged.
+
+  bool operator==(const lease_progress&) const = default;
+};
+
+/// Cumulative since the start of this incarnation.
+struct worker_counters {
+  std::uint64_t pushes_sent = 0;
+  std::uint64_t pushes_acknowledged = 0;
+  std::uint64_t pushes_refused = 0;
+  std::uint64_t pushes_resent = 0;
+  std::uint64_t samples = 0; ///< Samples of acknowledged batches.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  std::uint64_t wait_us = 0; ///< Time without a batch to compute on, waiting for replies.
+  double loss_sum = 0.0;     ///< Sum of mean losses of the batches computed ...
+  std::uint64_t loss_count = 0; ///< ... and their number.
+
+  bool operator==(const worker_counters&) const = default;
+};
+
+struct worker_report {
+  generation_id generation;
+  std::vector<lease_progress> leases; ///< All that it holds.
+  std::uint64_t clock = 0;            ///< Its next step.
+  worker_counters counters;
+  std::string failed; ///< Not empty: the worker cannot go on, the job must stop; the reason.
+
+  bool operator==(const worker_report&) const = default;
+};
+
+struct server_counters {
+  std::uint64_t applied = 0;    ///< Pushes applied (in bsp: slots summed and applied).
+  std::uint64_t duplicates = 0; ///< Pushes acknowledged and not applied again.
+  std::uint64_t refused = 0;    ///< Pushes refused with non_finite or shape_mismatch.
+  std::uint64_t pulls = 0;
+  std::uint64_t waiting_pulls = 0; ///< Pulls that were not answered at once.
+  std::uint64_t bytes_sent = 0;
+  std::uint64_t bytes_received = 0;
+  histogram staleness_versions;
+  histogram staleness_clocks;
+
+  bool operator==(const server_counters&) const = default;
+};
+
+/// One worker as a shard knows it.
+struct clock_entry {
+  worker_id worker;
+  incarnation_id incarnation;
+  std::uint64_t clock = 0; ///< Its next step: it has pushed all below.
+  bool known = false;      ///< False: not heard of since this shard started; ssp pulls wait for it.
+
+  bool operator==(const clock_entry&) const = default;
+};
+
+struct file_entry {
+  std::string name; ///< Relative to the checkpoint's directory, with '/'.
+  std::uint64_t size_bytes = 0;
+  std::uint32_t crc32c = 0;
+
+  bool operator==(const file_entry&) const = default;
+};
+
+/// A server's share of a checkpoint, written and verified.
+struct checkpoint_part {
+  std::uint64_t checkpoint = 0;
+  server_id server;
+  std::vector<file_entry> files;
+  std::uint64_t version = 0;
+
+  bool operator==(const checkpoint_part&) const = default;
+};
+
+struct server_report {
+  std::string address;          ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
+  std::uint64_t assignment = 0; ///< Number of the assignment that it serves; 0: none yet.
+  std::string failed;           ///< Not empty: the assignment could not be carried out; the reason.
+  generation_id generation;
+  batch_set marks;              ///< Batches applied on all its partitions and tables.
+  std::vector<clock_entry> clocks;
+  std::uint64_t pull_clock_max = 0; ///< Largest clock of an ssp pull answered so far.
+  checkpoint_part part;         ///< The newest one written; checkpoint 0: none.
+  std::uint64_t checkpoint_failed = 0; ///< Number of the newest checkpoint that could not be written.
+  std::string checkpoint_failure;      ///< Why.
+  std::uint64_t version = 0;
+  server_counters counters;
+
+  bool operator==(const server_report&) const = default;
+};
+
+/// A process whose end its parent saw.
+struct death {
+  member_id member;
+  bool operator==(const death&) const = default;
+};
+
+/// From a launcher: the one that the user started, or one on another host.
+struct observer_report {
+  std::vector<death> deaths; ///< All so far.
+  bool done = false;         ///< It needs the servers no more: the job may end.
+  bool stop = false;         ///< The user asked to end now: write a checkpoint, then stop.
+  std::string failed;        ///< Not empty: give up, with this reason (a process died too often).
+
+  bool operator==(const observer_report&) const = default;
+};
+
+struct report {
+  member_id from;
+  std::uint64_t job = 0;       ///< fingerprint(job_spec) of the sender.
+  std::uint64_t sequence = 0;  ///< Grows with each report of one incarnation.
+  std::uint64_t rss_bytes_max = 0; ///< Peak resident memory of the sender's process.
+  std::variant<worker_report, server_report, observer_report> body;
+
+  bool operator==(const report&) const = default;
+};
+
+/// Where a server is. The list of all of them and the partition map make a view.
+struct server_entry {
+  server_id server;
+  incarnation_id incarnation;
+  std::string address;
+  bool serving = false; ///< Its partitions are loaded; requests would be answered.
+
+  bool operator==(const server_entry&) const = default;
+};
+
+/// The cluster as clients need it.
+struct view {
+  epoch_id epoch;
+  generation_id generation;
+  std::vector<server_entry> servers;       ///< Ordered by server.
+  std::vector<server_id> server_of;        ///< One for each partition.
+
+  bool operator==(const view&) const = default;
+};
+
+struct worker_orders {
+  troupe::view view;
+  std::vector<lease> leases;     ///< All that it should hold; others are no longer its business.
+  std::uint64_t start_clock = 0; ///< Clock of its first step, once admitted.
+  bool admitted = false;         ///< All servers know this incarnation; work may begin.
+
+  bool operator==(const worker_orders&) const = default;
+};
+
+struct server_orders {
+  job_spec job;
+  std::uint64_t assignment = 0;  ///< Grows. A new number: drop everything and load what follows.
+  generation_id generation;
+  std::vector<partition_id> partitions;
+  std::uint64_t restore = 0;     ///< Checkpoint to load them from; 0: the tables' initialisers.
+  /// Workers that may push. Those with known == false are being admitted: the shard reports a clock
+  /// for them at which it is safe to start, and waits for them from there on.
+  std::vector<clock_entry> workers;
+  std::uint64_t checkpoint = 0;  ///< Write this checkpoint now; 0: none asked for so far.
+  std::uint64_t checkpoint_clock = 0; ///< bsp: cut after this clock has been applied.
+
+  bool operator==(const server_orders&) const = default;
+};
+
+/// One process as a person sees it.
+enum class member_state : std::uint8_t { absent, joining, restoring, active, finished };
+
+struct member_status {
+  member_id member;
+  member_state state = member_state::absent;
+  std::uint64_t rss_bytes_max = 0;
+  std::uint64_t clock = 0;   ///< worker: its next step. server: its version.
+  std::uint64_t updates_rolled_back = 0; ///< server: acknowledged updates that its restore lost.
+  worker_counters worker;
+  server_counters server;
+
+  bool operator==(const member_status&) const = default;
+};
+
+enum class job_phase : std::uint8_t {
+  gathering,  ///< Waiting for servers and workers.
+  training,
+  finishing,  ///< All batches applied; the last checkpoint is being written.
+  finished,   ///< Values may be pulled; waiting for observer_report::done.
+  stopped,    ///< Everyone leaves.
+};
+
+struct observer_orders {
+  troupe::view view;
+  job_phase phase = job_phase::gathering;
+  std::uint64_t batches_done = 0; ///< Applied on every partition.
+  std::uint64_t checkpoint = 0;   ///< Newest committed one; 0: none.
+  std::vector<member_status> members; ///< The present incarnation of each.
+  std::vector<std::string> events;    ///< The last ones, oldest first, for the log.
+  std::uint64_t events_total = 0;     ///< Events so far; the last of `events` has this number.
+
+  bool operator==(const observer_orders&) const = default;
+};
+
+struct orders {
+  member_id to;
+  std::uint64_t term = 0;     ///< Grows with each start of the coordinator.
+  std::uint64_t sequence = 0; ///< Grows within a term; an older one is dropped.
+  bool stop = false;          ///< End this process now, orderly.
+  std::string failed;         ///< With stop: not empty where the job failed; the reason.
+  std::variant<worker_orders, server_orders, observer_orders> body;
+
+  bool operator==(const orders&) const = default;
+};
+
+// -- what opens a link ----------------------------------------------------------------------------
+
+/// First message in each direction. Its first 16 bytes on the wire never change between versions.
+struct hello {
+  std::uint32_t version = 0; ///< Protocol version, wire.hpp.
+  std::uint64_t job = 0;     ///< fingerprint(job_spec).
+  std::uint64_t secret = 0;  ///< Drawn by the launcher, passed to its children; 0 on another host.
+  member_id from;
+
+  bool operator==(const hello&) const = default;
+};
+
+/// The link is closed after this one.
+struct refusal {
+  failure why;
+  bool operator==(const refusal&) const = default;
+};
+
+// -- requests on a link ----------------------------------------------------------------------------
+
+/// `request` pairs a reply with its request; unique per link and direction.
+struct push_request { std::uint64_t request = 0; troupe::update update; };
+struct push_reply { std::uint64_t request = 0; troupe::receipt receipt; };
+struct pull_request { std::uint64_t request = 0; troupe::query query; };
+struct pull_reply { std::uint64_t request = 0; troupe::values values; };
+struct failure_reply { std::uint64_t request = 0; failure why; };
+
+using message = std::variant<hello, refusal, push_request, push_reply, pull_request, pull_reply,
+                             failure_reply, report, orders>;
+
+} // namespace troupe

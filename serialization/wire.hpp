@@ -1,0 +1,61 @@
+// Messages as bytes. A frame is a standard Cap'n Proto stream of two segments: the message, and the
+// concatenation of its tensors, which are gathered from and received into place without a copy.
+//
+//   u32  segments - 1 (always 1)        little-endian, as in Cap'n Proto's stream framing
+//   u32  words of segment 0
+//   u32  words of segment 1
+//   u32  0 (padding)
+//        segment 0: an Envelope (serialization/*.capnp)
+//        segment 1: the pieces' values, f32, in the order of the message; zero-padded to 8 bytes
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/messages.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe::wire {
+
+/// Changes whenever an older peer would misread a message.
+constexpr std::uint32_t protocol_version = 1;
+
+constexpr std::size_t prefix_bytes = 16;
+constexpr std::size_t head_bytes_max = std::size_t{16} << 20;  ///< Segment 0.
+constexpr std::size_t body_bytes_max = std::size_t{1} << 30;   ///< Segment 1.
+constexpr std::size_t hello_bytes_max = 4096;                  ///< Whole first frame of a peer.
+
+/// A message ready to be sent: the bytes to gather, in order.
+struct frame {
+  /// Prefix and segment 0.
+  std::vector<std::byte> head;
+  /// Segment 1: borrowed from the message's pieces, kept alive by them.
+  struct part { std::shared_ptr<const void> owner; std::span<const std::byte> bytes; };
+  std::vector<part> body;
+
+  std::size_t size_bytes() const;
+};
+
+frame encode(const message& what);
+
+/// Sizes of the two segments that follow a prefix.
+struct sizes { std::size_t head_bytes = 0; std::size_t body_bytes = 0; };
+
+/// Errors: malformed where the prefix is not one of ours or passes a limit.
+result<sizes> decode_prefix(std::span<const std::byte, prefix_bytes> prefix);
+
+/// `head`: segment 0, aligned to 8. `body`: segment 1, aligned to 64, shared by the pieces of the
+/// returned message; may be null where it is empty. Never throws; every length is checked.
+/// Errors: malformed, version_mismatch (a hello of another protocol version).
+result<message> decode(std::span<const std::byte> head, std::shared_ptr<const std::byte> body,
+                       std::size_t body_bytes);
+
+/// A job_spec as bytes (standard Cap'n Proto stream of one segment), for files.
+std::vector<std::byte> encode_job(const job_spec& job);
+result<job_spec> decode_job(std::span<const std::byte> bytes);
+
+} // namespace troupe::wire
