@@ -1,0 +1,79 @@
+// The one interface of the data path, and the two of the control path, as CAF handles. Everything
+// that holds or forwards parameters is a kv; a graph is kvs handed to each other.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/messages.hpp"
+
+#include "caf/allowed_unsafe_message_type.hpp"
+#include "caf/atom.hpp"
+#include "caf/error.hpp"
+#include "caf/type_id.hpp"
+#include "caf/typed_actor.hpp"
+
+#include <chrono>
+
+// All of them travel inside one process only; between processes they go by links as wire messages.
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::update)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::receipt)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::query)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::values)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
+
+CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
+  CAF_ADD_ATOM(troupe, troupe, push_atom, "push")
+  CAF_ADD_ATOM(troupe, troupe, pull_atom, "pull")
+  CAF_ADD_ATOM(troupe, troupe, tick_atom, "tick")
+  CAF_ADD_ATOM(troupe, troupe, view_atom, "view")
+  CAF_ADD_ATOM(troupe, troupe, step_atom, "step")
+  CAF_ADD_ATOM(troupe, troupe, opened_atom, "opened")
+  CAF_ADD_ATOM(troupe, troupe, lost_atom, "lost")
+  CAF_ADD_ATOM(troupe, troupe, write_atom, "write")
+  CAF_ADD_ATOM(troupe, troupe, read_atom, "read")
+  CAF_ADD_ATOM(troupe, troupe, find_atom, "find")
+  CAF_ADD_ATOM(troupe, troupe, commit_atom, "commit")
+  CAF_ADD_ATOM(troupe, troupe, judge_atom, "judge")
+CAF_END_TYPE_ID_BLOCK(troupe)
+
+namespace troupe {
+
+/// ~~~
+/// interface kv {
+///   // Accumulates one batch's gradients under the ranges of its pieces.
+///   // reply:      receipt, after the update was applied (or had been before).
+///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed; not_ready, peer_lost,
+///   //             timed_out (retry). On any error the values are unchanged.
+///   // idempotent: yes, by the batch number, for each table and partition.
+///   (push_atom, update) -> receipt
+///
+///   // Reads current values, within the consistency of the tables named.
+///   // reply:      values; the pieces cover the ranges.
+///   // errors:     not_yet (a wait of 500 ms was in vain, ask again), else as for push.
+///   // idempotent: yes.
+///   (pull_atom, query) -> values
+/// }
+/// ~~~
+///
+/// Ordering: messages of one sender are handled in send order.
+using kv = caf::typed_actor<caf::replies_to<push_atom, update>::with<receipt>,
+                            caf::replies_to<pull_atom, query>::with<values>>;
+
+/// Receives what it should be. Lifetime: until orders::stop.
+using member = caf::typed_actor<caf::reacts_to<orders>>;
+
+/// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
+using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member>>;
+
+/// Time between two reports of a member in which nothing happened.
+constexpr std::chrono::milliseconds report_interval{100};
+
+/// Longest wait for one answer of a server before the request is sent again. Pulls that wait for
+/// other workers are answered `not_yet` far earlier, so this passes only when a peer hangs.
+constexpr std::chrono::seconds request_timeout{5};
+
+/// A failure as CAF carries it, and back. CAF's own errors become timed_out or peer_lost.
+caf::error to_caf(const failure& why);
+failure from_caf(const caf::error& why);
+
+} // namespace troupe

@@ -1,0 +1,199 @@
+#include "actors/store/router.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
+  return {values, values.get() + offset};
+}
+
+
+} // namespace
+
+router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
+  for (const auto& table : job_.tables)
+    block_elements_.push_back(troupe::block_elements(table));
+}
+
+void router::set_view(const view& now_valid, router_effects& effects) {
+  if (now_valid.epoch < view_.epoch)
+    return;
+  view_ = now_valid;
+  for (const auto& entry : view_.servers) {
+    auto& known = servers_[entry.server];
+    const bool is_new = known.entry.incarnation != entry.incarnation
+                        || known.entry.address != entry.address;
+    const bool is_back = entry.serving && (is_new || !known.entry.serving);
+    known.entry = entry;
+    if (is_back) {
+      send_all(known, effects);
+    } else if (!entry.serving) {
+      known.resend_at.reset(); // A view in which it serves will come.
+    }
+  }
+}
+
+template <class Each>
+void router::for_each_block(const range& where, Each each) const {
+  const auto per_block = block_elements_[where.table.value];
+  for (std::uint64_t first = where.first; first < where.first + where.count;) {
+    const auto block = first / per_block;
+    const auto end = std::min(where.first + where.count, (block + 1) * per_block);
+    const auto owner = view_.server_of[partition_of(job_, where.table, block).value];
+    each(owner, range{where.table, first, end - first}, first - where.first);
+    first = end;
+  }
+}
+
+void router::push(request_token request, update what, router_effects& effects) {
+  if (view_.server_of.empty()) {
+    effects.push_back(failed_effect{request, {errc::not_ready, "no view of the cluster yet"}});
+    return;
+  }
+  std::map<server_id, update> parts;
+  for (const auto& entry : view_.servers) {
+    auto& part = parts[entry.server];
+    part.step = what.step;
+    part.tables = what.tables;
+    part.gradient_norm = what.gradient_norm;
+    part.base_version = servers_[entry.server].version;
+  }
+  for (const auto& whole : what.pieces)
+    for_each_block(whole.where, [&](server_id owner, const range& block, std::uint64_t offset) {
+      parts[owner].pieces.push_back({block, at_offset(whole.values, offset)});
+    });
+  requests_[request] = {parts.size(), true, {}, {}};
+  for (auto& [owner, part] : parts)
+    open_part(request, owner, std::move(part), effects);
+}
+
+void router::pull(request_token request, query what, router_effects& effects) {
+  if (view_.server_of.empty()) {
+    effects.push_back(failed_effect{request, {errc::not_ready, "no view of the cluster yet"}});
+    return;
+  }
+  std::map<server_id, query> parts;
+  for (const auto& whole : what.ranges)
+    for_each_block(whole, [&](server_id owner, const range& block, std::uint64_t) {
+      auto& part = parts[owner];
+      part.step = what.step;
+      part.latest = what.latest;
+      part.ranges.push_back(block);
+    });
+  requests_[request] = {parts.size(), false, {}, {}};
+  if (parts.empty()) {
+    requests_.erase(request);
+    effects.push_back(pulled_effect{request, {}});
+  }
+  for (auto& [owner, part] : parts)
+    open_part(request, owner, std::move(part), effects);
+}
+
+void router::open_part(request_token token, server_id to, std::variant<update, query> what,
+                       router_effects& effects) {
+  const part_id id{next_part_++};
+  auto& server = servers_[to];
+  server.open.emplace(id, part{token, std::move(what)});
+  part_server_[id] = to;
+  // While others wait to be sent again, this one waits behind them (invariant 2).
+  if (server.entry.serving && !server.resend_at)
+    send(server, id, effects);
+}
+
+void router::send(server& to, part_id id, router_effects& effects) {
+  effects.push_back(send_part_effect{id, to.entry, to.open.at(id).what, to.attempt});
+}
+
+void router::send_all(server& to, router_effects& effects) {
+  ++to.attempt;
+  to.resend_at.reset();
+  for (const auto& [id, unused] : to.open)
+    send(to, id, effects);
+}
+
+router::server* router::holder(part_id id) {
+  const auto found = part_server_.find(id);
+  return found == part_server_.end() ? nullptr : &servers_.at(found->second);
+}
+
+void router::pushed(part_id id, const receipt& answer, router_effects& effects) {
+  auto* from = holder(id);
+  if (from == nullptr)
+    return;
+  const auto token = from->open.at(id).request;
+  from->open.erase(id);
+  part_server_.erase(id);
+  auto& open = requests_.at(token);
+  open.receipt.version = std::max(open.receipt.version, answer.version);
+  open.receipt.duplicate = open.receipt.duplicate || answer.duplicate;
+  if (--open.parts_open == 0) {
+    effects.push_back(pushed_effect{token, open.receipt});
+    requests_.erase(token);
+  }
+}
+
+void router::pulled(part_id id, values answer, router_effects& effects) {
+  auto* from = holder(id);
+  if (from == nullptr)
+    return;
+  const auto token = from->open.at(id).request;
+  from->open.erase(id);
+  part_server_.erase(id);
+  from->version = answer.version;
+  auto& open = requests_.at(token);
+  open.values.version = std::max(open.values.version, answer.version);
+  std::move(answer.pieces.begin(), answer.pieces.end(), std::back_inserter(open.values.pieces));
+  if (--open.parts_open == 0) {
+    effects.push_back(pulled_effect{token, std::move(open.values)});
+    requests_.erase(token);
+  }
+}
+
+void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_point now,
+                    router_effects& effects) {
+  auto* from = holder(id);
+  if (from == nullptr || attempt != from->attempt)
+    return;
+  if (why.code == errc::not_yet) { // The server is well; ask for this one again.
+    send(*from, id, effects);
+  } else if (reaction_to(why.code) == reaction::retry) {
+    ++from->attempt; // Outcomes of what is in flight no longer count, but for successes.
+    if (from->entry.serving)
+      from->resend_at = now + options_.retry_pause;
+  } else {
+    fail_request(from->open.at(id).request, why, effects);
+  }
+}
+
+void router::fail_request(request_token token, const failure& why, router_effects& effects) {
+  for (auto& [unused, server] : servers_)
+    std::erase_if(server.open, [&](const auto& entry) {
+      if (entry.second.request != token)
+        return false;
+      part_server_.erase(entry.first);
+      return true;
+    });
+  requests_.erase(token);
+  effects.push_back(failed_effect{token, why});
+}
+
+void router::tick(time_point now, router_effects& effects) {
+  for (auto& [unused, server] : servers_)
+    if (server.resend_at && *server.resend_at <= now && server.entry.serving)
+      send_all(server, effects);
+}
+
+std::optional<time_point> router::next_tick() const {
+  std::optional<time_point> earliest;
+  for (const auto& [unused, server] : servers_)
+    if (server.resend_at && (!earliest || *server.resend_at < *earliest))
+      earliest = server.resend_at;
+  return earliest;
+}
+
+} // namespace troupe

@@ -1,0 +1,103 @@
+// Splits pushes and pulls over the servers that own their blocks, and brings them through failovers.
+// A plain state machine: parts go out as effects, replies come in as events. One router per client.
+#pragma once
+
+#include "actors/store/shard.hpp" // time_point, request_token
+#include "serialization/layout.hpp"
+#include "serialization/messages.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// Names one part of a request; grows in the order in which parts were made.
+using part_id = id<struct part_tag, std::uint64_t>;
+
+struct router_options {
+  /// Pause before parts are sent again to a server that answered not_ready or whose link broke.
+  std::chrono::milliseconds retry_pause{20};
+};
+
+// -- effects --
+struct send_part_effect {
+  part_id part;
+  server_entry to;
+  std::variant<update, query> what;
+  std::uint64_t attempt = 0; ///< To be handed back with the outcome.
+};
+struct pushed_effect { request_token request; troupe::receipt receipt; };
+struct pulled_effect { request_token request; troupe::values values; };
+struct failed_effect { request_token request; failure why; };
+
+using router_effect = std::variant<send_part_effect, pushed_effect, pulled_effect, failed_effect>;
+using router_effects = std::vector<router_effect>;
+
+/// Invariants:
+/// (1) each request ends in exactly one pushed, pulled or failed effect.
+/// (2) open parts of one server are sent in the order in which they were made, also when they are
+///     sent again: the shard relies on a push being ahead of the next pull of its worker.
+/// (3) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
+class router {
+public:
+  explicit router(job_spec job, router_options options = {});
+
+  /// A newer view; servers that came back get their open parts again.
+  void set_view(const view& now_valid, router_effects& effects);
+  void push(request_token request, update what, router_effects& effects);
+  void pull(request_token request, query what, router_effects& effects);
+
+  void pushed(part_id part, const receipt& answer, router_effects& effects);
+  void pulled(part_id part, values answer, router_effects& effects);
+  /// Errors to retry keep the part; the others fail its request.
+  void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
+              router_effects& effects);
+
+  /// Sends again what waited for its pause to end.
+  void tick(time_point now, router_effects& effects);
+  std::optional<time_point> next_tick() const;
+
+private:
+  struct part {
+    request_token request;
+    std::variant<update, query> what;
+  };
+  struct request {
+    std::size_t parts_open = 0;
+    bool is_push = false;
+    troupe::receipt receipt;
+    troupe::values values;
+  };
+  struct server {
+    server_entry entry;
+    std::map<part_id, part> open;
+    std::uint64_t attempt = 0;          ///< Grows whenever all open parts have to be sent again.
+    std::optional<time_point> resend_at;
+    std::uint64_t version = 0;          ///< Of its last values: base of the next push.
+  };
+
+  void open_part(request_token token, server_id to, std::variant<update, query> what,
+                 router_effects& effects);
+  void send(server& to, part_id id, router_effects& effects);
+  void send_all(server& to, router_effects& effects);
+  void fail_request(request_token token, const failure& why, router_effects& effects);
+  /// The server that holds an open part; nullptr where the part is not open any more.
+  server* holder(part_id id);
+  template <class Each>
+  void for_each_block(const range& where, Each each) const;
+
+  job_spec job_;
+  std::vector<std::uint64_t> block_elements_; ///< One for each table.
+  router_options options_;
+  view view_;
+  std::map<server_id, server> servers_;
+  std::map<part_id, server_id> part_server_;
+  std::map<request_token, request> requests_;
+  std::uint64_t next_part_ = 1;
+};
+
+} // namespace troupe
