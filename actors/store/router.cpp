@@ -38,6 +38,16 @@ void router::set_view(const view& now_valid, router_effects& effects) {
   }
 }
 
+result<void> router::check(const range& where) const {
+  if (where.table.value >= job_.tables.size())
+    return {errc::shape_mismatch, "the job has no table " + std::to_string(where.table.value)};
+  const auto& table = job_.tables[where.table.value];
+  if (where.first > table.size() || where.count > table.size() - where.first)
+    return {errc::shape_mismatch, "a range ends behind table '" + table.name + "', which has "
+                                    + std::to_string(table.size()) + " elements"};
+  return {};
+}
+
 template <class Each>
 void router::for_each_block(const range& where, Each each) const {
   const auto per_block = block_elements_[where.table.value];
@@ -55,6 +65,11 @@ void router::push(request_token request, update what, router_effects& effects) {
     effects.push_back(failed_effect{request, {errc::not_ready, "no view of the cluster yet"}});
     return;
   }
+  for (const auto& whole : what.pieces)
+    if (auto valid = check(whole.where); !valid) {
+      effects.push_back(failed_effect{request, valid.error()});
+      return;
+    }
   std::map<server_id, update> parts;
   for (const auto& entry : view_.servers) {
     auto& part = parts[entry.server];
@@ -69,7 +84,7 @@ void router::push(request_token request, update what, router_effects& effects) {
     });
   requests_[request] = {parts.size(), true, {}, {}};
   for (auto& [owner, part] : parts)
-    open_part(request, owner, std::move(part), effects);
+    add_part(request, owner, std::move(part), effects);
 }
 
 void router::pull(request_token request, query what, router_effects& effects) {
@@ -77,6 +92,11 @@ void router::pull(request_token request, query what, router_effects& effects) {
     effects.push_back(failed_effect{request, {errc::not_ready, "no view of the cluster yet"}});
     return;
   }
+  for (const auto& whole : what.ranges)
+    if (auto valid = check(whole); !valid) {
+      effects.push_back(failed_effect{request, valid.error()});
+      return;
+    }
   std::map<server_id, query> parts;
   for (const auto& whole : what.ranges)
     for_each_block(whole, [&](server_id owner, const range& block, std::uint64_t) {
@@ -91,32 +111,32 @@ void router::pull(request_token request, query what, router_effects& effects) {
     effects.push_back(pulled_effect{request, {}});
   }
   for (auto& [owner, part] : parts)
-    open_part(request, owner, std::move(part), effects);
+    add_part(request, owner, std::move(part), effects);
 }
 
-void router::open_part(request_token token, server_id to, std::variant<update, query> what,
+void router::add_part(request_token token, server_id to, std::variant<update, query> what,
                        router_effects& effects) {
   const part_id id{next_part_++};
   auto& server = servers_[to];
-  server.open.emplace(id, part{token, std::move(what)});
+  server.open.emplace(id, open_part{token, std::move(what)});
   part_server_[id] = to;
   // While others wait to be sent again, this one waits behind them (invariant 2).
   if (server.entry.serving && !server.resend_at)
     send(server, id, effects);
 }
 
-void router::send(server& to, part_id id, router_effects& effects) {
+void router::send(server_queue& to, part_id id, router_effects& effects) {
   effects.push_back(send_part_effect{id, to.entry, to.open.at(id).what, to.attempt});
 }
 
-void router::send_all(server& to, router_effects& effects) {
+void router::send_all(server_queue& to, router_effects& effects) {
   ++to.attempt;
   to.resend_at.reset();
   for (const auto& [id, unused] : to.open)
     send(to, id, effects);
 }
 
-router::server* router::holder(part_id id) {
+router::server_queue* router::holder(part_id id) {
   const auto found = part_server_.find(id);
   return found == part_server_.end() ? nullptr : &servers_.at(found->second);
 }
@@ -125,7 +145,7 @@ void router::pushed(part_id id, const receipt& answer, router_effects& effects) 
   auto* from = holder(id);
   if (from == nullptr)
     return;
-  const auto token = from->open.at(id).request;
+  const auto token = from->open.at(id).owner;
   from->open.erase(id);
   part_server_.erase(id);
   auto& open = requests_.at(token);
@@ -141,7 +161,7 @@ void router::pulled(part_id id, values answer, router_effects& effects) {
   auto* from = holder(id);
   if (from == nullptr)
     return;
-  const auto token = from->open.at(id).request;
+  const auto token = from->open.at(id).owner;
   from->open.erase(id);
   part_server_.erase(id);
   from->version = answer.version;
@@ -166,14 +186,14 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
     if (from->entry.serving)
       from->resend_at = now + options_.retry_pause;
   } else {
-    fail_request(from->open.at(id).request, why, effects);
+    fail_request(from->open.at(id).owner, why, effects);
   }
 }
 
 void router::fail_request(request_token token, const failure& why, router_effects& effects) {
   for (auto& [unused, server] : servers_)
     std::erase_if(server.open, [&](const auto& entry) {
-      if (entry.second.request != token)
+      if (entry.second.owner != token)
         return false;
       part_server_.erase(entry.first);
       return true;

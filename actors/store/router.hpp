@@ -62,31 +62,32 @@ public:
   std::optional<time_point> next_tick() const;
 
 private:
-  struct part {
-    request_token request;
+  struct open_part {
+    request_token owner;
     std::variant<update, query> what;
   };
-  struct request {
+  struct open_request {
     std::size_t parts_open = 0;
     bool is_push = false;
     troupe::receipt receipt;
     troupe::values values;
   };
-  struct server {
+  struct server_queue {
     server_entry entry;
-    std::map<part_id, part> open;
+    std::map<part_id, open_part> open;
     std::uint64_t attempt = 0;          ///< Grows whenever all open parts have to be sent again.
     std::optional<time_point> resend_at;
     std::uint64_t version = 0;          ///< Of its last values: base of the next push.
   };
 
-  void open_part(request_token token, server_id to, std::variant<update, query> what,
+  void add_part(request_token token, server_id to, std::variant<update, query> what,
                  router_effects& effects);
-  void send(server& to, part_id id, router_effects& effects);
-  void send_all(server& to, router_effects& effects);
+  void send(server_queue& to, part_id id, router_effects& effects);
+  void send_all(server_queue& to, router_effects& effects);
   void fail_request(request_token token, const failure& why, router_effects& effects);
   /// The server that holds an open part; nullptr where the part is not open any more.
-  server* holder(part_id id);
+  server_queue* holder(part_id id);
+  result<void> check(const range& where) const;
   template <class Each>
   void for_each_block(const range& where, Each each) const;
 
@@ -94,9 +95,9 @@ private:
   std::vector<std::uint64_t> block_elements_; ///< One for each table.
   router_options options_;
   view view_;
-  std::map<server_id, server> servers_;
+  std::map<server_id, server_queue> servers_;
   std::map<part_id, server_id> part_server_;
-  std::map<request_token, request> requests_;
+  std::map<request_token, open_request> requests_;
   std::uint64_t next_part_ = 1;
 };
 
