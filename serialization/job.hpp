@@ -5,11 +5,23 @@
 #include "serialization/error.hpp"
 #include "serialization/ids.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace troupe {
+
+// -- limits that validate() and the decoders enforce --
+constexpr std::size_t name_length_max = 64;
+constexpr std::size_t tables_max = 4096;
+constexpr std::size_t rank_max = 8;
+constexpr std::uint64_t elements_max = std::uint64_t{1} << 40; ///< Of all tables together.
+constexpr std::uint32_t partitions_max = 4096;
+constexpr std::uint32_t workers_max = 65536;
+constexpr std::uint64_t samples_max = 0xffffffff;
+constexpr std::uint64_t batches_max = std::uint64_t{1} << 40;
+constexpr std::uint32_t staleness_clocks_max = 1'000'000;
 
 /// How far workers may drift apart on one table. Numbers are wire format.
 enum class consistency_mode : std::uint8_t { bsp = 0, ssp = 1, asp = 2, hogwild = 3 };
@@ -70,7 +82,7 @@ struct table_spec {
 };
 
 struct job_spec {
-  std::string name;
+  std::string name; ///< At most 64 printable ASCII characters.
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;     ///< Power of two, 1 .. 4096.
   std::uint32_t servers = 1;         ///< Servers at the start of the job.
@@ -85,7 +97,8 @@ struct job_spec {
   bool operator==(const job_spec&) const = default;
 };
 
-/// Says what is wrong with a specification, in one line.
+/// Says what is wrong with a specification, in one line. Everything below, and layout.hpp, requires a
+/// job that passes. Errors: invalid_argument.
 result<void> validate(const job_spec& job);
 
 /// 64-bit hash of what must be equal for two processes (or a checkpoint and a job) to fit together:

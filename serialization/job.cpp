@@ -1,0 +1,142 @@
+// Names, arithmetic and identity of jobs. serialization/job_validate.cpp has the checks.
+#include "serialization/job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <limits>
+#include <string_view>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array<const char*, 4> optimizer_names{"sgd", "momentum", "adagrad", "adam"};
+
+/// Hash of a sequence of 64-bit fields; each is mixed in with murmur3's finaliser.
+class mixer {
+public:
+  void add(std::uint64_t field) {
+    state_ = (state_ ^ field) + 0x9e3779b97f4a7c15;
+    state_ = (state_ ^ (state_ >> 33)) * 0xff51afd7ed558ccd;
+    state_ = (state_ ^ (state_ >> 33)) * 0xc4ceb9fe1a85ec53;
+    state_ ^= state_ >> 33;
+  }
+
+  void add(std::string_view text) {
+    add(text.size());
+    for (auto c : text)
+      add(std::uint64_t{static_cast<unsigned char>(c)});
+  }
+
+  std::uint64_t state() const { return state_; }
+
+private:
+  std::uint64_t state_ = 0;
+};
+
+std::uint64_t clocks_per_pass(const job_spec& job) {
+  const auto batches = job.batches_per_pass();
+  return batches / job.workers + (batches % job.workers != 0 ? 1 : 0);
+}
+
+} // namespace
+
+std::string to_string(const consistency& x) {
+  switch (x.mode) {
+    case consistency_mode::bsp: return "bsp";
+    case consistency_mode::ssp: return "ssp:" + std::to_string(x.staleness_clocks);
+    case consistency_mode::asp: return "asp";
+    case consistency_mode::hogwild: return "hogwild";
+  }
+  return "unknown";
+}
+
+result<consistency> parse_consistency(const std::string& text) {
+  if (text == "bsp")
+    return consistency{consistency_mode::bsp, 0};
+  if (text == "asp")
+    return consistency{consistency_mode::asp, 0};
+  if (text == "hogwild")
+    return consistency{consistency_mode::hogwild, 0};
+  constexpr std::string_view prefix = "ssp:";
+  if (text.starts_with(prefix)) {
+    consistency parsed{consistency_mode::ssp, 0};
+    const auto* first = text.data() + prefix.size();
+    const auto* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(first, last, parsed.staleness_clocks);
+    if (error == std::errc{} && end == last && parsed.staleness_clocks <= staleness_clocks_max)
+      return parsed;
+  }
+  return {errc::invalid_argument,
+          "consistency must be bsp, ssp:S (S: clocks, 0 to " + std::to_string(staleness_clocks_max)
+            + "), asp or hogwild, not '" + text + "'"};
+}
+
+const char* to_string(optimizer_kind kind) {
+  const auto index = static_cast<std::size_t>(kind);
+  return index < optimizer_names.size() ? optimizer_names[index] : "unknown";
+}
+
+result<optimizer_kind> parse_optimizer(const std::string& text) {
+  const auto found = std::find(optimizer_names.begin(), optimizer_names.end(), text);
+  if (found == optimizer_names.end())
+    return {errc::invalid_argument,
+            "optimizer must be sgd, momentum, adagrad or adam, not '" + text + "'"};
+  return static_cast<optimizer_kind>(found - optimizer_names.begin());
+}
+
+std::uint64_t table_spec::size() const {
+  std::uint64_t elements = 1;
+  for (auto extent : shape)
+    if (__builtin_mul_overflow(elements, extent, &elements))
+      return std::numeric_limits<std::uint64_t>::max();
+  return elements;
+}
+
+std::uint64_t job_spec::batches_per_pass() const {
+  return samples / batch_samples + (samples % batch_samples != 0 ? 1 : 0);
+}
+
+std::uint64_t job_spec::batches() const { return batches_per_pass() * passes; }
+
+std::uint64_t fingerprint(const job_spec& job) {
+  mixer hash;
+  hash.add(std::string_view{job.name});
+  hash.add(job.seed);
+  hash.add(std::uint64_t{job.partitions});
+  hash.add(std::uint64_t{job.batch_samples});
+  hash.add(job.samples);
+  hash.add(job.tables.size());
+  auto any_bsp = false;
+  for (const auto& table : job.tables) {
+    hash.add(std::string_view{table.name});
+    hash.add(table.shape.size());
+    for (auto extent : table.shape)
+      hash.add(extent);
+    hash.add(static_cast<std::uint64_t>(table.optimizer.kind));
+    any_bsp = any_bsp || table.sync.mode == consistency_mode::bsp;
+  }
+  hash.add(any_bsp ? std::uint64_t{job.workers} : 0);
+  // 0 means "no job" to its users.
+  return std::max<std::uint64_t>(hash.state(), 1);
+}
+
+std::uint64_t bsp_clock(const job_spec& job, batch_id batch) {
+  const auto per_pass = job.batches_per_pass();
+  const auto pass = batch.value / per_pass;
+  return pass * clocks_per_pass(job) + batch.value % per_pass / job.workers;
+}
+
+batch_id bsp_first(const job_spec& job, std::uint64_t clock) {
+  const auto clocks = clocks_per_pass(job);
+  return {clock / clocks * job.batches_per_pass() + clock % clocks * job.workers};
+}
+
+batch_id bsp_end(const job_spec& job, std::uint64_t clock) {
+  const auto end_of_pass = (clock / clocks_per_pass(job) + 1) * job.batches_per_pass();
+  return {std::min(bsp_first(job, clock).value + job.workers, end_of_pass)};
+}
+
+} // namespace troupe

@@ -1,0 +1,122 @@
+// What makes a job specification usable. Everything that divides, allocates or indexes by a field of
+// it relies on these limits.
+#include "serialization/job.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+#include <string_view>
+
+namespace troupe {
+
+namespace {
+
+result<void> refuse(std::string text) { return {errc::invalid_argument, std::move(text)}; }
+
+bool is_table_name(std::string_view name) {
+  auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  };
+  return !name.empty() && name.size() <= name_length_max
+         && std::all_of(name.begin(), name.end(), allowed);
+}
+
+bool is_job_name(std::string_view name) {
+  return name.size() <= name_length_max
+         && std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+bool in_unit(float x) { return x >= 0.0f && x < 1.0f; }
+bool positive(float x) { return std::isfinite(x) && x > 0.0f; }
+bool not_negative(float x) { return std::isfinite(x) && x >= 0.0f; }
+
+/// The first thing wrong, or null.
+const char* optimizer_defect(const optimizer_spec& x) {
+  const auto adam = x.kind == optimizer_kind::adam;
+  if (static_cast<std::uint8_t>(x.kind) > static_cast<std::uint8_t>(optimizer_kind::adam))
+    return "optimizer must be sgd, momentum, adagrad or adam";
+  if (!positive(x.learning_rate))
+    return "learning_rate must be a finite number > 0";
+  if ((adam || x.kind == optimizer_kind::momentum) && !in_unit(x.momentum))
+    return "momentum must be in [0, 1)";
+  if (adam && !in_unit(x.beta2))
+    return "beta2 must be in [0, 1)";
+  if ((adam || x.kind == optimizer_kind::adagrad) && !positive(x.epsilon))
+    return "epsilon must be a finite number > 0";
+  if (!not_negative(x.weight_decay))
+    return "weight_decay must be a finite number >= 0";
+  if (!not_negative(x.clip_value) || !not_negative(x.clip_norm))
+    return "clip_value and clip_norm must be finite numbers >= 0";
+  return nullptr;
+}
+
+const char* table_defect(const table_spec& x) {
+  if (x.shape.empty() || x.shape.size() > rank_max)
+    return "the shape must have 1 to 8 extents";
+  if (std::find(x.shape.begin(), x.shape.end(), 0) != x.shape.end())
+    return "every extent of the shape must be > 0";
+  if (x.size() > elements_max)
+    return "it must have at most 2^40 elements";
+  if (static_cast<std::uint8_t>(x.sync.mode) > static_cast<std::uint8_t>(consistency_mode::hogwild))
+    return "consistency must be bsp, ssp:S, asp or hogwild";
+  if (x.sync.staleness_clocks > staleness_clocks_max)
+    return "the staleness must be at most 1000000 clocks";
+  if (static_cast<std::uint8_t>(x.init.kind) > static_cast<std::uint8_t>(initializer_kind::normal))
+    return "the initializer must be zeros, uniform or normal";
+  if (!not_negative(x.init.scale))
+    return "the initializer's scale must be a finite number >= 0";
+  return optimizer_defect(x.optimizer);
+}
+
+result<void> validate_tables(const job_spec& job) {
+  if (job.tables.empty() || job.tables.size() > tables_max)
+    return refuse("a job must have 1 to 4096 tables, not " + std::to_string(job.tables.size()));
+  std::set<std::string_view> names;
+  std::uint64_t elements = 0;
+  std::size_t hogwild = 0;
+  for (const auto& table : job.tables) {
+    if (!is_table_name(table.name))
+      return refuse("a table's name must be 1 to 64 of a-z, 0-9, '_' and '.': '"
+                    + table.name.substr(0, name_length_max) + "'");
+    if (!names.insert(table.name).second)
+      return refuse("two tables have the name '" + table.name + "'");
+    if (const auto* defect = table_defect(table))
+      return refuse("table '" + table.name + "': " + defect);
+    elements += table.size();
+    hogwild += table.sync.mode == consistency_mode::hogwild ? 1 : 0;
+  }
+  if (elements > elements_max)
+    return refuse("the tables of a job must have at most 2^40 elements, not "
+                  + std::to_string(elements));
+  // Hogwild tables live in another kind of kv, and a worker has one kv.
+  if (hogwild != 0 && hogwild != job.tables.size())
+    return refuse("hogwild must be the consistency of all tables or of none");
+  return {};
+}
+
+} // namespace
+
+result<void> validate(const job_spec& job) {
+  if (!is_job_name(job.name))
+    return refuse("a job's name must be at most 64 printable ASCII characters");
+  if (!std::has_single_bit(job.partitions) || job.partitions > partitions_max)
+    return refuse("partitions must be a power of two from 1 to 4096, not "
+                  + std::to_string(job.partitions));
+  if (job.servers == 0 || job.servers > job.partitions)
+    return refuse("servers must be 1 to " + std::to_string(job.partitions)
+                  + " (the number of partitions), not " + std::to_string(job.servers));
+  if (job.workers == 0 || job.workers > workers_max)
+    return refuse("workers must be 1 to 65536, not " + std::to_string(job.workers));
+  // Samples are numbered with 32 bits.
+  if (job.samples == 0 || job.samples > samples_max)
+    return refuse("samples must be 1 to 2^32 - 1, not " + std::to_string(job.samples));
+  if (job.batch_samples == 0)
+    return refuse("batch_samples must be at least 1");
+  if (job.passes == 0 || job.passes > batches_max / job.batches_per_pass())
+    return refuse("passes must be at least 1 and give at most 2^40 batches, not "
+                  + std::to_string(job.passes));
+  return validate_tables(job);
+}
+
+} // namespace troupe

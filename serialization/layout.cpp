@@ -1,0 +1,180 @@
+// Blocks, partitions, and the choice of a server for each partition.
+#include "serialization/layout.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::uint64_t block_elements_max = (std::uint64_t{1} << 20) / sizeof(float);
+constexpr std::uint64_t block_elements_min = (std::uint64_t{16} << 10) / sizeof(float);
+
+std::uint64_t fnv1a64(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (auto c : text) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3;
+  }
+  return hash;
+}
+
+/// Distributes the partitions of `members` (indices into `owner`) so that the weights are balanced.
+/// Requires: every weight > 0. Partitions whose owner is `servers` have none yet.
+class balancer {
+public:
+  balancer(std::vector<std::uint32_t>& owner, std::vector<std::size_t> members,
+           const std::vector<std::uint64_t>& weight, std::uint32_t servers)
+      : owner_(owner), home_(owner), members_(std::move(members)), weight_(weight),
+        load_(servers, 0) {}
+
+  void run() {
+    keep();
+    place_orphans();
+    // Every improvement lowers the sum of squared loads; the bound only guards against long tails.
+    for (auto moves = 4 * members_.size(); moves > 0 && improve(); --moves) {
+    }
+  }
+
+private:
+  void keep() {
+    for (auto p : members_)
+      if (owner_[p] < load_.size())
+        load_[owner_[p]] += weight_[p];
+  }
+
+  void place_orphans() {
+    auto order = members_;
+    std::stable_sort(order.begin(), order.end(),
+                     [this](auto a, auto b) { return weight_[a] > weight_[b]; });
+    for (auto p : order)
+      if (owner_[p] >= load_.size())
+        move(p, lightest());
+  }
+
+  /// Moves one partition from the heaviest server to the lightest, where that makes the larger of
+  /// the two loads smaller. The best one halves the difference.
+  bool improve() {
+    const auto from = heaviest();
+    const auto to = lightest();
+    const auto difference = load_[from] - load_[to];
+    std::optional<std::size_t> best;
+    auto cost = [&](std::size_t p) {
+      const auto twice = 2 * weight_[p];
+      return twice > difference ? twice - difference : difference - twice;
+    };
+    auto stranger = [&](std::size_t p) { return home_[p] != from; };
+    for (auto p : members_) {
+      if (owner_[p] != from || weight_[p] >= difference)
+        continue;
+      // Of equal candidates, one that is not at home yet costs nothing to move.
+      if (!best || cost(p) < cost(*best)
+          || (cost(p) == cost(*best) && stranger(p) && !stranger(*best)))
+        best = p;
+    }
+    if (best) {
+      load_[from] -= weight_[*best];
+      move(*best, to);
+    }
+    return best.has_value();
+  }
+
+  void move(std::size_t p, std::uint32_t to) {
+    owner_[p] = to;
+    load_[to] += weight_[p];
+  }
+
+  std::uint32_t lightest() const {
+    return static_cast<std::uint32_t>(std::min_element(load_.begin(), load_.end())
+                                      - load_.begin());
+  }
+
+  std::uint32_t heaviest() const {
+    return static_cast<std::uint32_t>(std::max_element(load_.begin(), load_.end())
+                                      - load_.begin());
+  }
+
+  std::vector<std::uint32_t>& owner_;
+  const std::vector<std::uint32_t> home_;
+  const std::vector<std::size_t> members_;
+  const std::vector<std::uint64_t>& weight_;
+  std::vector<std::uint64_t> load_;
+};
+
+} // namespace
+
+std::uint64_t block_elements(const table_spec& table) {
+  const auto sixteenth = std::clamp(table.size() / 16, block_elements_min, block_elements_max);
+  return (sixteenth + 15) / 16 * 16;
+}
+
+std::uint64_t block_count(const table_spec& table) {
+  const auto block = block_elements(table);
+  const auto size = table.size();
+  return size / block + (size % block != 0 ? 1 : 0);
+}
+
+range block_range(const job_spec& job, table_id table, std::uint64_t block) {
+  assert(table.value < job.tables.size());
+  const auto& spec = job.tables[table.value];
+  assert(block < block_count(spec));
+  const auto first = block * block_elements(spec);
+  return {table, first, std::min(block_elements(spec), spec.size() - first)};
+}
+
+partition_id partition_of(const job_spec& job, table_id table, std::uint64_t block) {
+  assert(table.value < job.tables.size());
+  // Partitions are a power of two, so the sum may wrap around.
+  const auto sum = fnv1a64(job.tables[table.value].name) + block;
+  return {static_cast<std::uint32_t>(sum % job.partitions)};
+}
+
+std::vector<std::uint64_t> partition_bytes(const job_spec& job) {
+  std::vector<std::uint64_t> bytes(job.partitions, 0);
+  for (std::uint32_t t = 0; t < job.tables.size(); ++t) {
+    const table_id table{t};
+    const auto& spec = job.tables[t];
+    const auto blocks = block_count(spec);
+    if (blocks == 0)
+      continue;
+    // Blocks go round and round; counting rounds keeps this cheap for tables of millions of blocks.
+    const auto full = block_elements(spec) * sizeof(float);
+    const auto rounds = (blocks - 1) / job.partitions;
+    for (auto& x : bytes)
+      x += rounds * full;
+    for (auto block = rounds * job.partitions; block < blocks; ++block)
+      bytes[partition_of(job, table, block).value] +=
+        block_range(job, table, block).count * sizeof(float);
+  }
+  return bytes;
+}
+
+std::vector<server_id> make_partition_map(const job_spec& job, std::uint32_t servers,
+                                          const std::vector<server_id>& previous) {
+  assert(servers > 0);
+  std::vector<std::uint32_t> owner(job.partitions, servers);
+  if (previous.size() == owner.size())
+    for (std::size_t p = 0; p < owner.size(); ++p)
+      owner[p] = std::min(previous[p].value, servers);
+  // Empty partitions weigh nothing, so they are spread by number, on their own.
+  auto weight = partition_bytes(job);
+  std::vector<std::size_t> full, empty;
+  for (std::size_t p = 0; p < weight.size(); ++p)
+    (weight[p] > 0 ? full : empty).push_back(p);
+  for (auto p : empty)
+    weight[p] = 1;
+  balancer(owner, std::move(full), weight, servers).run();
+  balancer(owner, std::move(empty), weight, servers).run();
+  std::vector<server_id> map;
+  map.reserve(owner.size());
+  for (auto server : owner)
+    map.push_back({server});
+  return map;
+}
+
+} // namespace troupe
