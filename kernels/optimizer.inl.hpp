@@ -1,0 +1,140 @@
+// The one definition of the optimisers' arithmetic: one weight, and the loop over a stretch of them.
+// The loop takes its memory access as a policy, so that the plain and the shared form are one body.
+#pragma once
+
+#include "kernels/optimizer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace troupe::kernels::detail {
+
+/// What is the same for all elements of a step, rounded once from float64.
+struct step_constants {
+  float rate;              ///< Adam: rate / (1 - beta1^t).
+  float keep;              ///< mu, beta1.
+  float take;              ///< 1 - beta1.
+  float keep_square;       ///< beta2.
+  float take_square;       ///< 1 - beta2.
+  float square_correction; ///< 1 / (1 - beta2^t).
+  float epsilon;
+  float weight_decay;
+  float clip; ///< Infinity where clipping is off: the clamp then changes no finite value.
+  float gradient_scale;
+};
+
+/// base^exponent by squaring. Not std::pow: the C library picks its variant by CPU, and the variants
+/// may differ in the last bit.
+constexpr double power(double base, std::uint64_t exponent) {
+  double result = 1.0;
+  for (; exponent != 0; exponent >>= 1) {
+    if (exponent & 1)
+      result *= base;
+    base *= base;
+  }
+  return result;
+}
+
+inline step_constants constants_of(const step_options& options) {
+  step_constants k{};
+  k.rate = options.rate;
+  k.keep = options.momentum;
+  k.epsilon = options.epsilon;
+  k.weight_decay = options.weight_decay;
+  k.clip = options.clip_value > 0.0f ? options.clip_value : std::numeric_limits<float>::infinity();
+  k.gradient_scale = options.gradient_scale;
+  if (options.kind == optimizer::adam) {
+    const double beta1 = options.momentum, beta2 = options.beta2;
+    k.rate = static_cast<float>(options.rate / (1.0 - power(beta1, options.step)));
+    k.take = static_cast<float>(1.0 - beta1);
+    k.keep_square = options.beta2;
+    k.take_square = static_cast<float>(1.0 - beta2);
+    k.square_correction = static_cast<float>(1.0 / (1.0 - power(beta2, options.step)));
+  }
+  return k;
+}
+
+/// A weight and its state: first is m or s, second is v.
+struct element {
+  float weight, first, second;
+};
+
+template <optimizer Kind>
+[[gnu::always_inline]] inline element stepped(element old, float gradient, const step_constants& k) {
+  const float clamped = std::min(std::max(gradient * k.gradient_scale, -k.clip), k.clip);
+  const float g = clamped + k.weight_decay * old.weight;
+  if constexpr (Kind == optimizer::sgd) {
+    return {old.weight - k.rate * g, 0.0f, 0.0f};
+  } else if constexpr (Kind == optimizer::momentum) {
+    const float m = k.keep * old.first + g;
+    return {old.weight - k.rate * m, m, 0.0f};
+  } else if constexpr (Kind == optimizer::adagrad) {
+    const float s = old.first + g * g;
+    return {old.weight - k.rate * g / (std::sqrt(s) + k.epsilon), s, 0.0f};
+  } else {
+    const float m = k.keep * old.first + k.take * g;
+    const float v = k.keep_square * old.second + k.take_square * g * g;
+    const float divisor = std::sqrt(v * k.square_correction) + k.epsilon;
+    return {old.weight - k.rate * m / divisor, m, v};
+  }
+}
+
+/// Where one step reads and writes. `state` and `new_state` hold v `count` floats behind m.
+struct step_memory {
+  float* new_weights;
+  float* new_state;
+  const float* weights;
+  const float* state;
+  const float* gradient;
+  std::size_t count;
+};
+
+/// Access to memory that nobody else writes.
+struct plain_access {
+  static float load(const float* from) { return *from; }
+  static void store(float* to, float value) { *to = value; }
+};
+
+template <optimizer Kind, class Access>
+[[gnu::always_inline]] inline bool step_stretch(step_memory at, step_constants k) {
+  constexpr std::size_t states = state_per_weight(Kind);
+  constexpr std::uint32_t magnitude = 0x7fffffff, one_exponent = 0x00800000;
+  std::uint32_t seen = 0;
+  // Outputs are the inputs themselves or apart from them, so no element depends on another. Without
+  // the pragma the compiler's own overlap check sends every step in place to a scalar loop.
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < at.count; ++i) {
+    const float gradient = at.gradient[i];
+    // Carries into the sign bit exactly where all exponent bits are set: NaN or infinity.
+    seen |= (std::bit_cast<std::uint32_t>(gradient) & magnitude) + one_exponent;
+    element old{Access::load(at.weights + i), 0.0f, 0.0f};
+    if constexpr (states >= 1)
+      old.first = Access::load(at.state + i);
+    if constexpr (states >= 2)
+      old.second = Access::load(at.state + at.count + i);
+    const element next = stepped<Kind>(old, gradient, k);
+    Access::store(at.new_weights + i, next.weight);
+    if constexpr (states >= 1)
+      Access::store(at.new_state + i, next.first);
+    if constexpr (states >= 2)
+      Access::store(at.new_state + at.count + i, next.second);
+  }
+  return (seen >> 31) == 0;
+}
+
+/// Chooses the loop once for a whole stretch.
+template <class Access>
+[[gnu::always_inline]] inline bool step_any(const step_memory& at, optimizer kind,
+                                            const step_constants& k) {
+  switch (kind) {
+  case optimizer::sgd: return step_stretch<optimizer::sgd, Access>(at, k);
+  case optimizer::momentum: return step_stretch<optimizer::momentum, Access>(at, k);
+  case optimizer::adagrad: return step_stretch<optimizer::adagrad, Access>(at, k);
+  case optimizer::adam: return step_stretch<optimizer::adam, Access>(at, k);
+  }
+  return false;
+}
+
+} // namespace troupe::kernels::detail

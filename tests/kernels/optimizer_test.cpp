@@ -1,0 +1,321 @@
+#include "kernels/optimizer.hpp"
+
+#include "kernels/optimizer.inl.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace troupe::kernels {
+
+namespace {
+
+constexpr std::array kinds{optimizer::sgd, optimizer::momentum, optimizer::adagrad, optimizer::adam};
+constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
+constexpr float infinity = std::numeric_limits<float>::infinity();
+
+/// Numbers that are the same with every standard library (distributions are not).
+class numbers {
+public:
+  explicit numbers(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() { // splitmix64
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  float unit() { return static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f; } // [-1, 1)
+  /// A sign and exponent of their own for each number, down to denormals and zeros.
+  float extreme(int exponent_min, int exponent_max) {
+    const auto range = static_cast<std::uint64_t>(exponent_max - exponent_min);
+    return std::ldexp(unit(), exponent_min + static_cast<int>(next() % range));
+  }
+
+private:
+  std::uint64_t state_;
+};
+
+enum class inputs { ordinary, extreme, denormal };
+
+struct problem {
+  step_options options;
+  std::vector<float> weights, state, gradient;
+};
+
+problem make_problem(step_options options, inputs which, std::size_t count, std::uint64_t seed) {
+  numbers random(seed);
+  const auto value = [&] {
+    switch (which) {
+    case inputs::ordinary: return random.unit();
+    case inputs::extreme: return random.extreme(-149, 40); // Squares stay finite.
+    default: return random.extreme(-149, -120);
+    }
+  };
+  problem p{options, {}, {}, {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    p.weights.push_back(value());
+    p.gradient.push_back(value());
+  }
+  const bool square = options.kind == optimizer::adagrad;
+  for (std::size_t i = 0; i < count * state_per_weight(options.kind); ++i)
+    p.state.push_back(square || i >= count ? std::fabs(value()) : value());
+  return p;
+}
+
+struct outcome {
+  std::vector<float> weights, state;
+  bool finite;
+};
+
+outcome run(const problem& p) {
+  outcome o{std::vector<float>(p.weights.size(), 77.0f), std::vector<float>(p.state.size(), 77.0f),
+            false};
+  o.finite = optimizer_step(o.weights, o.state, p.weights, p.state, p.gradient, p.options);
+  return o;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size()
+         && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+/// Every kind with every option that changes the arithmetic.
+std::vector<step_options> variants() {
+  std::vector<step_options> all;
+  for (const optimizer kind : kinds)
+    for (const float clip : {0.0f, 0.25f})
+      for (const float decay : {0.0f, 0.01f})
+        for (const std::uint64_t step : {1, 2, 1000, 1'000'000})
+          if (kind == optimizer::adam || step == 1)
+            all.push_back({.kind = kind, .rate = 0.05f, .weight_decay = decay, .clip_value = clip,
+                           .gradient_scale = decay > 0.0f ? 0.3f : 1.0f, .step = step});
+  return all;
+}
+
+/// The largest error of a step as a multiple of the header's bounds; at most 1 is in order.
+/// Written from the formulas, in float64, sharing nothing with the kernel.
+struct worst {
+  double gradient = 0, first = 0, second = 0, weight = 0;
+};
+
+worst errors_of(const problem& p, const outcome& o) {
+  constexpr double u = 0x1p-24, denormal = 0x1p-147, denormal_step = 0x1p-100;
+  const step_options& k = p.options;
+  const double mu = k.momentum, beta2 = k.beta2, rate = k.rate, epsilon = k.epsilon;
+  const std::size_t n = p.weights.size();
+  worst found;
+  const auto note = [](double& most, double got, double wanted, double bound) {
+    most = std::max(most, std::isnan(got) ? 1e9 : std::fabs(got - wanted) / bound);
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    const float scaled = p.gradient[i] * k.gradient_scale;
+    const float limit = k.clip_value > 0.0f ? k.clip_value : infinity;
+    const float rounded = std::clamp(scaled, -limit, limit) + k.weight_decay * p.weights[i];
+    const double exact = std::clamp(double{p.gradient[i]} * k.gradient_scale, -double{limit},
+                                    double{limit})
+                         + double{k.weight_decay} * p.weights[i];
+    note(found.gradient, rounded, exact,
+         2 * u * (std::fabs(double{p.gradient[i]} * k.gradient_scale)
+                  + std::fabs(double{k.weight_decay} * p.weights[i]))
+           + denormal);
+    const double g = rounded, w = p.weights[i];
+    double step = 0, size = 0, factor = 0; // size: |step| computed from absolute values.
+    if (k.kind == optimizer::sgd) {
+      step = rate * g, size = std::fabs(step), factor = 3;
+    } else if (k.kind == optimizer::momentum) {
+      const double m = mu * p.state[i] + g, span = mu * std::fabs(p.state[i]) + std::fabs(g);
+      note(found.first, o.state[i], m, 3 * u * span + denormal);
+      step = rate * m, size = rate * span, factor = 6;
+    } else if (k.kind == optimizer::adagrad) {
+      const double s = p.state[i] + g * g;
+      note(found.first, o.state[i], s, 2 * u * s + denormal);
+      step = rate * g / (std::sqrt(s) + epsilon), size = std::fabs(step), factor = 7;
+    } else {
+      const double m = mu * p.state[i] + (1 - mu) * g;
+      const double span = mu * std::fabs(p.state[i]) + (1 - mu) * std::fabs(g);
+      const double v = beta2 * p.state[n + i] + (1 - beta2) * g * g;
+      note(found.first, o.state[i], m, 3 * u * span + denormal);
+      note(found.second, o.state[n + i], v, 5 * u * v + denormal);
+      const double t = static_cast<double>(k.step);
+      const double divisor = std::sqrt(v / (1 - std::pow(beta2, t))) + epsilon;
+      step = rate * (m / (1 - std::pow(mu, t))) / divisor;
+      size = rate * (span / (1 - std::pow(mu, t))) / divisor, factor = 13;
+    }
+    note(found.weight, o.weights[i], w - step,
+         u * std::fabs(w) + factor * u * size + denormal_step);
+  }
+  return found;
+}
+
+/// One element after the other, the values passed through memory that the compiler cannot look
+/// into: nothing to vectorise, contract or reorder.
+template <optimizer Kind>
+void step_one_by_one(const problem& p, outcome& o) {
+  const detail::step_constants constants = detail::constants_of(p.options);
+  const std::size_t n = p.weights.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const volatile float w = p.weights[i], g = p.gradient[i];
+    const volatile float first = state_per_weight(Kind) >= 1 ? p.state[i] : 0.0f;
+    const volatile float second = state_per_weight(Kind) >= 2 ? p.state[n + i] : 0.0f;
+    const detail::element next = detail::stepped<Kind>({w, first, second}, g, constants);
+    o.weights[i] = next.weight;
+    if (state_per_weight(Kind) >= 1)
+      o.state[i] = next.first;
+    if (state_per_weight(Kind) >= 2)
+      o.state[n + i] = next.second;
+  }
+}
+
+outcome one_by_one(const problem& p) {
+  outcome o{p.weights, p.state, true};
+  switch (p.options.kind) {
+  case optimizer::sgd: step_one_by_one<optimizer::sgd>(p, o); break;
+  case optimizer::momentum: step_one_by_one<optimizer::momentum>(p, o); break;
+  case optimizer::adagrad: step_one_by_one<optimizer::adagrad>(p, o); break;
+  case optimizer::adam: step_one_by_one<optimizer::adam>(p, o); break;
+  }
+  return o;
+}
+
+std::uint64_t fnv1a(std::uint64_t hash, const std::vector<float>& values) {
+  for (const float value : values) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    for (int shift = 0; shift < 32; shift += 8)
+      hash = (hash ^ ((bits >> shift) & 0xff)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+} // namespace
+
+TEST_CASE("optimizer_step is within the stated bounds of float64") {
+  worst most;
+  for (const step_options& options : variants())
+    for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
+      for (const std::size_t count : sizes) {
+        const problem p = make_problem(options, which, count, 42 + count);
+        const outcome o = run(p);
+        CHECK(o.finite);
+        const worst found = errors_of(p, o);
+        CAPTURE(static_cast<int>(options.kind));
+        CAPTURE(static_cast<int>(which));
+        CAPTURE(options.step);
+        CAPTURE(count);
+        CHECK(found.gradient <= 1);
+        CHECK(found.first <= 1);
+        CHECK(found.second <= 1);
+        CHECK(found.weight <= 1);
+        most = {std::max(most.gradient, found.gradient), std::max(most.first, found.first),
+                std::max(most.second, found.second), std::max(most.weight, found.weight)};
+      }
+  // Bounds that nothing comes near would prove nothing.
+  CHECK(most.gradient > 0.3);
+  CHECK(most.first > 0.3);
+  CHECK(most.second > 0.3);
+  CHECK(most.weight > 0.3);
+}
+
+TEST_CASE("optimizer_step gives the bits of the element function run one by one") {
+  for (const step_options& options : variants())
+    for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
+      for (const std::size_t count : sizes) {
+        const problem p = make_problem(options, which, count, 7 + count);
+        const outcome vectorised = run(p), scalar = one_by_one(p);
+        CAPTURE(static_cast<int>(options.kind));
+        CAPTURE(count);
+        CHECK(same_bits(vectorised.weights, scalar.weights));
+        CHECK(same_bits(vectorised.state, scalar.state));
+      }
+}
+
+TEST_CASE("optimizer_step gives the same bits on every machine") {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const step_options& options : variants()) {
+    const outcome o = run(make_problem(options, inputs::ordinary, 4099, 1));
+    hash = fnv1a(fnv1a(hash, o.weights), o.state);
+  }
+  // A change of the arithmetic changes this number, and the meaning of every recorded run with it.
+  CHECK(hash == 0xe39f2156ade8f9fc);
+}
+
+TEST_CASE("optimizer_step in place, at any alignment, equals the step into other memory") {
+  for (const step_options& options : variants())
+    for (const std::size_t count : sizes)
+      for (const std::size_t offset : {0, 1, 3}) {
+        const problem p = make_problem(options, inputs::ordinary, count, 3);
+        const outcome apart = run(p);
+        std::vector<float> weights(offset), state(offset);
+        weights.insert(weights.end(), p.weights.begin(), p.weights.end());
+        state.insert(state.end(), p.state.begin(), p.state.end());
+        const auto w = std::span{weights}.subspan(offset), s = std::span{state}.subspan(offset);
+        CHECK(optimizer_step(w, s, w, s, p.gradient, options));
+        CHECK(same_bits(apart.weights, {w.begin(), w.end()}));
+        CHECK(same_bits(apart.state, {s.begin(), s.end()}));
+      }
+}
+
+TEST_CASE("optimizer_step_shared on one thread equals optimizer_step") {
+  for (const step_options& options : variants())
+    for (const std::size_t count : sizes) {
+      problem p = make_problem(options, inputs::ordinary, count, 5);
+      const outcome plain = run(p);
+      CHECK(optimizer_step_shared(p.weights, p.state, p.gradient, options));
+      CHECK(same_bits(plain.weights, p.weights));
+      CHECK(same_bits(plain.state, p.state));
+    }
+}
+
+TEST_CASE("optimizer_step notices NaN and infinity at every position") {
+  const float quiet = std::numeric_limits<float>::quiet_NaN();
+  const float payload = std::bit_cast<float>(0xff800001u);
+  for (const optimizer kind : kinds)
+    for (const float clip : {0.0f, 1.0f})
+      for (const std::size_t count : {1, 3, 16, 33, 67})
+        for (std::size_t position = 0; position < count; ++position)
+          for (const float bad : {quiet, payload, infinity, -infinity}) {
+            problem p
+              = make_problem({.kind = kind, .clip_value = clip}, inputs::ordinary, count, 11);
+            p.gradient[position] = bad;
+            CHECK_FALSE(run(p).finite);
+            CHECK_FALSE(optimizer_step_shared(p.weights, p.state, p.gradient, p.options));
+          }
+}
+
+TEST_CASE("optimizer_step takes the largest floats for finite") {
+  const float largest = std::numeric_limits<float>::max();
+  for (const optimizer kind : kinds) {
+    problem p = make_problem({.kind = kind, .clip_value = 1.0f}, inputs::ordinary, 37, 11);
+    std::ranges::fill(p.gradient, largest);
+    p.gradient[1] = -largest;
+    CHECK(run(p).finite);
+  }
+}
+
+TEST_CASE("optimizer_step leaves a weight alone where the gradient and the state are zero") {
+  for (const optimizer kind : kinds) {
+    const step_options options{.kind = kind};
+    problem p{options, std::vector<float>(19, 0.75f),
+              std::vector<float>(19 * state_per_weight(kind)), std::vector<float>(19)};
+    const outcome o = run(p);
+    CHECK(o.finite);
+    CHECK(same_bits(o.weights, p.weights));
+    CHECK(same_bits(o.state, p.state));
+  }
+}
+
+TEST_CASE("optimizer_step keeps the weight where a square overflows") {
+  const step_options options{.kind = optimizer::adagrad};
+  const outcome o = run({options, {2.0f}, {0.0f}, {1e30f}});
+  CHECK(o.finite);
+  CHECK(o.weights[0] == 2.0f);
+  CHECK(o.state[0] == infinity);
+}
+
+} // namespace troupe::kernels
