@@ -20,6 +20,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::query)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::values)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe, push_atom, "push")

@@ -1,0 +1,13 @@
+// Time for actors. Deciders get it as an argument instead.
+#pragma once
+
+#include <chrono>
+
+namespace troupe {
+
+/// Time since the machine started; never goes back.
+inline std::chrono::nanoseconds steady_now() {
+  return std::chrono::steady_clock::now().time_since_epoch();
+}
+
+} // namespace troupe

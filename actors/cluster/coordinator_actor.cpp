@@ -1,0 +1,159 @@
+#include "actors/cluster/coordinator_actor.hpp"
+
+#include "actors/clock.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// How late a deadline of the coordinator may be noticed.
+constexpr std::chrono::milliseconds tick_interval{20};
+// Time between the decision to stop and the end of the actor: members that missed their last orders
+// ask again by their next report.
+constexpr std::chrono::milliseconds linger{1500};
+
+struct coordinator_shell {
+  using handle = coordinator_service::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<coordinator_shell>;
+
+  coordinator_shell() = default;
+
+  void init(pointer owner, coordinator_setup how, storage::coordinator_state stored,
+            checkpointer files) {
+    self = owner;
+    setup = std::move(how);
+    storage = std::move(files);
+    coordinator_effects effects;
+    decide.emplace(setup.job, setup.options, std::move(stored), setup.last_checkpoint, steady_now(),
+                   effects);
+    carry_out(effects);
+    self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  void receive(const report& what, const member& from) {
+    members[what.from] = from;
+    coordinator_effects effects;
+    decide->receive(what, steady_now(), effects);
+    carry_out(effects);
+  }
+
+  void lost(const member_id& whom) {
+    members.erase(whom);
+    coordinator_effects effects;
+    decide->disconnected(whom, steady_now(), effects);
+    carry_out(effects);
+  }
+
+  void tick() {
+    coordinator_effects effects;
+    decide->tick(steady_now(), effects);
+    carry_out(effects);
+    if (decide->phase() == job_phase::stopped && !stopped_at)
+      stopped_at = steady_now();
+    if (stopped_at && steady_now() - *stopped_at > linger)
+      self->quit();
+    else
+      self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  void carry_out(coordinator_effects& effects) {
+    for (auto& effect : effects)
+      std::visit([this](auto& x) { run(x); }, effect);
+  }
+
+  void run(send_effect& effect) {
+    if (auto found = members.find(effect.orders.to); found != members.end())
+      self->send(found->second, std::move(effect.orders));
+  }
+
+  void run(find_checkpoint_effect&) {
+    const auto answer = [this](const storage::found& what) {
+      coordinator_effects effects;
+      decide->checkpoint_found(what, steady_now(), effects);
+      carry_out(effects);
+    };
+    if (!storage) {
+      answer({});
+      return;
+    }
+    self->request(storage, storage_timeout, find_atom_v, setup.job)
+      .then(answer, [answer](const caf::error& why) {
+        storage::found nothing;
+        nothing.refused.push_back(from_caf(why));
+        answer(nothing);
+      });
+  }
+
+  void run(commit_checkpoint_effect& effect) {
+    const auto number = effect.manifest.checkpoint;
+    const auto answer = [this, number](const result<void>& outcome) {
+      coordinator_effects effects;
+      decide->checkpoint_committed(number, outcome, steady_now(), effects);
+      carry_out(effects);
+    };
+    self->request(storage, storage_timeout, commit_atom_v, std::move(effect.manifest))
+      .then([answer](std::uint64_t) { answer({}); },
+            [answer](const caf::error& why) { answer(from_caf(why)); });
+  }
+
+  void run(persist_effect& effect) {
+    if (!setup.store)
+      return;
+    // Small and rare (a start, a rollback); orders that rest on it must not leave before it is stored.
+    if (auto saved = setup.store->save(effect.state); !saved && setup.log)
+      setup.log("cannot store the coordinator's state: " + saved.error().text);
+  }
+
+  void run(event_effect& effect) {
+    if (setup.log)
+      setup.log(effect.text);
+  }
+
+  pointer self = nullptr;
+  coordinator_setup setup;
+  checkpointer storage;
+  std::optional<coordinator> decide;
+  std::map<member_id, member> members;
+  std::optional<time_point> stopped_at;
+
+  static inline const char* name = "coordinator";
+};
+
+static_assert(!std::is_constructible_v<coordinator_shell, caf::event_based_actor*>);
+
+coordinator_shell::handle::behavior_type run_coordinator(coordinator_shell::pointer self,
+                                                         coordinator_setup setup,
+                                                         storage::coordinator_state stored,
+                                                         checkpointer files) {
+  self->state.init(self, std::move(setup), std::move(stored), std::move(files));
+  auto& state = self->state;
+  return {
+    [&state](const report& what, const member& from) { state.receive(what, from); },
+    [&state](lost_atom, const member_id& whom) { state.lost(whom); },
+    [&state](tick_atom) { state.tick(); },
+  };
+}
+
+} // namespace
+
+result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordinator_setup setup,
+                                              checkpointer storage) {
+  storage::coordinator_state stored;
+  if (setup.store) {
+    auto loaded = setup.store->load();
+    if (!loaded)
+      return loaded.error();
+    stored = *std::move(loaded);
+  }
+  return coordinator_service{
+    system.spawn(run_coordinator, std::move(setup), std::move(stored), std::move(storage))};
+}
+
+} // namespace troupe

@@ -1,0 +1,38 @@
+// The coordinator as an actor: carries out what coordinator.hpp decides.
+#pragma once
+
+#include "actors/cluster/coordinator.hpp"
+#include "actors/kv.hpp"
+#include "actors/store/checkpointer.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
+
+namespace troupe {
+
+/// A coordinator that also hears of broken connections (a hint, not a proof).
+///
+/// Ordering:  none needed: reports are whole states with sequence numbers.
+/// Lifetime:  until the job has stopped and everyone was told, or told to exit.
+/// Capacity:  one report a member is kept; members report at most every 100 ms when idle.
+using coordinator_service = coordinator_handle::extend<caf::reacts_to<lost_atom, member_id>>;
+
+struct coordinator_setup {
+  job_spec job;
+  coordinator_options options;
+  /// Null: nothing is persisted (one process).
+  std::shared_ptr<storage::coordinator_store> store;
+  std::uint64_t last_checkpoint = 0;
+  std::function<void(std::string)> log; ///< Gets each event, one line.
+};
+
+/// `storage`: null where the job keeps no checkpoints. Errors: io_failed from the store.
+result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordinator_setup setup,
+                                              checkpointer storage);
+
+} // namespace troupe

@@ -1,0 +1,62 @@
+#include "actors/links/detail/switchboard.hpp"
+
+#include "caf/send.hpp"
+
+namespace troupe::detail {
+
+switchboard::switchboard(hello self, acceptor accept, std::function<void(std::string)> log,
+                         transport_options options)
+  : accept_(std::move(accept)), log_(std::move(log)) {
+  link_events events;
+  events.opened = [this](link_id link, const hello& peer, const std::string&) {
+    auto owner = owner_of(link);
+    if (!owner) {
+      owner = accept_(link, peer);
+      if (!owner) {
+        transport_->close(link);
+        return;
+      }
+      const std::lock_guard lock{mutex_};
+      owners_.emplace(link, *owner);
+    }
+    caf::anon_send(*owner, opened_atom_v, link, peer);
+  };
+  events.received = [this](link_id link, message what) {
+    if (auto owner = owner_of(link))
+      caf::anon_send(*owner, link, std::move(what));
+  };
+  events.lost = [this](link_id link, const failure& why) {
+    auto owner = owner_of(link);
+    if (!owner)
+      return;
+    {
+      const std::lock_guard lock{mutex_};
+      owners_.erase(link);
+    }
+    caf::anon_send(*owner, lost_atom_v, link, why);
+  };
+  events.rejected = [this](const std::string& peer, const failure& why) {
+    if (log_)
+      log_("turned away " + peer + ": " + why.text);
+  };
+  transport_ = std::make_unique<troupe::transport>(std::move(self), std::move(events),
+                                                   std::move(options));
+}
+
+link_id switchboard::connect(const endpoint& where, const link_owner& owner) {
+  // Under the lock, so that `opened` cannot look for the owner before it is there.
+  const std::lock_guard lock{mutex_};
+  const auto link = transport_->connect(where);
+  owners_.emplace(link, owner);
+  return link;
+}
+
+std::optional<link_owner> switchboard::owner_of(link_id link) {
+  const std::lock_guard lock{mutex_};
+  const auto found = owners_.find(link);
+  if (found == owners_.end())
+    return std::nullopt;
+  return found->second;
+}
+
+} // namespace troupe::detail

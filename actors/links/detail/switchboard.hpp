@@ -1,0 +1,65 @@
+// Connects the transport's callbacks with the actors that own links. Shared by the actors of
+// actors/links; not for use outside.
+#pragma once
+
+#include "actors/kv.hpp"
+#include "actors/links/transport.hpp"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::link_id)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::hello)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::failure)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::message)
+
+namespace troupe::detail {
+
+/// What an actor that owns links hears of them, in order.
+using link_owner = caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
+                                    caf::reacts_to<lost_atom, link_id, failure>,
+                                    caf::reacts_to<link_id, message>>;
+
+/// Thread-safe.
+class switchboard {
+public:
+  /// Called on the transport's thread for each accepted link; returns its owner.
+  using acceptor = std::function<std::optional<link_owner>(link_id, const hello&)>;
+
+  switchboard(hello self, acceptor accept, std::function<void(std::string)> log,
+              transport_options options);
+
+  link_id connect(const endpoint& where, const link_owner& owner);
+  void send(link_id link, const message& what) { transport_->send(link, what); }
+  void close(link_id link) { transport_->close(link); }
+  troupe::transport& transport() { return *transport_; }
+
+private:
+  std::optional<link_owner> owner_of(link_id link);
+
+  acceptor accept_;
+  std::function<void(std::string)> log_;
+  std::mutex mutex_;
+  std::unordered_map<link_id, link_owner> owners_;
+  /// Last member: its thread ends before what the callbacks use.
+  std::unique_ptr<troupe::transport> transport_;
+};
+
+/// Actors hold it weakly: the node owns it, and ends it first.
+using switchboard_ptr = std::weak_ptr<switchboard>;
+
+/// See node::remote.
+kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom);
+
+/// Answers the pushes and pulls of one accepted link from `target`.
+link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
+                         kv target);
+
+/// See node::uplink.
+coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                                member self, std::function<void(failure)> refused);
+
+} // namespace troupe::detail

@@ -1,0 +1,129 @@
+#include "actors/links/node.hpp"
+
+#include "actors/links/detail/switchboard.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <mutex>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using detail::link_owner;
+
+// The coordinator's end of one uplink: a member that stands for one in another process.
+struct downlink_shell {
+  using handle = member::extend_with<link_owner>;
+  using pointer = handle::stateful_pointer<downlink_shell>;
+
+  downlink_shell() = default;
+
+  detail::switchboard_ptr board;
+  link_id link;
+  member_id peer;
+  coordinator_service target;
+
+  static inline const char* name = "downlink";
+};
+
+static_assert(!std::is_constructible_v<downlink_shell, caf::event_based_actor*>);
+
+downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
+                                                   detail::switchboard_ptr board, link_id link,
+                                                   member_id peer, coordinator_service target) {
+  auto& state = self->state;
+  state.board = std::move(board);
+  state.link = link;
+  state.peer = peer;
+  state.target = std::move(target);
+  return {
+    [&state](orders& what) {
+      if (auto alive = state.board.lock())
+        alive->send(state.link, std::move(what));
+    },
+    [](opened_atom, link_id, const hello&) {},
+    [self, &state](lost_atom, link_id, const failure&) {
+      self->send(state.target, lost_atom_v, state.peer);
+      self->quit();
+    },
+    [self, &state](link_id, message& what) {
+      auto* mine = std::get_if<report>(&what);
+      if (mine != nullptr && mine->from == state.peer)
+        self->send(state.target, std::move(*mine), caf::actor_cast<member>(self));
+      else if (auto alive = state.board.lock())
+        alive->close(state.link); // Whoever sends anything else here is confused.
+    },
+  };
+}
+
+} // namespace
+
+struct node::switchboard {
+  explicit switchboard(caf::actor_system& sys) : system(sys) {}
+
+  std::optional<link_owner> accept(link_id link, const hello& peer) {
+    const std::lock_guard lock{mutex};
+    if (data)
+      return detail::spawn_gateway(system, links, link, data);
+    if (control)
+      return link_owner{system.spawn(run_downlink, links, link, peer.from, control)};
+    return std::nullopt;
+  }
+
+  caf::actor_system& system;
+  std::mutex mutex;
+  kv data;
+  coordinator_service control;
+  std::shared_ptr<detail::switchboard> links;
+};
+
+node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
+           transport_options options)
+  : board_(std::make_shared<switchboard>(system)) {
+  board_->links = std::make_shared<detail::switchboard>(
+    std::move(self),
+    [weak = std::weak_ptr(board_)](link_id link, const hello& peer) {
+      const auto board = weak.lock();
+      return board ? board->accept(link, peer) : std::nullopt;
+    },
+    std::move(log), std::move(options));
+}
+
+node::~node() = default;
+
+result<endpoint> node::listen(const endpoint& where) {
+  return board_->links->transport().listen(where);
+}
+
+result<endpoint> node::listen_on(int descriptor) {
+  return board_->links->transport().listen_on(descriptor);
+}
+
+void node::serve(kv target) {
+  const std::lock_guard lock{board_->mutex};
+  board_->data = std::move(target);
+}
+
+void node::serve(coordinator_service target) {
+  const std::lock_guard lock{board_->mutex};
+  board_->control = std::move(target);
+}
+
+kv node::remote(const endpoint& where, const member_id& whom) {
+  return detail::spawn_remote(board_->system, board_->links, where, whom);
+}
+
+coordinator_handle node::uplink(const endpoint& where, member self,
+                                std::function<void(failure)> refused) {
+  return detail::spawn_uplink(board_->system, board_->links, where, std::move(self),
+                              std::move(refused));
+}
+
+link_statistics node::statistics() const {
+  return board_->links->transport().statistics();
+}
+
+} // namespace troupe

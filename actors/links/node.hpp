@@ -1,0 +1,55 @@
+// One process's end of all its links: makes actors that stand for others (remote kvs, the
+// coordinator), and lets others reach its own. The actors on both sides do not notice the link.
+#pragma once
+
+#include "actors/cluster/coordinator_actor.hpp"
+#include "actors/kv.hpp"
+#include "actors/links/transport.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+/// Thread-safe. The destructor closes all links; actors made by it then answer peer_lost.
+class node {
+public:
+  /// `log`: gets one line for each peer that was turned away; called on the transport's thread.
+  node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
+       transport_options options = {});
+  ~node();
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  /// Starts to accept links. Errors: in_use, io_failed, invalid_argument.
+  result<endpoint> listen(const endpoint& where);
+  result<endpoint> listen_on(int descriptor);
+
+  /// Pushes and pulls that arrive on accepted links go to this kv.
+  void serve(kv target);
+  /// Reports that arrive on accepted links go to this coordinator.
+  void serve(coordinator_service target);
+
+  /// A kv in another process. Connects with the first request; a broken link fails what is open with
+  /// peer_lost, and the next request connects again. A process at that address which is not `whom`
+  /// is treated as gone.
+  kv remote(const endpoint& where, const member_id& whom);
+
+  /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
+  /// 500 ms; a report that cannot be sent is forgotten, the next one says it all. Orders go to
+  /// `self`. `refused`: called once, on an actor's thread, when the coordinator turns this process
+  /// away for good.
+  coordinator_handle uplink(const endpoint& where, member self,
+                            std::function<void(failure)> refused);
+
+  link_statistics statistics() const;
+
+private:
+  struct switchboard;
+  std::shared_ptr<switchboard> board_;
+};
+
+} // namespace troupe

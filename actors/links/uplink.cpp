@@ -1,0 +1,110 @@
+// uplink: a coordinator_handle that stands for the coordinator in another process.
+#include "actors/links/detail/switchboard.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds pause_min{20};
+constexpr std::chrono::milliseconds pause_max{500};
+
+struct uplink_shell {
+  using handle = coordinator_handle::extend_with<link_owner>::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<uplink_shell>;
+
+  uplink_shell() = default;
+
+  void forward(const report& what) {
+    if (is_open) {
+      if (auto alive = board.lock())
+        alive->send(*link, what);
+    } else {
+      connect();
+    }
+  }
+
+  void connect() {
+    if (link || pausing)
+      return;
+    if (auto alive = board.lock())
+      link = alive->connect(where, caf::actor_cast<link_owner>(self));
+  }
+
+  void opened(link_id which) {
+    if (link != which)
+      return;
+    is_open = true;
+    pause = pause_min;
+  }
+
+  void lost(link_id which, const failure& why) {
+    if (link != which)
+      return;
+    link.reset();
+    is_open = false;
+    if (reaction_to(why.code) == reaction::stop && refused) {
+      std::exchange(refused, nullptr)(why);
+      return;
+    }
+    pausing = true;
+    self->delayed_send(self, pause, tick_atom_v);
+    pause = std::min(2 * pause, pause_max);
+  }
+
+  void receive(message& what) {
+    if (auto* mine = std::get_if<orders>(&what))
+      self->send(target, std::move(*mine));
+  }
+
+  pointer self = nullptr;
+  switchboard_ptr board;
+  endpoint where;
+  member target;
+  std::function<void(failure)> refused;
+  std::optional<link_id> link;
+  bool is_open = false;
+  bool pausing = false;
+  std::chrono::milliseconds pause = pause_min;
+
+  static inline const char* name = "uplink";
+};
+
+static_assert(!std::is_constructible_v<uplink_shell, caf::event_based_actor*>);
+
+uplink_shell::handle::behavior_type run(uplink_shell::pointer self, switchboard_ptr board,
+                                        endpoint where, member target,
+                                        std::function<void(failure)> refused) {
+  auto& state = self->state;
+  state.self = self;
+  state.board = std::move(board);
+  state.where = std::move(where);
+  state.target = std::move(target);
+  state.refused = std::move(refused);
+  state.connect();
+  return {
+    [&state](const report& what, const member&) { state.forward(what); },
+    [&state](opened_atom, link_id link, const hello&) { state.opened(link); },
+    [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
+    [&state](link_id, message& what) { state.receive(what); },
+    [&state](tick_atom) {
+      state.pausing = false;
+      state.connect();
+    },
+  };
+}
+
+} // namespace
+
+coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                                member self, std::function<void(failure)> refused) {
+  return system.spawn(run, std::move(board), std::move(where), std::move(self),
+                      std::move(refused));
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,74 @@
+#include "actors/store/checkpointer.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+struct checkpointer_state {
+  checkpointer_state() = default;
+
+  caf::result<checkpoint_part> write(const storage::cut& what) {
+    if (!writer) {
+      auto opened = storage::checkpoint_writer::open(options.directory, what.server);
+      if (!opened)
+        return to_caf(opened.error());
+      writer = *std::move(opened);
+    }
+    auto part = writer->write(what);
+    if (!part)
+      return to_caf(part.error());
+    return *std::move(part);
+  }
+
+  caf::result<std::uint64_t> commit(const storage::manifest& what) {
+    if (auto done = storage::commit(options.directory, what); !done)
+      return to_caf(done.error());
+    // An old checkpoint that cannot be removed costs space only; the next commit tries again.
+    (void)storage::retain(options.directory, options.keep);
+    return what.checkpoint;
+  }
+
+  checkpointer_options options;
+  std::unique_ptr<storage::checkpoint_writer> writer;
+
+  static inline const char* name = "checkpointer";
+};
+
+static_assert(!std::is_constructible_v<checkpointer_state, caf::event_based_actor*>);
+
+template <class T>
+caf::result<T> reply(result<T> outcome) {
+  if (!outcome)
+    return to_caf(outcome.error());
+  return *std::move(outcome);
+}
+
+checkpointer::behavior_type run(checkpointer::stateful_pointer<checkpointer_state> self,
+                                checkpointer_options options) {
+  self->state.options = std::move(options);
+  auto& state = self->state;
+  return {
+    [&state](write_atom, const storage::cut& what) { return state.write(what); },
+    [&state](read_atom, std::uint64_t number, const job_spec& job,
+             const std::vector<partition_id>& partitions) {
+      return reply(storage::read(state.options.directory, number, job, partitions));
+    },
+    [&state](find_atom, const job_spec& job) {
+      return reply(storage::newest_good(state.options.directory, job));
+    },
+    [&state](commit_atom, const storage::manifest& what) { return state.commit(what); },
+  };
+}
+
+} // namespace
+
+checkpointer spawn_checkpointer(caf::actor_system& system, checkpointer_options options) {
+  return system.spawn<caf::detached>(run, std::move(options));
+}
+
+} // namespace troupe

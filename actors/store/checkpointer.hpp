@@ -1,0 +1,71 @@
+// storage/ as an actor: the blocking work of checkpoints, on a thread of its own.
+#pragma once
+
+#include "actors/kv.hpp"
+#include "storage/checkpoint.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <filesystem>
+#include <memory>
+
+namespace troupe {
+
+struct checkpointer_options {
+  std::filesystem::path directory; ///< Made if absent.
+  std::size_t keep = 3;            ///< Committed checkpoints that commit leaves. At least 1.
+};
+
+} // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::checkpoint_part)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::cut)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::found)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_id>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::storage::partition_image>)
+
+namespace troupe {
+
+/// ~~~
+/// interface checkpointer {
+///   // Writes and verifies a server's cut; only what changed since its last one is written anew.
+///   // errors:     io_failed, damaged, in_use. Nothing of the cut remains.
+///   // idempotent: yes.
+///   (write_atom, storage::cut) -> checkpoint_part
+///
+///   // Reads partitions of committed checkpoint `number`.
+///   // errors:     io_failed, damaged, wrong_job.
+///   // idempotent: yes.
+///   (read_atom, uint64_t number, job_spec, vector<partition_id>) -> vector<partition_image>
+///
+///   // Looks for the newest checkpoint that is committed and undamaged.
+///   // errors:     io_failed, wrong_job.
+///   // idempotent: yes.
+///   (find_atom, job_spec) -> storage::found
+///
+///   // Makes a checkpoint exist, then removes those beyond options::keep.
+///   // reply:      its number.
+///   // errors:     io_failed.
+///   // idempotent: yes.
+///   (commit_atom, storage::manifest) -> uint64_t
+/// }
+/// ~~~
+///
+/// Ordering:  one request at a time, in order of arrival.
+/// Lifetime:  until its last handle is dropped; what it writes then is finished first.
+/// Capacity:  the mailbox; a server sends one cut at a time.
+using checkpointer = caf::typed_actor<
+  caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
+  caf::replies_to<read_atom, std::uint64_t, job_spec,
+                  std::vector<partition_id>>::with<std::vector<storage::partition_image>>,
+  caf::replies_to<find_atom, job_spec>::with<storage::found>,
+  caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
+
+/// Longest time that one of its requests may take: reading and checking a whole checkpoint.
+constexpr std::chrono::minutes storage_timeout{10};
+
+checkpointer spawn_checkpointer(caf::actor_system& system, checkpointer_options options);
+
+} // namespace troupe

@@ -1,0 +1,39 @@
+// A server: the kv at the end of the line, and a member of the cluster. It loads the partitions that
+// it is told to, applies pushes, answers pulls, and hands cuts to its checkpointer.
+#pragma once
+
+#include "actors/kv.hpp"
+#include "actors/store/checkpointer.hpp"
+#include "actors/store/shard.hpp"
+#include "serialization/buffer.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+struct server_options {
+  member_id self;
+  std::uint64_t job = 0;  ///< fingerprint of the job that this process was started for.
+  std::string address;    ///< Where other processes reach its kv; empty within one process.
+  shard_options shard;
+};
+
+/// A kv and a member.
+///
+/// Ordering:  pushes of one sender are applied in send order.
+/// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
+/// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
+///            while a checkpoint is written (present, previous of bsp, pinned).
+using server_handle = kv::extend<caf::reacts_to<orders>>;
+
+/// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
+server_handle spawn_server(caf::actor_system& system, server_options options,
+                           coordinator_handle coordinator, checkpointer storage);
+
+/// Peak resident memory of this process, in bytes.
+std::uint64_t peak_rss_bytes();
+
+} // namespace troupe
