@@ -23,6 +23,8 @@ namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
 constexpr std::uint32_t protocol_version = 1;
+/// The same for a job's file.
+constexpr std::uint32_t job_format_version = 1;
 
 constexpr std::size_t prefix_bytes = 16;
 constexpr std::size_t head_bytes_max = std::size_t{16} << 20;  ///< Segment 0.
@@ -50,12 +52,14 @@ result<sizes> decode_prefix(std::span<const std::byte, prefix_bytes> prefix);
 
 /// `head`: segment 0, aligned to 8. `body`: segment 1, aligned to 64, shared by the pieces of the
 /// returned message; may be null where it is empty. Never throws; every length is checked.
-/// Errors: malformed, version_mismatch (a hello of another protocol version).
+/// Errors: malformed, version_mismatch (of another protocol version; every message carries it).
 result<message> decode(std::span<const std::byte> head, std::shared_ptr<const std::byte> body,
                        std::size_t body_bytes);
 
 /// A job_spec as bytes (standard Cap'n Proto stream of one segment), for files.
 std::vector<std::byte> encode_job(const job_spec& job);
+/// The bytes need no alignment. A job that it returns passes validate().
+/// Errors: malformed, version_mismatch.
 result<job_spec> decode_job(std::span<const std::byte> bytes);
 
 } // namespace troupe::wire

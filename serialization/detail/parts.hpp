@@ -1,0 +1,119 @@
+// Values to and from their Cap'n Proto structs. read() may throw what guarded() catches.
+#pragma once
+
+#include "serialization/detail/reading.hpp"
+#include "serialization/messages.hpp"
+#include "serialization/wire.hpp"
+
+#include "serialization/control.capnp.h"
+#include "serialization/data.capnp.h"
+#include "serialization/job.capnp.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace troupe::wire::detail {
+
+/// Hands out the values of a frame's second segment, front to back.
+class body_reader {
+public:
+  body_reader(std::shared_ptr<const std::byte> body, std::size_t size_bytes)
+      : body_(std::move(body)), size_bytes_(size_bytes) {}
+
+  float_ptr take(std::uint64_t count);
+  /// Throws unless all but the padding was taken.
+  void finish() const;
+
+private:
+  std::shared_ptr<const std::byte> body_;
+  std::size_t size_bytes_;
+  std::size_t taken_bytes_ = 0;
+};
+
+/// Gathers the values of a frame's second segment.
+using body_parts = std::vector<frame::part>;
+
+// -- wire_data.cpp --
+void write(const push_request& from, schema::PushRequest::Builder to, body_parts& body);
+void write(const push_reply& from, schema::PushReply::Builder to);
+void write(const pull_request& from, schema::PullRequest::Builder to);
+void write(const pull_reply& from, schema::PullReply::Builder to, body_parts& body);
+void write(const failure_reply& from, schema::FailureReply::Builder to);
+push_request read(schema::PushRequest::Reader from, body_reader& body);
+push_reply read(schema::PushReply::Reader from);
+pull_request read(schema::PullRequest::Reader from);
+pull_reply read(schema::PullReply::Reader from, body_reader& body);
+failure_reply read(schema::FailureReply::Reader from);
+void write(const step_header& from, schema::Step::Builder to);
+void write(const range& from, schema::Range::Builder to);
+step_header read(schema::Step::Reader from);
+range read(schema::Range::Reader from);
+
+// -- wire_link.cpp --
+void write(const hello& from, schema::Hello::Builder to);
+void write(const refusal& from, schema::Refusal::Builder to);
+void write(const failure& from, schema::Failure::Builder to, std::size_t text_max);
+void write(const member_id& from, schema::Member::Builder to);
+hello read(schema::Hello::Reader from, std::uint32_t version);
+refusal read(schema::Refusal::Reader from);
+failure read(schema::Failure::Reader from);
+member_id read(schema::Member::Reader from);
+
+// -- wire_counters.cpp --
+void write(const batch_set& from, schema::BatchSet::Builder to);
+void write(const histogram& from, schema::Histogram::Builder to);
+void write(const lease& from, schema::Lease::Builder to);
+void write(const clock_entry& from, schema::ClockEntry::Builder to);
+void write(const worker_counters& from, schema::WorkerCounters::Builder to);
+void write(const server_counters& from, schema::ServerCounters::Builder to);
+batch_set read(schema::BatchSet::Reader from);
+histogram read(schema::Histogram::Reader from);
+lease read(schema::Lease::Reader from);
+clock_entry read(schema::ClockEntry::Reader from);
+worker_counters read(schema::WorkerCounters::Reader from);
+server_counters read(schema::ServerCounters::Reader from);
+
+// -- wire_report.cpp --
+void write(const report& from, schema::Report::Builder to);
+void write(const lease_progress& from, schema::LeaseProgress::Builder to);
+void write(const file_entry& from, schema::FileEntry::Builder to);
+report read(schema::Report::Reader from);
+lease_progress read(schema::LeaseProgress::Reader from);
+file_entry read(schema::FileEntry::Reader from);
+
+// -- wire_orders.cpp --
+void write(const orders& from, schema::Orders::Builder to);
+void write(const server_entry& from, schema::ServerEntry::Builder to);
+void write(const member_status& from, schema::MemberStatus::Builder to);
+orders read(schema::Orders::Reader from);
+server_entry read(schema::ServerEntry::Reader from);
+member_status read(schema::MemberStatus::Reader from);
+
+// -- wire_job.cpp --
+void write(const job_spec& from, schema::Job::Builder to);
+void write(const table_spec& from, schema::Table::Builder to);
+/// Accepts only jobs that pass validate().
+job_spec read(schema::Job::Reader from);
+table_spec read(schema::Table::Reader from);
+
+// -- lists of the above; they stand last so that they find every overload --
+
+template <class T, class List>
+std::vector<T> read_list(const List& list, std::size_t count_max, const char* name) {
+  check_count(list.size(), count_max, name);
+  std::vector<T> values;
+  values.reserve(list.size());
+  for (const auto element : list)
+    values.push_back(read(element));
+  return values;
+}
+
+template <class T, class List>
+void write_list(const std::vector<T>& values, List list) {
+  for (unsigned i = 0; i < list.size(); ++i)
+    write(values[i], list[i]);
+}
+
+} // namespace troupe::wire::detail

@@ -1,0 +1,27 @@
+# The root of every frame. Protocol version 1.
+#
+# The first 16 bytes of a frame's first segment have the same meaning in every version: a struct
+# pointer whose offset is 0, then version and magic. So peers of different versions can tell each
+# other apart without reading further.
+@0xab975fd38922c1dd;
+
+using Cxx = import "/capnp/c++.capnp";
+using Data = import "data.capnp";
+using Control = import "control.capnp";
+$Cxx.namespace("troupe::schema");
+
+struct Envelope {
+  version @0 :UInt32;  # wire::protocol_version
+  magic @1 :UInt32;    # "TRPE"
+  union {
+    hello @2 :Control.Hello;
+    refusal @3 :Control.Refusal;
+    pushRequest @4 :Data.PushRequest;
+    pushReply @5 :Data.PushReply;
+    pullRequest @6 :Data.PullRequest;
+    pullReply @7 :Data.PullReply;
+    failureReply @8 :Data.FailureReply;
+    report @9 :Control.Report;
+    orders @10 :Control.Orders;
+  }
+}

@@ -1,0 +1,57 @@
+# A job as bytes: in the coordinator's orders, and in files. Format version 1.
+#
+# Fields are only ever appended, with the next number; an unused one keeps its place. Enumerations are
+# numbers of the C++ enumerations named beside them.
+@0xd9ce958139ae6818;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("troupe::schema");
+
+struct Consistency {
+  mode @0 :UInt8;  # consistency_mode
+  stalenessClocks @1 :UInt32;
+}
+
+struct Optimizer {
+  kind @0 :UInt8;  # optimizer_kind
+  learningRate @1 :Float32;
+  momentum @2 :Float32;
+  beta2 @3 :Float32;
+  epsilon @4 :Float32;
+  weightDecay @5 :Float32;
+  clipValue @6 :Float32;
+  clipNorm @7 :Float32;
+  scaleByStaleness @8 :Bool;
+}
+
+struct Initializer {
+  kind @0 :UInt8;  # initializer_kind
+  scale @1 :Float32;
+}
+
+struct Table {
+  name @0 :Text;
+  shape @1 :List(UInt64);
+  sync @2 :Consistency;
+  optimizer @3 :Optimizer;
+  init @4 :Initializer;
+}
+
+struct Job {
+  name @0 :Text;
+  seed @1 :UInt64;
+  partitions @2 :UInt32;
+  servers @3 :UInt32;
+  workers @4 :UInt32;
+  samples @5 :UInt64;
+  batchSamples @6 :UInt32;
+  passes @7 :UInt64;
+  tables @8 :List(Table);
+}
+
+# The root of a job's file.
+struct StoredJob {
+  version @0 :UInt32;  # job_format_version
+  magic @1 :UInt32;    # "TRPJ"
+  job @2 :Job;
+}

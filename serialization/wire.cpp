@@ -1,0 +1,157 @@
+// Frames: the prefix, the envelope, and which message goes with which of its members.
+#include "serialization/wire.hpp"
+
+#include "serialization/detail/parts.hpp"
+#include "serialization/detail/segment_builder.hpp"
+#include "serialization/envelope.capnp.h"
+
+#include <capnp/message.h>
+
+#include <bit>
+#include <cassert>
+#include <cstring>
+
+namespace troupe::wire {
+
+namespace {
+
+// Prefixes, values of tensors and Cap'n Proto are read and written as they lie in memory.
+static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
+
+constexpr std::uint32_t magic = 0x45505254; // "TRPE"
+/// Root pointer and the envelope's data section of two words.
+constexpr std::size_t head_bytes_min = 24;
+
+/// Words of segment 0 that suffice for most messages of their kind.
+struct word_guess {
+  std::size_t operator()(const push_request& x) const {
+    return 64 + 3 * x.update.pieces.size() + x.update.tables.size();
+  }
+  std::size_t operator()(const pull_request& x) const { return 64 + 3 * x.query.ranges.size(); }
+  std::size_t operator()(const pull_reply& x) const { return 64 + 3 * x.values.pieces.size(); }
+  std::size_t operator()(const report&) const { return 2048; }
+  std::size_t operator()(const orders&) const { return 2048; }
+  template <class Small>
+  std::size_t operator()(const Small&) const { return 64; }
+};
+
+class envelope_writer {
+public:
+  envelope_writer(schema::Envelope::Builder to, detail::body_parts& body)
+      : to_(to), body_(body) {
+    to_.setVersion(protocol_version);
+    to_.setMagic(magic);
+  }
+
+  void operator()(const hello& x) {
+    to_.setVersion(x.version);
+    detail::write(x, to_.initHello());
+  }
+  void operator()(const refusal& x) { detail::write(x, to_.initRefusal()); }
+  void operator()(const push_request& x) { detail::write(x, to_.initPushRequest(), body_); }
+  void operator()(const push_reply& x) { detail::write(x, to_.initPushReply()); }
+  void operator()(const pull_request& x) { detail::write(x, to_.initPullRequest()); }
+  void operator()(const pull_reply& x) { detail::write(x, to_.initPullReply(), body_); }
+  void operator()(const failure_reply& x) { detail::write(x, to_.initFailureReply()); }
+  void operator()(const report& x) { detail::write(x, to_.initReport()); }
+  void operator()(const orders& x) { detail::write(x, to_.initOrders()); }
+
+private:
+  schema::Envelope::Builder to_;
+  detail::body_parts& body_;
+};
+
+message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
+  switch (from.which()) {
+    case schema::Envelope::HELLO: return detail::read(from.getHello(), from.getVersion());
+    case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
+    case schema::Envelope::PUSH_REQUEST: return detail::read(from.getPushRequest(), body);
+    case schema::Envelope::PUSH_REPLY: return detail::read(from.getPushReply());
+    case schema::Envelope::PULL_REQUEST: return detail::read(from.getPullRequest());
+    case schema::Envelope::PULL_REPLY: return detail::read(from.getPullReply(), body);
+    case schema::Envelope::FAILURE_REPLY: return detail::read(from.getFailureReply());
+    case schema::Envelope::REPORT: return detail::read(from.getReport());
+    case schema::Envelope::ORDERS: return detail::read(from.getOrders());
+  }
+  throw detail::rejected{"a message of an unknown kind"};
+}
+
+std::uint32_t word32(std::span<const std::byte> bytes, std::size_t offset) {
+  std::uint32_t value = 0;
+  std::memcpy(&value, bytes.data() + offset, sizeof(value));
+  return value;
+}
+
+/// Looks at nothing but the 16 bytes that no version changes (envelope.capnp).
+result<void> check_version(std::span<const std::byte> head) {
+  // A struct pointer has 0 in its low two bits; the next thirty are the offset.
+  if (word32(head, 0) != 0 || word32(head, 12) != magic)
+    return {errc::malformed, "not a message of ours"};
+  const auto version = word32(head, 8);
+  if (version != protocol_version)
+    return {errc::version_mismatch, "the peer speaks protocol version " + std::to_string(version)
+                                      + ", this process speaks "
+                                      + std::to_string(protocol_version)};
+  return {};
+}
+
+} // namespace
+
+std::size_t frame::size_bytes() const {
+  auto total = head.size();
+  for (const auto& gathered : body)
+    total += gathered.bytes.size();
+  return total;
+}
+
+frame encode(const message& what) {
+  frame made;
+  detail::segment_builder builder{prefix_bytes, std::visit(word_guess{}, what)};
+  std::visit(envelope_writer{builder.initRoot<schema::Envelope>(), made.body}, what);
+  made.head = builder.finish<schema::Envelope>();
+  const auto head_bytes = made.head.size() - prefix_bytes;
+  const auto body_bytes = made.size_bytes() - made.head.size();
+  const std::uint32_t prefix[] = {1, static_cast<std::uint32_t>(head_bytes / 8),
+                                  static_cast<std::uint32_t>(body_bytes / 8), 0};
+  static_assert(sizeof(prefix) == prefix_bytes);
+  std::memcpy(made.head.data(), prefix, sizeof(prefix));
+  return made;
+}
+
+result<sizes> decode_prefix(std::span<const std::byte, prefix_bytes> prefix) {
+  const auto further = word32(prefix, 0);
+  const auto padding = word32(prefix, 12);
+  const sizes found{.head_bytes = std::size_t{word32(prefix, 4)} * 8,
+                    .body_bytes = std::size_t{word32(prefix, 8)} * 8};
+  if (further != 1 || padding != 0 || found.head_bytes < head_bytes_min)
+    return {errc::malformed, "not the beginning of a message of ours"};
+  if (found.head_bytes > head_bytes_max || found.body_bytes > body_bytes_max)
+    return {errc::malformed, "a message that is too large: " + std::to_string(found.head_bytes)
+                               + " and " + std::to_string(found.body_bytes) + " bytes"};
+  return found;
+}
+
+result<message> decode(std::span<const std::byte> head, std::shared_ptr<const std::byte> body,
+                       std::size_t body_bytes) {
+  assert(reinterpret_cast<std::uintptr_t>(head.data()) % 8 == 0);
+  assert(body || body_bytes == 0);
+  if (head.size() < head_bytes_min || head.size() > head_bytes_max || head.size() % 8 != 0
+      || body_bytes > body_bytes_max)
+    return {errc::malformed, "not a message of ours: its segments have "
+                               + std::to_string(head.size()) + " and " + std::to_string(body_bytes)
+                               + " bytes"};
+  if (auto checked = check_version(head); !checked)
+    return checked.error();
+  return detail::guarded<message>([&]() -> result<message> {
+    const kj::ArrayPtr<const capnp::word> segments[] = {
+      {reinterpret_cast<const capnp::word*>(head.data()), head.size() / 8}};
+    capnp::SegmentArrayMessageReader reader{kj::arrayPtr(segments, 1),
+                                            detail::reader_options(head.size() / 8)};
+    detail::body_reader values{std::move(body), body_bytes};
+    auto made = read_message(reader.getRoot<schema::Envelope>(), values);
+    values.finish();
+    return made;
+  });
+}
+
+} // namespace troupe::wire

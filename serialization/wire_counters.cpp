@@ -1,0 +1,109 @@
+// Sets, clocks and counters, which reports and orders share, as Cap'n Proto structs.
+#include "serialization/detail/parts.hpp"
+
+namespace troupe::wire::detail {
+
+void write(const batch_set& from, schema::BatchSet::Builder to) {
+  to.setFloor(from.floor().value);
+  write_numbers(from.words(), to.initWords(static_cast<unsigned>(from.words().size())));
+}
+
+batch_set read(schema::BatchSet::Reader from) {
+  const auto words = from.getWords();
+  // Beyond any job; and the set's own arithmetic must not wrap around.
+  if (from.getFloor() > batches_max || words.size() > batches_max / 64)
+    throw rejected{"a set with batches that no job has: from " + std::to_string(from.getFloor())};
+  return {batch_id{from.getFloor()}, read_numbers<std::uint64_t>(words)};
+}
+
+void write(const histogram& from, schema::Histogram::Builder to) {
+  write_numbers(from.counts(), to.initCounts(static_cast<unsigned>(from.counts().size())));
+  to.setSum(from.sum());
+  to.setMax(from.max());
+}
+
+histogram read(schema::Histogram::Reader from) {
+  const auto counts = from.getCounts();
+  check_count(counts.size(), histogram::buckets_max, "buckets in a histogram");
+  return {read_numbers<std::uint64_t>(counts), from.getSum(), from.getMax()};
+}
+
+void write(const lease& from, schema::Lease::Builder to) {
+  to.setId(from.id);
+  to.setFirst(from.first.value);
+  to.setCount(from.count);
+  to.setStride(from.stride);
+}
+
+lease read(schema::Lease::Reader from) {
+  return {.id = from.getId(),
+          .first = {from.getFirst()},
+          .count = from.getCount(),
+          .stride = from.getStride()};
+}
+
+void write(const clock_entry& from, schema::ClockEntry::Builder to) {
+  to.setWorker(from.worker.value);
+  to.setIncarnation(from.incarnation.value);
+  to.setClock(from.clock);
+  to.setKnown(from.known);
+}
+
+clock_entry read(schema::ClockEntry::Reader from) {
+  return {.worker = {from.getWorker()},
+          .incarnation = {from.getIncarnation()},
+          .clock = from.getClock(),
+          .known = from.getKnown()};
+}
+
+void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
+  to.setPushesSent(from.pushes_sent);
+  to.setPushesAcknowledged(from.pushes_acknowledged);
+  to.setPushesRefused(from.pushes_refused);
+  to.setPushesResent(from.pushes_resent);
+  to.setSamples(from.samples);
+  to.setBytesSent(from.bytes_sent);
+  to.setBytesReceived(from.bytes_received);
+  to.setWaitUs(from.wait_us);
+  to.setLossSum(from.loss_sum);
+  to.setLossCount(from.loss_count);
+}
+
+worker_counters read(schema::WorkerCounters::Reader from) {
+  return {.pushes_sent = from.getPushesSent(),
+          .pushes_acknowledged = from.getPushesAcknowledged(),
+          .pushes_refused = from.getPushesRefused(),
+          .pushes_resent = from.getPushesResent(),
+          .samples = from.getSamples(),
+          .bytes_sent = from.getBytesSent(),
+          .bytes_received = from.getBytesReceived(),
+          .wait_us = from.getWaitUs(),
+          .loss_sum = from.getLossSum(),
+          .loss_count = from.getLossCount()};
+}
+
+void write(const server_counters& from, schema::ServerCounters::Builder to) {
+  to.setApplied(from.applied);
+  to.setDuplicates(from.duplicates);
+  to.setRefused(from.refused);
+  to.setPulls(from.pulls);
+  to.setWaitingPulls(from.waiting_pulls);
+  to.setBytesSent(from.bytes_sent);
+  to.setBytesReceived(from.bytes_received);
+  write(from.staleness_versions, to.initStalenessVersions());
+  write(from.staleness_clocks, to.initStalenessClocks());
+}
+
+server_counters read(schema::ServerCounters::Reader from) {
+  return {.applied = from.getApplied(),
+          .duplicates = from.getDuplicates(),
+          .refused = from.getRefused(),
+          .pulls = from.getPulls(),
+          .waiting_pulls = from.getWaitingPulls(),
+          .bytes_sent = from.getBytesSent(),
+          .bytes_received = from.getBytesReceived(),
+          .staleness_versions = read(from.getStalenessVersions()),
+          .staleness_clocks = read(from.getStalenessClocks())};
+}
+
+} // namespace troupe::wire::detail

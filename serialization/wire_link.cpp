@@ -1,0 +1,53 @@
+// What opens a link, and failures, as Cap'n Proto structs.
+#include "serialization/detail/parts.hpp"
+
+#include <string_view>
+
+namespace troupe::wire::detail {
+
+void write(const member_id& from, schema::Member::Builder to) {
+  to.setRole(static_cast<std::uint8_t>(from.role));
+  to.setIndex(from.index);
+  to.setIncarnation(from.incarnation.value);
+}
+
+member_id read(schema::Member::Reader from) {
+  return {.role = read_enum(from.getRole(), role::observer, "role"),
+          .index = from.getIndex(),
+          .incarnation = {from.getIncarnation()}};
+}
+
+void write(const failure& from, schema::Failure::Builder to, std::size_t text_max) {
+  std::string scratch;
+  to.setCode(static_cast<std::uint8_t>(from.code));
+  to.setText(cut_text(from.text, scratch, text_max));
+}
+
+failure read(schema::Failure::Reader from) {
+  // The numbers of errc have holes; those without a name are unknown.
+  const auto code = static_cast<errc>(from.getCode());
+  if (to_string(code) == std::string_view{"unknown"})
+    throw rejected{"unknown error code: " + std::to_string(from.getCode())};
+  return {code, read_text(from.getText())};
+}
+
+void write(const hello& from, schema::Hello::Builder to) {
+  to.setJob(from.job);
+  to.setSecret(from.secret);
+  write(from.from, to.initFrom());
+}
+
+hello read(schema::Hello::Reader from, std::uint32_t version) {
+  return {.version = version,
+          .job = from.getJob(),
+          .secret = from.getSecret(),
+          .from = read(from.getFrom())};
+}
+
+void write(const refusal& from, schema::Refusal::Builder to) {
+  write(from.why, to.initWhy(), refusal_bytes_max);
+}
+
+refusal read(schema::Refusal::Reader from) { return {read(from.getWhy())}; }
+
+} // namespace troupe::wire::detail

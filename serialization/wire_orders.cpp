@@ -1,0 +1,156 @@
+// Orders to members as Cap'n Proto structs.
+#include "serialization/detail/parts.hpp"
+
+namespace troupe::wire::detail {
+
+namespace {
+
+void write(const view& from, schema::View::Builder to) {
+  to.setEpoch(from.epoch.value);
+  to.setGeneration(from.generation.value);
+  write_list(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
+  write_numbers(from.server_of, to.initServerOf(static_cast<unsigned>(from.server_of.size())));
+}
+
+view read(schema::View::Reader from) {
+  check_count(from.getServerOf().size(), partitions_max, "partitions");
+  return {.epoch = {from.getEpoch()},
+          .generation = {from.getGeneration()},
+          .servers = read_list<server_entry>(from.getServers(), partitions_max, "servers"),
+          .server_of = read_numbers<server_id>(from.getServerOf())};
+}
+
+void write(const worker_orders& from, schema::WorkerOrders::Builder to) {
+  write(from.view, to.initView());
+  write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
+  to.setStartClock(from.start_clock);
+  to.setAdmitted(from.admitted);
+}
+
+worker_orders read(schema::WorkerOrders::Reader from) {
+  return {.view = read(from.getView()),
+          .leases = read_list<lease>(from.getLeases(), leases_max, "leases"),
+          .start_clock = from.getStartClock(),
+          .admitted = from.getAdmitted()};
+}
+
+void write(const server_orders& from, schema::ServerOrders::Builder to) {
+  if (from.job != job_spec{})
+    detail::write(from.job, to.initJob());
+  to.setAssignment(from.assignment);
+  to.setGeneration(from.generation.value);
+  write_numbers(from.partitions, to.initPartitions(static_cast<unsigned>(from.partitions.size())));
+  to.setRestore(from.restore);
+  write_list(from.workers, to.initWorkers(static_cast<unsigned>(from.workers.size())));
+  to.setCheckpoint(from.checkpoint);
+  to.setCheckpointClock(from.checkpoint_clock);
+}
+
+server_orders read(schema::ServerOrders::Reader from) {
+  check_count(from.getPartitions().size(), partitions_max, "partitions");
+  return {.job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
+          .assignment = from.getAssignment(),
+          .generation = {from.getGeneration()},
+          .partitions = read_numbers<partition_id>(from.getPartitions()),
+          .restore = from.getRestore(),
+          .workers = read_list<clock_entry>(from.getWorkers(), clocks_max, "workers"),
+          .checkpoint = from.getCheckpoint(),
+          .checkpoint_clock = from.getCheckpointClock()};
+}
+
+void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
+  std::string scratch;
+  write(from.view, to.initView());
+  to.setPhase(static_cast<std::uint8_t>(from.phase));
+  to.setBatchesDone(from.batches_done);
+  to.setCheckpoint(from.checkpoint);
+  write_list(from.members, to.initMembers(static_cast<unsigned>(from.members.size())));
+  auto events = to.initEvents(static_cast<unsigned>(from.events.size()));
+  for (unsigned i = 0; i < events.size(); ++i)
+    events.set(i, cut_text(from.events[i], scratch));
+  to.setEventsTotal(from.events_total);
+}
+
+observer_orders read(schema::ObserverOrders::Reader from) {
+  observer_orders made{
+    .view = read(from.getView()),
+    .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
+    .batches_done = from.getBatchesDone(),
+    .checkpoint = from.getCheckpoint(),
+    .members = read_list<member_status>(from.getMembers(), members_max, "members"),
+    .events = {},
+    .events_total = from.getEventsTotal()};
+  check_count(from.getEvents().size(), events_max, "events");
+  for (const auto event : from.getEvents())
+    made.events.push_back(read_text(event));
+  return made;
+}
+
+} // namespace
+
+void write(const server_entry& from, schema::ServerEntry::Builder to) {
+  std::string scratch;
+  to.setServer(from.server.value);
+  to.setIncarnation(from.incarnation.value);
+  to.setAddress(cut_text(from.address, scratch));
+  to.setServing(from.serving);
+}
+
+server_entry read(schema::ServerEntry::Reader from) {
+  return {.server = {from.getServer()},
+          .incarnation = {from.getIncarnation()},
+          .address = read_text(from.getAddress()),
+          .serving = from.getServing()};
+}
+
+void write(const member_status& from, schema::MemberStatus::Builder to) {
+  write(from.member, to.initMember());
+  to.setState(static_cast<std::uint8_t>(from.state));
+  to.setRssBytesMax(from.rss_bytes_max);
+  to.setClock(from.clock);
+  to.setUpdatesRolledBack(from.updates_rolled_back);
+  write(from.worker, to.initWorker());
+  write(from.server, to.initServer());
+}
+
+member_status read(schema::MemberStatus::Reader from) {
+  return {.member = read(from.getMember()),
+          .state = read_enum(from.getState(), member_state::finished, "state of a member"),
+          .rss_bytes_max = from.getRssBytesMax(),
+          .clock = from.getClock(),
+          .updates_rolled_back = from.getUpdatesRolledBack(),
+          .worker = read(from.getWorker()),
+          .server = read(from.getServer())};
+}
+
+void write(const orders& from, schema::Orders::Builder to) {
+  std::string scratch;
+  write(from.to, to.initTo());
+  to.setTerm(from.term);
+  to.setSequence(from.sequence);
+  to.setStop(from.stop);
+  to.setFailed(cut_text(from.failed, scratch));
+  if (const auto* worker = std::get_if<worker_orders>(&from.body))
+    write(*worker, to.initWorker());
+  else if (const auto* server = std::get_if<server_orders>(&from.body))
+    write(*server, to.initServer());
+  else
+    write(std::get<observer_orders>(from.body), to.initObserver());
+}
+
+orders read(schema::Orders::Reader from) {
+  orders made{.to = read(from.getTo()),
+              .term = from.getTerm(),
+              .sequence = from.getSequence(),
+              .stop = from.getStop(),
+              .failed = read_text(from.getFailed()),
+              .body = {}};
+  switch (from.which()) {
+    case schema::Orders::WORKER: made.body = read(from.getWorker()); return made;
+    case schema::Orders::SERVER: made.body = read(from.getServer()); return made;
+    case schema::Orders::OBSERVER: made.body = read(from.getObserver()); return made;
+  }
+  throw rejected{"orders of an unknown kind"};
+}
+
+} // namespace troupe::wire::detail

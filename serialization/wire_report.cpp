@@ -1,0 +1,141 @@
+// Reports of members as Cap'n Proto structs.
+#include "serialization/detail/parts.hpp"
+
+namespace troupe::wire::detail {
+
+namespace {
+
+void write(const worker_report& from, schema::WorkerReport::Builder to) {
+  std::string scratch;
+  to.setGeneration(from.generation.value);
+  write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
+  to.setClock(from.clock);
+  detail::write(from.counters, to.initCounters());
+  to.setFailed(cut_text(from.failed, scratch));
+}
+
+worker_report read(schema::WorkerReport::Reader from) {
+  return {.generation = {from.getGeneration()},
+          .leases = read_list<lease_progress>(from.getLeases(), leases_max, "leases"),
+          .clock = from.getClock(),
+          .counters = detail::read(from.getCounters()),
+          .failed = read_text(from.getFailed())};
+}
+
+void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
+  to.setCheckpoint(from.checkpoint);
+  to.setServer(from.server.value);
+  write_list(from.files, to.initFiles(static_cast<unsigned>(from.files.size())));
+  to.setVersion(from.version);
+}
+
+checkpoint_part read(schema::CheckpointPart::Reader from) {
+  return {.checkpoint = from.getCheckpoint(),
+          .server = {from.getServer()},
+          .files = read_list<file_entry>(from.getFiles(), files_max, "files"),
+          .version = from.getVersion()};
+}
+
+void write(const server_report& from, schema::ServerReport::Builder to) {
+  std::string scratch;
+  to.setAddress(cut_text(from.address, scratch));
+  to.setAssignment(from.assignment);
+  to.setFailed(cut_text(from.failed, scratch));
+  to.setGeneration(from.generation.value);
+  detail::write(from.marks, to.initMarks());
+  write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
+  to.setPullClockMax(from.pull_clock_max);
+  write(from.part, to.initPart());
+  to.setCheckpointFailed(from.checkpoint_failed);
+  to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
+  to.setVersion(from.version);
+  detail::write(from.counters, to.initCounters());
+}
+
+server_report read(schema::ServerReport::Reader from) {
+  return {.address = read_text(from.getAddress()),
+          .assignment = from.getAssignment(),
+          .failed = read_text(from.getFailed()),
+          .generation = {from.getGeneration()},
+          .marks = detail::read(from.getMarks()),
+          .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
+          .pull_clock_max = from.getPullClockMax(),
+          .part = read(from.getPart()),
+          .checkpoint_failed = from.getCheckpointFailed(),
+          .checkpoint_failure = read_text(from.getCheckpointFailure()),
+          .version = from.getVersion(),
+          .counters = detail::read(from.getCounters())};
+}
+
+void write(const observer_report& from, schema::ObserverReport::Builder to) {
+  std::string scratch;
+  auto deaths = to.initDeaths(static_cast<unsigned>(from.deaths.size()));
+  for (unsigned i = 0; i < deaths.size(); ++i)
+    detail::write(from.deaths[i].member, deaths[i]);
+  to.setDone(from.done);
+  to.setStop(from.stop);
+  to.setFailed(cut_text(from.failed, scratch));
+}
+
+observer_report read(schema::ObserverReport::Reader from) {
+  observer_report made{.deaths = {},
+                       .done = from.getDone(),
+                       .stop = from.getStop(),
+                       .failed = read_text(from.getFailed())};
+  for (const auto& member : read_list<member_id>(from.getDeaths(), deaths_max, "deaths"))
+    made.deaths.push_back({member});
+  return made;
+}
+
+} // namespace
+
+void write(const lease_progress& from, schema::LeaseProgress::Builder to) {
+  write(from.lease, to.initLease());
+  write_numbers(from.done, to.initDone(static_cast<unsigned>(from.done.size())));
+}
+
+lease_progress read(schema::LeaseProgress::Reader from) {
+  return {.lease = read(from.getLease()), .done = read_numbers<batch_id>(from.getDone())};
+}
+
+void write(const file_entry& from, schema::FileEntry::Builder to) {
+  std::string scratch;
+  to.setName(cut_text(from.name, scratch));
+  to.setSizeBytes(from.size_bytes);
+  to.setCrc32c(from.crc32c);
+}
+
+file_entry read(schema::FileEntry::Reader from) {
+  return {.name = read_text(from.getName()),
+          .size_bytes = from.getSizeBytes(),
+          .crc32c = from.getCrc32c()};
+}
+
+void write(const report& from, schema::Report::Builder to) {
+  write(from.from, to.initFrom());
+  to.setJob(from.job);
+  to.setSequence(from.sequence);
+  to.setRssBytesMax(from.rss_bytes_max);
+  if (const auto* worker = std::get_if<worker_report>(&from.body))
+    write(*worker, to.initWorker());
+  else if (const auto* server = std::get_if<server_report>(&from.body))
+    write(*server, to.initServer());
+  else
+    write(std::get<observer_report>(from.body), to.initObserver());
+}
+
+report read(schema::Report::Reader from) {
+  report made{.from = read(from.getFrom()),
+              .job = from.getJob(),
+              .sequence = from.getSequence(),
+              .rss_bytes_max = from.getRssBytesMax(),
+              .body = {}};
+  switch (from.which()) {
+    case schema::Report::WORKER: made.body = read(from.getWorker()); return made;
+    case schema::Report::SERVER: made.body = read(from.getServer()); return made;
+    case schema::Report::OBSERVER: made.body = read(from.getObserver()); return made;
+  }
+  throw rejected{"a report of an unknown kind"};
+}
+
+} // namespace troupe::wire::detail
