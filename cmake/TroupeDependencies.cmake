@@ -1,0 +1,31 @@
+# What Troupe's libraries link. Used by the build and by an installed TroupeConfig.cmake.
+
+include(CMakeFindDependencyMacro)
+
+find_dependency(Threads)
+find_dependency(ZLIB)
+find_dependency(fmt)
+find_dependency(spdlog)
+find_dependency(CLI11)
+find_dependency(nlohmann_json)
+
+# Found by their files: Debian ships no CMake package for CAF, Cap'n Proto's needs a C compiler and
+# OpenSSL, RocksDB's needs what only its static library links.
+function(troupe_import name library header)
+  find_library(TROUPE_${library}_LIBRARY ${library} REQUIRED)
+  find_path(TROUPE_${library}_INCLUDE ${header} REQUIRED)
+  mark_as_advanced(TROUPE_${library}_LIBRARY TROUPE_${library}_INCLUDE)
+  if(NOT TARGET ${name})
+    add_library(${name} UNKNOWN IMPORTED GLOBAL)
+    # Headers of imported targets are system headers: no warnings from them.
+    set_target_properties(${name} PROPERTIES
+      IMPORTED_LOCATION ${TROUPE_${library}_LIBRARY}
+      INTERFACE_INCLUDE_DIRECTORIES ${TROUPE_${library}_INCLUDE})
+  endif()
+endfunction()
+
+troupe_import(Troupe::caf_core caf_core caf/actor_system.hpp)
+troupe_import(Troupe::rocksdb rocksdb rocksdb/db.h)
+troupe_import(Troupe::kj kj kj/common.h)
+troupe_import(Troupe::capnp capnp capnp/message.h)
+set_property(TARGET Troupe::capnp PROPERTY INTERFACE_LINK_LIBRARIES Troupe::kj)

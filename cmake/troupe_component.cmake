@@ -1,0 +1,73 @@
+# Adds library troupe_<name> (Troupe::<name>) from <name>/*.cpp and <name>/*/*.cpp. A folder without
+# sources gives a library of headers alone.
+#
+# troupe_add_component(<name> DEPENDS <target>... SCHEMAS <file.capnp>... OPTIONS <flag>...
+#                      PRECOMPILE <header>...)
+#
+# SCHEMAS are compiled by capnp; #include "<name>/<file>.capnp.h" finds them.
+function(troupe_add_component name)
+  cmake_parse_arguments(arg "" "" "DEPENDS;SCHEMAS;OPTIONS;PRECOMPILE" ${ARGN})
+  set(target troupe_${name})
+  file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp ${name}/*/*.cpp)
+  set(generated_root ${PROJECT_BINARY_DIR}/generated)
+  if(arg_SCHEMAS)
+    set(generated ${arg_SCHEMAS})
+    list(TRANSFORM generated REPLACE ${PROJECT_SOURCE_DIR} ${generated_root})
+    set(generated_sources ${generated})
+    list(TRANSFORM generated_sources APPEND .c++)
+    set(generated_headers ${generated})
+    list(TRANSFORM generated_headers APPEND .h)
+    find_program(TROUPE_CAPNP capnp REQUIRED)
+    mark_as_advanced(TROUPE_CAPNP)
+    file(MAKE_DIRECTORY ${generated_root})
+    add_custom_command(
+      OUTPUT ${generated_sources} ${generated_headers}
+      COMMAND ${TROUPE_CAPNP} compile -oc++:${generated_root}
+              --src-prefix=${PROJECT_SOURCE_DIR} ${arg_SCHEMAS}
+      DEPENDS ${arg_SCHEMAS} COMMENT "Compiling schemas of ${name}/" VERBATIM)
+    set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS -w)
+    list(APPEND sources ${generated_sources} ${generated_headers})
+  endif()
+
+  set(visibility PUBLIC)
+  if(NOT sources)
+    set(visibility INTERFACE)
+    add_library(${target} INTERFACE)
+  else()
+    add_library(${target} STATIC ${sources})
+    target_compile_options(${target} PRIVATE ${arg_OPTIONS})
+  endif()
+  add_library(Troupe::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(${target} ${visibility} cxx_std_20)
+  target_link_libraries(${target} ${visibility} ${arg_DEPENDS})
+  target_include_directories(${target} ${visibility}
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/troupe>)
+  if(arg_SCHEMAS)
+    target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${generated_root}>)
+  endif()
+  if(TROUPE_SANITIZE AND Troupe::caf_core IN_LIST arg_DEPENDS)
+    # caf/init_fun_factory.hpp dereferences a null reference that it never uses.
+    target_compile_options(${target} ${visibility} $<BUILD_INTERFACE:-fno-sanitize=null>)
+  endif()
+  if(arg_PRECOMPILE AND sources)
+    target_precompile_headers(${target} PRIVATE ${arg_PRECOMPILE})
+  endif()
+endfunction()
+
+# Links what a program's own files include, so that it builds without the components above that.
+function(troupe_link_by_includes target)
+  set(text "")
+  foreach(file IN LISTS ARGN)
+    file(STRINGS ${file} lines REGEX "^#include \"")
+    string(APPEND text "${lines}")
+  endforeach()
+  foreach(component IN ITEMS actors storage kernels serialization)
+    if(text MATCHES "#include \"${component}/")
+      target_link_libraries(${target} PRIVATE Troupe::${component})
+    endif()
+  endforeach()
+  if(text MATCHES "#include \"examples/" AND TARGET troupe_example_sgd)
+    target_link_libraries(${target} PRIVATE troupe_example_sgd)
+  endif()
+endfunction()

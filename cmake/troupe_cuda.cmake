@@ -1,0 +1,20 @@
+# Finds the CUDA compiler. Sets TROUPE_CUDA_COMPILER, empty where CUDA is off or absent.
+
+set(TROUPE_CUDA_COMPILER "")
+if(NOT TROUPE_CUDA STREQUAL "AUTO" AND NOT TROUPE_CUDA)
+  message(STATUS "CUDA: off (TROUPE_CUDA=${TROUPE_CUDA})")
+  return()
+endif()
+
+find_program(TROUPE_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+mark_as_advanced(TROUPE_NVCC)
+if(TROUPE_NVCC)
+  execute_process(COMMAND ${TROUPE_NVCC} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+  string(REGEX MATCH "release [0-9.]+" nvcc_version "${nvcc_version}")
+  set(TROUPE_CUDA_COMPILER ${TROUPE_NVCC})
+  message(STATUS "CUDA: found ${TROUPE_NVCC} (${nvcc_version}); no kernel has a CUDA back end yet")
+elseif(TROUPE_CUDA STREQUAL "AUTO")
+  message(STATUS "CUDA: no nvcc found, CPU only")
+else()
+  message(FATAL_ERROR "TROUPE_CUDA=ON, but no nvcc was found; set CUDA_HOME")
+endif()

@@ -1,0 +1,17 @@
+# cmake --install: libraries, headers below include/troupe, and what find_package(Troupe) needs.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Troupe)
+install(TARGETS troupe_serialization troupe_kernels troupe_storage troupe_actors EXPORT TroupeTargets)
+foreach(component IN ITEMS serialization kernels storage actors)
+  install(DIRECTORY ${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
+          FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+install(EXPORT TroupeTargets NAMESPACE Troupe:: DESTINATION ${package})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/TroupeConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES cmake/TroupeConfig.cmake cmake/TroupeDependencies.cmake
+              ${PROJECT_BINARY_DIR}/TroupeConfigVersion.cmake
+        DESTINATION ${package})

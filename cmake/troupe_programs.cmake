@@ -1,0 +1,47 @@
+# Examples and benchmarks; all land in bin/.
+
+# -- examples/02_async_sgd: what its programs and its tests share --------------
+
+set(sgd ${PROJECT_SOURCE_DIR}/examples/02_async_sgd)
+file(GLOB sgd_sources CONFIGURE_DEPENDS ${sgd}/*.cpp)
+list(REMOVE_ITEM sgd_sources ${sgd}/main.cpp ${sgd}/plain_loop.cpp)
+if(sgd_sources)
+  find_library(TROUPE_OPENBLAS openblas REQUIRED)
+  find_path(TROUPE_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-pthread openblas REQUIRED)
+  mark_as_advanced(TROUPE_OPENBLAS TROUPE_CBLAS_INCLUDE)
+  add_library(troupe_example_sgd STATIC ${sgd_sources})
+  target_link_libraries(troupe_example_sgd PUBLIC Troupe::actors ${TROUPE_OPENBLAS})
+  target_include_directories(troupe_example_sgd SYSTEM PUBLIC ${TROUPE_CBLAS_INCLUDE})
+  if(EXISTS ${sgd}/plain_loop.cpp)
+    add_executable(plain_loop ${sgd}/plain_loop.cpp)
+    target_link_libraries(plain_loop PRIVATE troupe_example_sgd)
+  endif()
+endif()
+
+# -- examples/NN_name/main.cpp: program `name` ---------------------------------
+
+file(GLOB mains CONFIGURE_DEPENDS examples/*/main.cpp)
+foreach(main IN LISTS mains)
+  cmake_path(GET main PARENT_PATH folder)
+  cmake_path(GET folder FILENAME program)
+  string(REGEX REPLACE "^[0-9]+_" "" program ${program})
+  add_executable(${program} ${main})
+  target_link_libraries(${program} PRIVATE Troupe::actors)
+  if(folder STREQUAL sgd)
+    target_link_libraries(${program} PRIVATE troupe_example_sgd)
+  endif()
+endforeach()
+
+# -- bench/x_bench.cpp: program x_bench, run small by ctest --------------------
+
+if(TROUPE_ENABLE_TESTS)
+  file(GLOB benches CONFIGURE_DEPENDS bench/*_bench.cpp)
+  foreach(bench IN LISTS benches)
+    cmake_path(GET bench STEM program)
+    add_executable(${program} ${bench})
+    target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
+    troupe_link_by_includes(${program} ${bench})
+    add_test(NAME bench.${program} COMMAND ${program})
+    set_tests_properties(bench.${program} PROPERTIES TIMEOUT 60 LABELS bench)
+  endforeach()
+endif()

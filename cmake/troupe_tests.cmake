@@ -1,0 +1,59 @@
+# tests/<component>/*_test.cpp: program troupe_<component>_tests, one ctest entry for each TEST_CASE.
+
+add_library(troupe_test_main OBJECT tests/main.cpp)
+target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
+
+# Test cases in TEST_SUITE("slow") get the label slow. A test that prints "SKIPPED:" counts as such.
+function(troupe_discover_tests target prefix)
+  set(list ${PROJECT_BINARY_DIR}/${target}_list.cmake)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -D program=$<TARGET_FILE:${target}> -D prefix=${prefix} -D list=${list}
+            -P ${PROJECT_SOURCE_DIR}/cmake/list_test_cases.cmake
+    BYPRODUCTS ${list} VERBATIM)
+  set(include ${PROJECT_BINARY_DIR}/${target}_include.cmake)
+  file(WRITE ${include}
+    "if(EXISTS \"${list}\")\n  include(\"${list}\")\n"
+    "else()\n  add_test(${target}_is_not_built ${target}_is_not_built)\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${include})
+endfunction()
+
+function(troupe_add_tests component)
+  file(GLOB sources CONFIGURE_DEPENDS tests/${component}/*_test.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  set(target troupe_${component}_tests)
+  add_executable(${target} ${sources})
+  target_link_libraries(${target} PRIVATE troupe_test_main ${ARGN})
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${target} PRIVATE
+    TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    TROUPE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  troupe_discover_tests(${target} ${component})
+endfunction()
+
+troupe_add_tests(serialization Troupe::serialization)
+troupe_add_tests(kernels Troupe::kernels)
+troupe_add_tests(storage Troupe::storage)
+troupe_add_tests(actors Troupe::actors)
+get_target_property(precompiled troupe_actors PRECOMPILE_HEADERS)
+if(TARGET troupe_actors_tests AND precompiled)
+  target_precompile_headers(troupe_actors_tests REUSE_FROM troupe_actors)
+endif()
+if(TARGET troupe_example_sgd)
+  troupe_add_tests(examples troupe_example_sgd)
+  troupe_add_tests(distributed troupe_example_sgd)
+endif()
+
+# -- tests/distributed/*_test.py: real processes; get the folder of the programs
+
+file(GLOB scripts CONFIGURE_DEPENDS tests/distributed/*_test.py)
+foreach(script IN LISTS scripts)
+  cmake_path(GET script STEM name)
+  add_test(NAME distributed.${name}
+           COMMAND Python3::Interpreter ${script} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+  set_tests_properties(distributed.${name} PROPERTIES
+    TIMEOUT 300 LABELS slow RUN_SERIAL ON SKIP_RETURN_CODE 77)
+endforeach()
+
+include(cmake/troupe_fuzz.cmake)
