@@ -3,15 +3,18 @@
 // here. The actor (server_actor.hpp) and the simulator run the same code.
 #pragma once
 
+#include "actors/store/bsp_slots.hpp"
+#include "actors/store/clock_table.hpp"
+#include "actors/store/request_token.hpp"
 #include "serialization/error.hpp"
 #include "serialization/histogram.hpp"
 #include "serialization/messages.hpp"
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
-#include <set>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -19,9 +22,6 @@ namespace troupe {
 
 /// Any clock that only grows: the actor's, or the simulator's.
 using time_point = std::chrono::nanoseconds;
-
-/// The caller's name of an open request.
-using request_token = id<struct request_tag, std::uint64_t>;
 
 /// What a shard starts with: fresh, or read from a checkpoint.
 struct shard_partition {
@@ -39,8 +39,8 @@ struct shard_options {
 // -- effects: what the caller has to do, in this order --
 
 /// Take one optimiser step on `tables` with the mean of these pushes' gradients, added up in this
-/// order. The caller must then call applied() or, where a gradient was not finite, discarded(),
-/// before any other event.
+/// order. Always the last effect of an event. The caller must then call applied() or, where a gradient
+/// was not finite, discarded(), before any other event.
 struct apply_effect {
   std::vector<request_token> pushes;
   std::vector<table_id> tables;
@@ -65,6 +65,18 @@ using shard_effect = std::variant<apply_effect, acknowledge_effect, refuse_effec
                                   cut_effect>;
 using shard_effects = std::vector<shard_effect>;
 
+/// Who keeps the payload of a push: the caller, under its token, for as long as holds() says so. That
+/// may change in the events that name the token: the push itself (a second copy's payload is never
+/// needed), its acknowledge or refuse effect, applied() or discarded() after an apply_effect that
+/// names it, and forget(). A bsp slot whose connection ended is still applied from the payload that it
+/// brought; later copies of it only wait with it.
+///
+/// One push of a worker ends one of its clocks: it names all tables that the step is to change, so
+/// either all of the job's bsp tables or none. In a job that mixes modes, the asp and ssp tables of a
+/// push are applied when it arrives, its bsp tables with their clock, and then it is acknowledged.
+///
+/// Determinism: effects are a function of the events; nothing is ordered by address or hash.
+///
 /// Invariants:
 /// (1) a batch is applied to a (table, partition) at most once: marks are set in applied() alone, in
 ///     the same event as the step, and a marked batch is never part of an apply_effect for it.
@@ -76,24 +88,28 @@ using shard_effects = std::vector<shard_effect>;
 ///     bsp clock or waiting pull.
 class shard {
 public:
+  /// Marks of bsp tables move by whole clocks, so those of `partitions` must end at a clock.
   shard(const job_spec& job, generation_id generation, std::vector<shard_partition> partitions,
         shard_options options = {});
 
   /// Workers that may push, from the coordinator's orders. Pulls waiting for one that left go on.
   void set_workers(const std::vector<clock_entry>& workers, shard_effects& effects);
 
-  /// `tables` and `step` are the update's. Errors given as refuse_effect: fenced (a newer incarnation
-  /// of the worker is known), not_ready (the worker is not known yet), rolled_back (another
-  /// generation), malformed (batch beyond the job, a table unknown).
+  /// `tables` and `step` are the update's. Errors given as refuse_effect, the state is as before:
+  /// rolled_back (of an older generation), not_ready (of a newer one; the worker is not listed; a bsp
+  /// clock too far ahead), fenced (a later start of the worker is listed), malformed (batch beyond
+  /// the job; a table unknown, listed twice, or some bsp tables listed and others not).
   /// A slot of a bsp clock that was pushed and is not applied yet is kept; a second copy of it takes
-  /// the place of nothing: it is acknowledged when the first is applied.
+  /// the place of nothing: it is acknowledged, as a duplicate, when the first is applied.
+  /// idempotent: yes.
   void push(request_token token, const step_header& step, const std::vector<table_id>& tables,
             std::uint64_t base_version, shard_effects& effects);
   /// The apply_effect was carried out / found the gradient of its push not finite.
   void applied(shard_effects& effects);
   void discarded(failure why, shard_effects& effects);
 
-  /// `tables`: those the query names. latest: observers, never wait, need not be known.
+  /// `tables`: those the query names; it waits for all of them. latest: observers, never wait, need
+  /// not be known, and neither generation, clock nor batch is looked at. Errors as with push().
   void pull(request_token token, const step_header& step, bool latest,
             const std::vector<table_id>& tables, time_point now, shard_effects& effects);
 
@@ -103,27 +119,95 @@ public:
   std::optional<time_point> next_tick() const;
 
   /// Asks for a cut_effect: at once, or for jobs with a bsp table when `clock` clocks are applied
-  /// (at once where they already are).
+  /// (at once where they already are). A newer request takes the place of one that waits.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects);
 
-  /// The connection of a request ended; forget the token (a kept bsp slot stays).
+  /// The connection of a request ended; forget the token (a kept bsp slot stays, see holds()).
   void forget(request_token token);
+  /// Whether the payload of this push is still to be applied.
+  bool holds(request_token token) const;
 
   // -- what reports and checkpoints say --
   /// Batches applied on all partitions and tables.
   batch_set marks() const;
   std::vector<shard_partition> partitions() const;
-  std::vector<clock_entry> clocks() const;
-  std::uint64_t pull_clock_max() const;
-  std::uint64_t version() const;
-  generation_id generation() const;
+  /// Ordered by worker; known: heard of, or being admitted with this clock as the promise.
+  std::vector<clock_entry> clocks() const { return clocks_.entries(); }
+  /// Largest clock of an answered pull that named an ssp table.
+  std::uint64_t pull_clock_max() const { return pull_clock_max_; }
+  /// Steps taken by this shard: one for each apply_effect. Restored: the largest of its partitions.
+  std::uint64_t version() const { return version_; }
+  generation_id generation() const { return generation_; }
   /// bsp: clocks applied.
-  std::uint64_t bsp_clocks() const;
-  const server_counters& counters() const;
+  std::uint64_t bsp_clocks() const { return slots_.clocks(); }
+  const server_counters& counters() const { return counters_; }
   /// A push that the caller refused itself, before push() (bsp: not finite on arrival).
-  void count_refused();
+  void count_refused() { ++counters_.refused; }
 
-  // The members are the implementer's to choose.
+private:
+  struct waiting_pull {
+    request_token token;
+    worker_id worker;
+    incarnation_id incarnation;
+    std::uint64_t clock = 0;
+    std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
+    std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
+    std::vector<table_id> bsp_tables;
+    time_point deadline;
+  };
+  /// A push whose asp and ssp tables are being applied.
+  struct arrival {
+    request_token token;
+    step_header step;
+    std::vector<table_id> tables;
+    bool is_slot = false; ///< Its bsp tables are still to come.
+    std::uint64_t staleness_versions = 0;
+    std::uint64_t staleness_clocks = 0;
+  };
+  struct open_clock {};
+  struct wanted_cut {
+    std::uint64_t checkpoint = 0;
+    std::uint64_t clock = 0;
+  };
+
+  bool is_bsp(table_id table) const;
+  std::optional<failure> objection(const step_header& step) const;
+  std::optional<failure> malformed_push(const std::vector<table_id>& tables) const;
+
+  bool marked(table_id table, batch_id batch) const;
+  void mark(const std::vector<table_id>& tables, batch_id batch);
+  std::vector<std::pair<table_id, partition_id>> marked_pairs(const std::vector<table_id>& tables,
+                                                              batch_id batch) const;
+
+  void finish(const arrival& done, shard_effects& effects);
+  void finish(const open_clock& done, shard_effects& effects);
+  void keep_or_acknowledge(request_token token, const step_header& step, bool is_slot, bool changed,
+                           shard_effects& effects);
+  void acknowledge(request_token token, bool duplicate, shard_effects& effects);
+
+  /// What any event may have made possible: pulls, cuts, and then the next bsp clock.
+  void go_on(shard_effects& effects);
+  bool answerable(const waiting_pull& pull) const;
+  void answer(const waiting_pull& pull, shard_effects& effects);
+  std::string awaited(const waiting_pull& pull) const;
+  void apply_next_clock(shard_effects& effects);
+
+  job_spec job_;
+  generation_id generation_;
+  shard_options options_;
+  std::vector<table_id> bsp_tables_;
+  std::uint32_t staleness_min_ = 0; ///< Of the ssp tables.
+
+  std::vector<shard_partition> partitions_; ///< Their versions are those of the start.
+  std::uint64_t version_ = 0;
+  clock_table clocks_;
+  std::uint64_t pull_clock_max_ = 0;
+  bsp_slots slots_;
+  std::vector<waiting_pull> waiting_; ///< In order of arrival.
+  /// The step that an apply_effect asked for and nobody has confirmed yet.
+  std::optional<std::variant<arrival, open_clock>> open_;
+  std::optional<wanted_cut> cut_;
+  server_counters counters_;
 };
 
 } // namespace troupe

@@ -1,0 +1,480 @@
+#include "actors/store/block_store.hpp"
+
+#include "actors/store/initial_values.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/vector_ops.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+kernels::optimizer kernel_of(optimizer_kind kind) {
+  switch (kind) {
+    case optimizer_kind::momentum:
+      return kernels::optimizer::momentum;
+    case optimizer_kind::adagrad:
+      return kernels::optimizer::adagrad;
+    case optimizer_kind::adam:
+      return kernels::optimizer::adam;
+    case optimizer_kind::sgd:
+      break;
+  }
+  return kernels::optimizer::sgd;
+}
+
+std::size_t state_per_element(const table_spec& table) {
+  return kernels::state_per_weight(kernel_of(table.optimizer.kind));
+}
+
+template <class Function>
+void for_each_block(const job_spec& job, Function visit) {
+  for (std::uint32_t table = 0; table < job.tables.size(); ++table)
+    for (std::uint64_t i = 0; i < block_count(job.tables[table]); ++i)
+      visit(table_id{table}, i, partition_of(job, {table}, i));
+}
+
+bool contains(const std::vector<table_id>& tables, table_id table) {
+  return std::find(tables.begin(), tables.end(), table) != tables.end();
+}
+
+const char* name_of_non_finite(float x) {
+  return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+}
+
+failure shape_mismatch(const std::string& what) { return {errc::shape_mismatch, what}; }
+
+/// Says which push has a norm that a table would need for clipping and that is no number.
+result<void> check_norms(const job_spec& job, const std::vector<table_id>& tables,
+                         const update& push) {
+  if (std::isfinite(push.gradient_norm))
+    return {};
+  for (const table_id table : tables)
+    if (job.tables[table.value].optimizer.clip_norm > 0.0f)
+      return {errc::non_finite,
+              "worker " + std::to_string(push.step.worker.value)
+                + " pushed a gradient whose norm is not finite: table '"
+                + job.tables[table.value].name + "' (" + name_of_non_finite(push.gradient_norm)
+                + ")"};
+  return {};
+}
+
+float clip_scale(const optimizer_spec& optimizer, const update& push) {
+  if (optimizer.clip_norm <= 0.0f || push.gradient_norm <= optimizer.clip_norm)
+    return 1.0f;
+  return optimizer.clip_norm / push.gradient_norm;
+}
+
+kernels::step_options options_of(const optimizer_spec& x, const apply_effect& effect,
+                                 std::uint64_t step) {
+  const float slower = x.scale_by_staleness && effect.staleness_versions > 1
+                         ? static_cast<float>(effect.staleness_versions)
+                         : 1.0f;
+  kernels::step_options options;
+  options.kind = kernel_of(x.kind);
+  options.rate = x.learning_rate / slower;
+  options.momentum = x.momentum;
+  options.beta2 = x.beta2;
+  options.epsilon = x.epsilon;
+  options.weight_decay = x.weight_decay;
+  options.clip_value = x.clip_value;
+  options.gradient_scale = 1.0f / static_cast<float>(effect.pushes.size());
+  options.step = step;
+  return options;
+}
+
+/// Elements [first, end) of a block.
+struct stretch {
+  std::uint64_t first = 0;
+  std::uint64_t end = 0;
+};
+
+/// What the shares of a block cover; only shares that overlap are joined.
+template <class Shares>
+std::vector<stretch> stretches_of(const Shares& shares) {
+  std::vector<stretch> all;
+  for (const auto& x : shares)
+    all.push_back({x.first, x.first + x.count});
+  std::sort(all.begin(), all.end(),
+            [](const stretch& a, const stretch& b) { return a.first < b.first; });
+  std::vector<stretch> joined;
+  for (const stretch& x : all) {
+    if (!joined.empty() && x.first < joined.back().end)
+      joined.back().end = std::max(joined.back().end, x.end);
+    else
+      joined.push_back(x);
+  }
+  return joined;
+}
+
+/// The optimiser state of some elements of a block, as the kernels want it: m of all, then v of all.
+class state_of_stretch {
+public:
+  state_of_stretch(float* state, std::size_t per_element, std::uint64_t block_elements, stretch at)
+    : state_(state), per_element_(per_element), block_elements_(block_elements), at_(at),
+      count_(at.end - at.first), copy_(per_element * count_) {
+    for (std::size_t i = 0; i < per_element_; ++i)
+      std::copy_n(row(i), count_, copy_.data() + i * count_);
+  }
+
+  std::span<float> values() { return copy_; }
+
+  void write_back() {
+    for (std::size_t i = 0; i < per_element_; ++i)
+      std::copy_n(copy_.data() + i * count_, count_, row(i));
+  }
+
+private:
+  float* row(std::size_t i) { return state_ + i * block_elements_ + at_.first; }
+
+  float* state_;
+  std::size_t per_element_;
+  std::uint64_t block_elements_;
+  stretch at_;
+  std::size_t count_;
+  std::vector<float> copy_;
+};
+
+} // namespace
+
+// -- making --
+
+block_store::block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool)
+  : job_(job), pool_(std::move(pool)) {
+  for (const table_spec& table : job_.tables)
+    tables_.emplace_back(block_count(table));
+}
+
+block_store::block_store(const job_spec& job, const std::vector<partition_id>& partitions,
+                         std::shared_ptr<buffer_pool> pool)
+  : block_store(job, std::move(pool)) {
+  const std::set<partition_id> here(partitions.begin(), partitions.end());
+  for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id partition) {
+    if (!here.contains(partition))
+      return;
+    const range elements = block_range(job_, table, index);
+    const auto values = pool_->floats(elements.count);
+    fill_initial_values(job_.seed, spec(table), elements.first, {values.get(), elements.count});
+    block& fresh = tables_[table.value][index];
+    fresh.count = elements.count;
+    fresh.values = values;
+    if (const std::size_t state_count = elements.count * state_per_element(spec(table))) {
+      const auto state = pool_->floats(state_count);
+      std::fill_n(state.get(), state_count, 0.0f);
+      fresh.state = state;
+    }
+  });
+}
+
+block_store::block_store(const job_spec& job,
+                         const std::vector<storage::partition_image>& partitions,
+                         std::shared_ptr<buffer_pool> pool)
+  : block_store(job, std::move(pool)) {
+  assert(complete(job, partitions));
+  for (const storage::partition_image& partition : partitions)
+    for (const storage::block_image& x : partition.blocks)
+      tables_[x.table.value][x.block] = {x.count, x.values, x.state, nullptr, x.version, x.steps};
+}
+
+result<void> block_store::complete(const job_spec& job,
+                                   const std::vector<storage::partition_image>& partitions) {
+  std::map<std::tuple<partition_id, table_id, std::uint64_t>, const storage::block_image*> found;
+  std::set<partition_id> here;
+  std::size_t blocks = 0;
+  for (const storage::partition_image& partition : partitions) {
+    here.insert(partition.partition);
+    blocks += partition.blocks.size();
+    for (const storage::block_image& x : partition.blocks)
+      found.emplace(std::tuple{partition.partition, x.table, x.block}, &x);
+  }
+  std::string wrong = found.size() == blocks ? "" : "a block comes twice";
+  for_each_block(job, [&](table_id table, std::uint64_t index, partition_id partition) {
+    if (!here.contains(partition))
+      return;
+    const auto at = found.find({partition, table, index});
+    const std::uint64_t count = block_range(job, table, index).count;
+    const std::uint64_t state_count = count * state_per_element(job.tables[table.value]);
+    const bool fits = at != found.end() && at->second->count == count && at->second->values
+                      && at->second->state_count == state_count
+                      && (state_count == 0 || at->second->state);
+    if (!fits)
+      wrong = "block " + std::to_string(index) + " of table '" + job.tables[table.value].name
+              + "' is missing or has another size";
+    else
+      found.erase(at);
+  });
+  if (wrong.empty() && !found.empty())
+    wrong = "a block lies in a partition that is not its own";
+  if (!wrong.empty())
+    return {errc::damaged, "checkpoint does not hold the job's blocks: " + wrong};
+  return {};
+}
+
+// -- checking --
+
+std::string block_store::element_name(table_id table, std::uint64_t element) const {
+  return "table '" + spec(table).name + "', element " + std::to_string(element);
+}
+
+result<void> block_store::check_within(const range& x) const {
+  if (x.table.value >= job_.tables.size())
+    return shape_mismatch("no such table: " + std::to_string(x.table.value));
+  const std::uint64_t size = spec(x.table).size();
+  if (x.count == 0 || x.first >= size || x.count > size - x.first)
+    return shape_mismatch("range outside its table: " + element_name(x.table, x.first) + ", "
+                          + std::to_string(x.count) + " of " + std::to_string(size)
+                          + " elements");
+  const std::uint64_t length = block_elements(spec(x.table));
+  for (std::uint64_t i = x.first / length; i <= (x.first + x.count - 1) / length; ++i)
+    if (tables_[x.table.value][i].count == 0)
+      return {errc::not_ready, "partition "
+                                 + std::to_string(partition_of(job_, x.table, i).value)
+                                 + " is not here: " + element_name(x.table, i * length)};
+  return {};
+}
+
+result<void> block_store::check(const std::vector<range>& ranges) const {
+  for (const range& x : ranges)
+    if (auto within = check_within(x); !within)
+      return within;
+  return {};
+}
+
+result<void> block_store::check(const std::vector<piece>& pieces) const {
+  std::vector<range> covered;
+  for (const piece& x : pieces) {
+    if (auto within = check_within(x.where); !within)
+      return within;
+    const std::uint64_t length = block_elements(spec(x.where.table));
+    if (x.where.first / length != (x.where.first + x.where.count - 1) / length)
+      return shape_mismatch("piece crosses the end of a block: "
+                            + element_name(x.where.table, x.where.first) + ", "
+                            + std::to_string(x.where.count) + " elements");
+    if (!x.values)
+      return shape_mismatch("piece without values: " + element_name(x.where.table, x.where.first));
+    covered.push_back(x.where);
+  }
+  std::sort(covered.begin(), covered.end(), [](const range& a, const range& b) {
+    return std::pair{a.table, a.first} < std::pair{b.table, b.first};
+  });
+  for (std::size_t i = 1; i < covered.size(); ++i)
+    if (covered[i].table == covered[i - 1].table
+        && covered[i].first < covered[i - 1].first + covered[i - 1].count)
+      return shape_mismatch("two pieces cover " + element_name(covered[i].table, covered[i].first));
+  return {};
+}
+
+result<void> block_store::check_finite(const update& push) const {
+  for (const piece& x : push.pieces) {
+    const std::size_t at = kernels::first_non_finite({x.values.get(), x.where.count});
+    if (at < x.where.count)
+      return {errc::non_finite, "worker " + std::to_string(push.step.worker.value)
+                                  + " pushed a gradient that is not finite: "
+                                  + element_name(x.where.table, x.where.first + at) + " ("
+                                  + name_of_non_finite(x.values.get()[at]) + ")"};
+  }
+  return check_norms(job_, push.tables, push);
+}
+
+// -- stepping --
+
+std::vector<block_store::share>
+block_store::shares_of(const apply_effect& effect, std::span<const update* const> pushes) const {
+  std::vector<share> shares;
+  for (std::size_t i = 0; i < pushes.size(); ++i) {
+    for (const piece& x : pushes[i]->pieces) {
+      if (!contains(effect.tables, x.where.table))
+        continue;
+      const std::uint64_t length = block_elements(spec(x.where.table));
+      const std::uint64_t index = x.where.first / length;
+      const std::pair at{x.where.table, partition_of(job_, x.where.table, index)};
+      if (std::find(effect.skip.begin(), effect.skip.end(), at) != effect.skip.end())
+        continue;
+      shares.push_back({x.where.table, index, i, x.where.first - index * length, x.where.count,
+                        x.values.get()});
+    }
+  }
+  std::sort(shares.begin(), shares.end(), [](const share& a, const share& b) {
+    return std::tie(a.table, a.block, a.push, a.first)
+           < std::tie(b.table, b.block, b.push, b.first);
+  });
+  return shares;
+}
+
+result<void> block_store::apply(const apply_effect& effect,
+                                std::span<const update* const> pushes) {
+  assert(effect.pushes.size() == pushes.size() && !pushes.empty());
+  for (const update* push : pushes)
+    if (auto usable = check_norms(job_, effect.tables, *push); !usable)
+      return usable;
+  const std::vector<share> shares = shares_of(effect, pushes);
+  std::vector<successor> fresh;
+  for (auto first = shares.begin(); first != shares.end();) {
+    const auto last = std::find_if(first, shares.end(), [&](const share& x) {
+      return x.table != first->table || x.block != first->block;
+    });
+    auto next = step(effect, pushes, {first, last});
+    if (!next)
+      return next.error();
+    fresh.push_back(*std::move(next));
+    first = last;
+  }
+  publish(effect, std::move(fresh));
+  return {};
+}
+
+result<block_store::successor> block_store::step(const apply_effect& effect,
+                                                 std::span<const update* const> pushes,
+                                                 std::span<const share> shares) {
+  const table_id table = shares.front().table;
+  const optimizer_spec& optimizer = spec(table).optimizer;
+  const std::size_t per_element = state_per_element(spec(table));
+  const block& old = tables_[table.value][shares.front().block];
+  const std::size_t state_count = old.count * per_element;
+
+  kernels::step_options options = options_of(optimizer, effect, old.steps + 1);
+  std::vector<float> clips;
+  for (const update* push : pushes)
+    clips.push_back(clip_scale(optimizer, *push));
+  if (clips.size() == 1)
+    options.gradient_scale *= std::exchange(clips.front(), 1.0f);
+
+  successor next{table, shares.front().block, pool_->floats(old.count), nullptr};
+  if (state_count > 0)
+    next.state = pool_->floats(state_count);
+  const std::vector<stretch> stretches = stretches_of(shares);
+  const bool whole = stretches.front().end - stretches.front().first == old.count;
+  if (whole) {
+    const auto gradient = gradient_of(shares, clips, 0, old.count);
+    if (!kernels::optimizer_step({next.values.get(), old.count}, {next.state.get(), state_count},
+                                 {old.values.get(), old.count}, {old.state.get(), state_count},
+                                 gradient, options))
+      return not_finite(pushes, shares.front(), 0);
+    return next;
+  }
+  std::copy_n(old.values.get(), old.count, next.values.get());
+  std::copy_n(old.state.get(), state_count, next.state.get());
+  for (const stretch& at : stretches) {
+    const auto gradient = gradient_of(shares, clips, at.first, at.end - at.first);
+    const std::span<float> values{next.values.get() + at.first, gradient.size()};
+    state_of_stretch state{next.state.get(), per_element, old.count, at};
+    if (!kernels::optimizer_step(values, state.values(), values, state.values(), gradient, options))
+      return not_finite(pushes, shares.front(), at.first);
+    state.write_back();
+  }
+  return next;
+}
+
+/// The gradient of one stretch: a share's own memory where it is alone, else the sum in slot order.
+std::span<const float> block_store::gradient_of(std::span<const share> shares,
+                                                std::span<const float> clips, std::uint64_t first,
+                                                std::uint64_t count) {
+  for (const share& x : shares)
+    if (x.first == first && x.count == count && clips[x.push] == 1.0f
+        && std::none_of(shares.begin(), shares.end(), [&](const share& y) {
+             return &x != &y && y.first < first + count && first < y.first + y.count;
+           }))
+      return {x.values, count};
+  sum_.assign(count, 0.0f);
+  for (const share& x : shares) {
+    if (x.first < first || x.first >= first + count)
+      continue;
+    std::span<const float> gradient{x.values, x.count};
+    if (const float clip = clips[x.push]; clip != 1.0f) {
+      scaled_.assign(gradient.begin(), gradient.end());
+      for (float& value : scaled_)
+        value *= clip;
+      gradient = scaled_;
+    }
+    kernels::add(std::span{sum_}.subspan(x.first - first, x.count), gradient);
+  }
+  return sum_;
+}
+
+/// Names the push whose gradient is not finite, or the element whose sum is not. `first`: where the
+/// stretch of the last step begins in the block of `where`.
+failure block_store::not_finite(std::span<const update* const> pushes, const share& where,
+                                std::uint64_t first) const {
+  for (const update* push : pushes)
+    if (auto finite = check_finite(*push); !finite)
+      return finite.error();
+  const std::uint64_t element = block_range(job_, where.table, where.block).first + first
+                                + kernels::first_non_finite(sum_);
+  return {errc::non_finite, "sum of " + std::to_string(pushes.size())
+                              + " gradients is not finite: " + element_name(where.table, element)};
+}
+
+void block_store::publish(const apply_effect& effect, std::vector<successor> fresh) {
+  for (const table_id table : effect.tables) {
+    if (spec(table).sync.mode != consistency_mode::bsp)
+      continue;
+    auto& blocks = tables_[table.value];
+    for (std::uint64_t i = 0; i < blocks.size(); ++i) {
+      const std::pair at{table, partition_of(job_, table, i)};
+      if (std::find(effect.skip.begin(), effect.skip.end(), at) == effect.skip.end())
+        blocks[i].previous = nullptr;
+    }
+  }
+  for (successor& next : fresh) {
+    block& at = tables_[next.table.value][next.block];
+    if (spec(next.table).sync.mode == consistency_mode::bsp)
+      at.previous = std::move(at.values);
+    at.values = std::move(next.values);
+    at.state = std::move(next.state);
+    ++at.version;
+    ++at.steps;
+  }
+}
+
+// -- reading --
+
+std::vector<piece> block_store::read(const std::vector<range>& ranges,
+                                     const std::vector<table_id>& previous) const {
+  std::vector<piece> pieces;
+  for (const range& x : ranges) {
+    const bool before = contains(previous, x.table);
+    const std::uint64_t length = block_elements(spec(x.table));
+    const std::uint64_t end = x.first + x.count;
+    for (std::uint64_t first = x.first; first < end;) {
+      const block& at = tables_[x.table.value][first / length];
+      const float_ptr& values = before && at.previous ? at.previous : at.values;
+      const std::uint64_t next = std::min(end, (first / length + 1) * length);
+      pieces.push_back({{x.table, first, next - first},
+                        float_ptr{values, values.get() + first % length}});
+      first = next;
+    }
+  }
+  return pieces;
+}
+
+std::vector<storage::partition_image>
+block_store::pin(const std::vector<shard_partition>& partitions) const {
+  std::map<partition_id, std::vector<storage::block_image>> blocks;
+  for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id partition) {
+    const block& x = tables_[table.value][index];
+    if (x.count > 0)
+      blocks[partition].push_back({table, index, x.version, x.steps, x.count, x.values,
+                                   x.count * state_per_element(spec(table)), x.state});
+  });
+  std::vector<storage::partition_image> images;
+  for (const shard_partition& p : partitions)
+    images.push_back({p.partition, p.version, p.marks, std::move(blocks[p.partition])});
+  return images;
+}
+
+std::uint64_t block_store::size_bytes() const {
+  std::uint64_t elements = 0;
+  for (std::size_t table = 0; table < tables_.size(); ++table)
+    for (const block& x : tables_[table])
+      elements += x.count * (1 + state_per_element(job_.tables[table]));
+  return elements * sizeof(float);
+}
+
+} // namespace troupe

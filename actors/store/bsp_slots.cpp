@@ -1,0 +1,62 @@
+#include "actors/store/bsp_slots.hpp"
+
+#include <cassert>
+
+namespace troupe {
+
+void bsp_slots::keep(batch_id batch, request_token token, bool counted) {
+  assert(!applied(batch) && !too_far(batch));
+  const auto [at, is_new] = kept_.try_emplace(batch, bsp_slot{batch, token, {}, false});
+  at->second.waiting.push_back(token);
+  at->second.counted |= counted;
+}
+
+bool bsp_slots::complete() const {
+  if (clocks_ >= bsp_clock_count(job_))
+    return false;
+  // Kept batches are never below the next clock, so its slots come first and may be counted.
+  std::uint64_t expected = bsp_first(job_, clocks_).value;
+  const std::uint64_t end = bsp_end(job_, clocks_).value;
+  for (auto at = kept_.begin(); at != kept_.end() && expected < end; ++at, ++expected)
+    if (at->first.value != expected)
+      return false;
+  return expected == end;
+}
+
+std::vector<bsp_slot> bsp_slots::next() const {
+  std::vector<bsp_slot> slots;
+  const batch_id end = bsp_end(job_, clocks_);
+  for (auto at = kept_.begin(); at != kept_.end() && at->first < end; ++at)
+    slots.push_back(at->second);
+  return slots;
+}
+
+batch_id bsp_slots::first_missing() const {
+  batch_id missing = bsp_first(job_, clocks_);
+  while (kept_.contains(missing))
+    ++missing.value;
+  return missing;
+}
+
+void bsp_slots::drop_next(bool applied) {
+  kept_.erase(kept_.begin(), kept_.lower_bound(bsp_end(job_, clocks_)));
+  clocks_ += applied ? 1 : 0;
+}
+
+bool bsp_slots::holds(request_token token) const {
+  for (const auto& [batch, slot] : kept_)
+    if (slot.source == token)
+      return true;
+  return false;
+}
+
+void bsp_slots::forget(request_token token) {
+  for (auto& [batch, slot] : kept_)
+    std::erase(slot.waiting, token);
+}
+
+std::uint64_t bsp_clock_count(const job_spec& job) {
+  return job.batches() == 0 ? 0 : bsp_clock(job, {job.batches() - 1}) + 1;
+}
+
+} // namespace troupe

@@ -1,0 +1,85 @@
+#include "actors/store/clock_table.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <string>
+
+namespace troupe {
+
+void clock_table::list(const std::vector<clock_entry>& workers, std::uint64_t promise) {
+  std::map<worker_id, entry> listed;
+  for (const clock_entry& order : workers) {
+    entry next{order.incarnation, 0, standing::unheard};
+    const auto old = entries_.find(order.worker);
+    if (old != entries_.end() && old->second.incarnation == order.incarnation)
+      next = old->second;
+    if (next.state == standing::unheard && !order.known) {
+      next.clock = promise;
+      next.state = standing::promised;
+    } else if (next.state == standing::promised && order.known) {
+      next.clock = std::max(next.clock, order.clock);
+    }
+    listed.insert_or_assign(order.worker, next);
+    std::erase(departed_, std::pair{order.worker, order.incarnation});
+  }
+  for (const auto& [worker, old] : entries_) {
+    const auto present = listed.find(worker);
+    if (present == listed.end() || present->second.incarnation != old.incarnation)
+      remember_departed(worker, old.incarnation);
+  }
+  entries_ = std::move(listed);
+}
+
+std::optional<failure> clock_table::objection(worker_id worker, incarnation_id incarnation) const {
+  const auto found = entries_.find(worker);
+  const std::string name = "worker " + std::to_string(worker.value);
+  if (found == entries_.end())
+    return failure{errc::not_ready, name + " is not listed here"};
+  if (found->second.incarnation == incarnation)
+    return std::nullopt;
+  if (std::find(departed_.begin(), departed_.end(), std::pair{worker, incarnation})
+      != departed_.end())
+    return failure{errc::fenced, name + " was replaced by a later start of it"};
+  return failure{errc::not_ready, "this start of " + name + " is not listed here"};
+}
+
+void clock_table::advance(worker_id worker, std::uint64_t next) {
+  const auto found = entries_.find(worker);
+  assert(found != entries_.end());
+  found->second.clock = std::max(found->second.clock, next);
+  found->second.state = standing::heard;
+}
+
+std::optional<clock_entry> clock_table::laggard(std::uint64_t floor) const {
+  std::optional<clock_entry> slowest;
+  for (const auto& [worker, x] : entries_) {
+    if (x.state == standing::unheard)
+      return clock_entry{worker, x.incarnation, 0, false};
+    if (x.clock < floor && (!slowest || x.clock < slowest->clock))
+      slowest = clock_entry{worker, x.incarnation, x.clock, true};
+  }
+  return slowest;
+}
+
+std::optional<std::uint64_t> clock_table::min() const {
+  std::optional<std::uint64_t> smallest;
+  for (const auto& [worker, x] : entries_)
+    if (x.state != standing::unheard && (!smallest || x.clock < *smallest))
+      smallest = x.clock;
+  return smallest;
+}
+
+std::vector<clock_entry> clock_table::entries() const {
+  std::vector<clock_entry> all;
+  for (const auto& [worker, x] : entries_)
+    all.push_back({worker, x.incarnation, x.clock, x.state != standing::unheard});
+  return all;
+}
+
+void clock_table::remember_departed(worker_id worker, incarnation_id incarnation) {
+  departed_.emplace_back(worker, incarnation);
+  if (departed_.size() > departed_max)
+    departed_.pop_front();
+}
+
+} // namespace troupe
