@@ -22,40 +22,43 @@ struct ledger_options {
   std::uint32_t leases_ahead = 2;
 };
 
-/// Every batch below batches() is in one of these states:
+/// Every batch of the job is in one of these states:
 ///   untouched  never given out (>= cursor())
 ///   queued     to be redone, by anyone
 ///   leased     some worker holds it and has not reported it done
-///   finished   reported done; the marks will tell
+///   finished   reported done, or in the marks once and not any more; the marks will tell
 ///   settled    in the marks of every server
 /// Invariants:
-/// (1) a batch is in at most one worker's unfinished leases.
-/// (2) a batch below cursor() that is not settled is queued, leased or finished.
-/// (3) bsp: a lease is a slot of consecutive clocks (stride = slots); all slots of a clock are given
-///     out before any slot of a later group.
+/// (1) a batch is open (not reported done) in at most one lease.
+/// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() jumps over
+///     nothing: what marks or believed leases skip is queued.
+/// (3) bsp: new work is given out in groups of whole clocks, all slots of a group at once; a lease is
+///     one slot of its clocks (stride = slots). So whatever a worker waits for, somebody holds.
 class ledger {
 public:
   explicit ledger(const job_spec& job, ledger_options options = {});
 
-  /// Hands work to these (admitted) workers. All that is queued is given out at once, smallest batch
-  /// first, to those with the least to do; new work only to workers below leases_ahead. Lease ids are
-  /// taken from `next_lease_id` on, which is moved on. Returns the workers whose leases changed.
+  /// Hands work to these (admitted) workers. What is queued goes first, smallest batch first, to those
+  /// with the least to do: in bsp all of it at once (others may wait for it), else until each has
+  /// leases_ahead * lease_batches batches to do. New work only to workers below leases_ahead. Lease ids
+  /// are taken from `next_lease_id` on, which is moved on. Returns the workers whose leases changed.
   std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id);
 
-  /// A worker's own list: progress on leases, and (after a restart of the coordinator) leases that the
-  /// ledger does not know and now believes. A lease whose batches are all done is dropped. Leases
-  /// below `lease_id_floor` that are unknown are believed only while `rebuilding`.
-  /// Returns whether the worker's leases changed.
+  /// A worker's own list: progress on leases, and, while `rebuilding` (after a restart of the
+  /// coordinator), leases that the ledger does not know and now believes, unless another worker holds
+  /// an open batch of them. Otherwise unknown leases are ignored. A lease whose batches are all done
+  /// is dropped. Returns whether the worker's leases changed.
   bool progress(worker_id worker, const std::vector<lease_progress>& leases, bool rebuilding);
 
   /// What the worker holds goes back to the queue, but for batches it reported done.
   void lost(worker_id worker);
 
-  /// The batches that are in every server's marks, as last reported. Settles finished ones.
+  /// The batches that are in every server's marks, as last reported. Settles finished ones; those that
+  /// were settled and are not in the marks any more count as finished until an audit.
   void settle(const batch_set& marks);
-  /// Compares with the marks: any batch below cursor() that is neither there, nor queued, nor leased,
-  /// is queued again. With `trust_finished`, finished ones are left alone (their marks may be on the
-  /// way). Returns how many were queued.
+  /// Settles, then queues again what the marks lack: any batch below cursor() that is neither there,
+  /// nor queued, nor leased. With `trust_finished`, the first audit that meets a finished batch leaves
+  /// it alone (its marks may be on the way). Returns how many were queued.
   std::uint64_t audit(const batch_set& marks, bool trust_finished);
   /// A new history: only `marks` was done, nothing is held by anyone.
   void roll_back(const batch_set& marks);
@@ -67,9 +70,41 @@ public:
   /// Batches not settled, not finished and not leased: what could still be handed out.
   std::uint64_t remaining() const;
   std::uint64_t settled() const;
+  /// Batches settled or finished: acknowledged by every server at some time.
+  batch_set acknowledged() const;
   bool complete() const; ///< Every batch is settled.
 
-  // The members are the implementer's to choose.
+private:
+  /// What one worker has; done[i][j] says that batch j of leases[i] was reported done.
+  struct holding {
+    std::vector<lease> leases;
+    std::vector<std::vector<bool>> done;
+  };
+
+  bool believe(worker_id worker, const lease_progress& reported);
+  bool record_done(holding& own, std::size_t position, const std::vector<batch_id>& done);
+  void finish(std::uint64_t batch);
+  void raise_cursor(std::uint64_t end);
+  void give(worker_id worker, const lease& what);
+  lease take_queued(std::uint64_t count_max);
+  void give_out_group(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
+                      std::set<worker_id>& changed);
+  std::uint64_t load(worker_id worker) const;
+  worker_id least_loaded(const std::vector<worker_id>& workers) const;
+  worker_id fewest_leases(const std::vector<worker_id>& workers) const;
+  std::uint64_t lease_size(std::size_t workers) const;
+  bool valid(const lease& what) const;
+
+  job_spec job_;
+  ledger_options options_;
+  std::uint64_t batches_ = 0;
+  bool bsp_ = false; ///< Some table is bsp.
+  std::uint64_t cursor_ = 0;
+  batch_set settled_;
+  std::set<std::uint64_t> queued_;
+  std::map<std::uint64_t, bool> finished_;        ///< Value: an audit has met it.
+  std::map<std::uint64_t, std::uint64_t> leased_; ///< Open batch to lease id.
+  std::map<worker_id, holding> held_;
 };
 
 } // namespace troupe

@@ -1,0 +1,322 @@
+#include "actors/cluster/ledger.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+/// Clocks of one group in bsp: a death costs at most so many clocks of one slot.
+constexpr std::uint32_t group_clocks_max = 16;
+/// Longer leases are never made; a report that claims one is not believed.
+constexpr std::uint32_t lease_count_max = 1u << 16;
+
+/// Position of `batch` in `what`, or what.count where it is not in it.
+std::uint64_t position_in(const lease& what, std::uint64_t batch) {
+  if (batch < what.first.value || (batch - what.first.value) % what.stride != 0)
+    return what.count;
+  return std::min<std::uint64_t>((batch - what.first.value) / what.stride, what.count);
+}
+
+} // namespace
+
+ledger::ledger(const job_spec& job, ledger_options options)
+    : job_(job), options_(options), batches_(job.batches()) {
+  options_.lease_batches = std::clamp(options_.lease_batches, 1u, lease_count_max);
+  options_.leases_ahead = std::max(options_.leases_ahead, 1u);
+  bsp_ = std::any_of(job.tables.begin(), job.tables.end(), [](const table_spec& table) {
+    return table.sync.mode == consistency_mode::bsp;
+  });
+}
+
+// -- giving out -----------------------------------------------------------------------------------
+
+std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
+                                     std::uint64_t& next_lease_id) {
+  std::set<worker_id> changed;
+  if (workers.empty())
+    return changed;
+  const auto load_max = std::uint64_t{options_.lease_batches} * options_.leases_ahead;
+  while (!queued_.empty()) {
+    const auto to = least_loaded(workers);
+    if (!bsp_ && load(to) >= load_max)
+      break;
+    auto what = take_queued(lease_size(workers.size()));
+    what.id = next_lease_id++;
+    give(to, what);
+    changed.insert(to);
+  }
+  while (cursor_ < batches_) {
+    const auto to = fewest_leases(workers);
+    if (leases_of(to).size() >= options_.leases_ahead)
+      break;
+    if (bsp_) {
+      give_out_group(workers, next_lease_id, changed);
+      continue;
+    }
+    const auto count = std::min(lease_size(workers.size()), batches_ - cursor_);
+    give(to, {next_lease_id++, {cursor_}, static_cast<std::uint32_t>(count), 1});
+    cursor_ += count;
+    changed.insert(to);
+  }
+  return changed;
+}
+
+void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
+                            std::set<worker_id>& changed) {
+  const std::uint64_t slots = job_.workers;
+  const auto pass_end = (cursor_ / job_.batches_per_pass() + 1) * job_.batches_per_pass();
+  const auto clocks = std::min(options_.lease_batches, group_clocks_max);
+  const auto end = std::min(cursor_ + clocks * slots, pass_end);
+  for (auto first = cursor_; first < std::min(cursor_ + slots, end); ++first) {
+    const auto to = least_loaded(workers);
+    const auto count = (end - first + slots - 1) / slots;
+    give(to, {next_lease_id++, {first}, static_cast<std::uint32_t>(count), job_.workers});
+    changed.insert(to);
+  }
+  cursor_ = end;
+}
+
+lease ledger::take_queued(std::uint64_t count_max) {
+  const auto first = *queued_.begin();
+  const auto per_pass = job_.batches_per_pass();
+  std::uint32_t count = 0;
+  while (count < count_max && queued_.contains(first + count)
+         && (first + count) / per_pass == first / per_pass)
+    queued_.erase(first + count++);
+  return {0, {first}, count, 1};
+}
+
+void ledger::give(worker_id worker, const lease& what) {
+  auto& own = held_[worker];
+  own.leases.push_back(what);
+  own.done.emplace_back(what.count, false);
+  for (std::uint32_t i = 0; i < what.count; ++i)
+    leased_[what.at(i).value] = what.id;
+}
+
+std::uint64_t ledger::lease_size(std::size_t workers) const {
+  // Half of a fair share: whoever is slow holds little when the work runs out.
+  return std::clamp<std::uint64_t>(remaining() / (2 * workers), 1, options_.lease_batches);
+}
+
+std::uint64_t ledger::load(worker_id worker) const {
+  const auto own = held_.find(worker);
+  if (own == held_.end())
+    return 0;
+  std::uint64_t open = 0;
+  for (const auto& done : own->second.done)
+    open += static_cast<std::uint64_t>(std::count(done.begin(), done.end(), false));
+  return open;
+}
+
+worker_id ledger::least_loaded(const std::vector<worker_id>& workers) const {
+  return *std::min_element(workers.begin(), workers.end(), [this](worker_id a, worker_id b) {
+    return std::tuple(load(a), a) < std::tuple(load(b), b);
+  });
+}
+
+worker_id ledger::fewest_leases(const std::vector<worker_id>& workers) const {
+  return *std::min_element(workers.begin(), workers.end(), [this](worker_id a, worker_id b) {
+    return std::tuple(leases_of(a).size(), load(a), a) < std::tuple(leases_of(b).size(), load(b), b);
+  });
+}
+
+// -- coming back ----------------------------------------------------------------------------------
+
+bool ledger::progress(worker_id worker, const std::vector<lease_progress>& leases,
+                      bool rebuilding) {
+  bool changed = false;
+  for (const auto& reported : leases) {
+    auto& own = held_[worker];
+    auto at = std::find(own.leases.begin(), own.leases.end(), reported.lease);
+    if (at == own.leases.end()) {
+      if (!rebuilding || !believe(worker, reported))
+        continue;
+      at = own.leases.end() - 1;
+      changed = true;
+    }
+    const auto position = static_cast<std::size_t>(at - own.leases.begin());
+    if (record_done(own, position, reported.done))
+      changed = true;
+  }
+  if (const auto own = held_.find(worker); own != held_.end() && own->second.leases.empty())
+    held_.erase(own);
+  return changed;
+}
+
+/// Returns whether the lease is over, and dropped.
+bool ledger::record_done(holding& own, std::size_t position, const std::vector<batch_id>& done) {
+  const auto what = own.leases[position];
+  auto& flags = own.done[position];
+  for (const auto batch : done) {
+    const auto i = position_in(what, batch.value);
+    if (i >= what.count || flags[i])
+      continue;
+    flags[i] = true;
+    const auto open = leased_.find(batch.value);
+    if (open == leased_.end() || open->second != what.id)
+      continue;
+    leased_.erase(open);
+    finish(batch.value);
+  }
+  if (std::find(flags.begin(), flags.end(), false) != flags.end())
+    return false;
+  own.leases.erase(own.leases.begin() + static_cast<std::ptrdiff_t>(position));
+  own.done.erase(own.done.begin() + static_cast<std::ptrdiff_t>(position));
+  return true;
+}
+
+/// Takes over a lease of an earlier term. Its done batches are news even if the lease is refused.
+bool ledger::believe(worker_id worker, const lease_progress& reported) {
+  const auto& what = reported.lease;
+  if (!valid(what))
+    return false;
+  raise_cursor(what.at(what.count - 1).value + 1);
+  std::vector<bool> done(what.count, false);
+  for (const auto batch : reported.done) {
+    if (const auto i = position_in(what, batch.value); i < what.count) {
+      done[i] = true;
+      if (!leased_.contains(batch.value))
+        finish(batch.value);
+    }
+  }
+  for (const auto& [batch, id] : leased_) {
+    if (id == what.id)
+      return false;
+  }
+  for (std::uint32_t i = 0; i < what.count; ++i) {
+    if (!done[i] && leased_.contains(what.at(i).value))
+      return false;
+  }
+  for (std::uint32_t i = 0; i < what.count; ++i) {
+    if (done[i])
+      continue;
+    const auto batch = what.at(i).value;
+    queued_.erase(batch);
+    finished_.erase(batch);
+    leased_[batch] = what.id;
+  }
+  auto& own = held_[worker];
+  own.leases.push_back(what);
+  own.done.push_back(std::move(done));
+  return true;
+}
+
+void ledger::lost(worker_id worker) {
+  const auto own = held_.find(worker);
+  if (own == held_.end())
+    return;
+  for (const auto& what : own->second.leases) {
+    for (std::uint32_t i = 0; i < what.count; ++i) {
+      const auto open = leased_.find(what.at(i).value);
+      if (open == leased_.end() || open->second != what.id)
+        continue;
+      if (!settled_.contains({open->first}))
+        queued_.insert(open->first);
+      leased_.erase(open);
+    }
+  }
+  held_.erase(own);
+}
+
+// -- comparing with the marks ---------------------------------------------------------------------
+
+void ledger::settle(const batch_set& marks) {
+  const auto before = std::exchange(settled_, marks);
+  for (auto batch = marks.floor().value; batch < before.end().value; ++batch) {
+    if (before.contains({batch}) && !marks.contains({batch}) && !leased_.contains(batch))
+      finished_.try_emplace(batch, false);
+  }
+  raise_cursor(marks.end().value);
+  std::erase_if(queued_, [&](std::uint64_t batch) { return marks.contains({batch}); });
+  std::erase_if(finished_, [&](const auto& entry) { return marks.contains({entry.first}); });
+}
+
+std::uint64_t ledger::audit(const batch_set& marks, bool trust_finished) {
+  settle(marks);
+  std::uint64_t queued = 0;
+  for (auto entry = finished_.begin(); entry != finished_.end();) {
+    if (trust_finished && !std::exchange(entry->second, true)) {
+      ++entry;
+      continue;
+    }
+    queued_.insert(entry->first);
+    entry = finished_.erase(entry);
+    ++queued;
+  }
+  return queued;
+}
+
+void ledger::roll_back(const batch_set& marks) {
+  held_.clear();
+  leased_.clear();
+  queued_.clear();
+  finished_.clear();
+  settled_ = {};
+  cursor_ = 0;
+  settle(marks);
+}
+
+void ledger::finish(std::uint64_t batch) {
+  queued_.erase(batch);
+  if (!settled_.contains({batch}))
+    finished_.try_emplace(batch, false);
+}
+
+/// In bsp to the end of a clock, so that the next group begins with one.
+void ledger::raise_cursor(std::uint64_t end) {
+  end = std::min(end, batches_);
+  if (end <= cursor_)
+    return;
+  if (bsp_)
+    end = bsp_end(job_, bsp_clock(job_, {end - 1})).value;
+  for (; cursor_ < end; ++cursor_) {
+    if (!settled_.contains({cursor_}) && !leased_.contains(cursor_))
+      queued_.insert(cursor_);
+  }
+}
+
+// -- questions ------------------------------------------------------------------------------------
+
+bool ledger::valid(const lease& what) const {
+  return what.count > 0 && what.count <= lease_count_max && what.stride > 0
+         && what.first.value < batches_
+         && std::uint64_t{what.count - 1} * what.stride < batches_ - what.first.value;
+}
+
+const std::vector<lease>& ledger::leases_of(worker_id worker) const {
+  static const std::vector<lease> none;
+  const auto own = held_.find(worker);
+  return own == held_.end() ? none : own->second.leases;
+}
+
+bool ledger::holds_work(worker_id worker) const {
+  return !leases_of(worker).empty();
+}
+
+batch_id ledger::cursor() const {
+  return {cursor_};
+}
+
+std::uint64_t ledger::remaining() const {
+  return batches_ - cursor_ + queued_.size();
+}
+
+std::uint64_t ledger::settled() const {
+  return std::min(settled_.size(), batches_);
+}
+
+batch_set ledger::acknowledged() const {
+  auto all = settled_;
+  for (const auto& [batch, met] : finished_)
+    all.insert({batch});
+  return all;
+}
+
+bool ledger::complete() const {
+  return settled_.floor().value >= batches_;
+}
+
+} // namespace troupe
