@@ -1,0 +1,198 @@
+#include "actors/cluster/supervisor.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace troupe {
+
+namespace {
+
+std::string file_name(supervisor::process_name who) {
+  auto name = to_string(who.first, who.second);
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return name + ".log";
+}
+
+// Runs in the child; only async-signal-safe calls.
+[[noreturn]] void become(char* const* arguments, int log, int inherited, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) // It died before the line above.
+    _exit(1);
+  // Ctrl-C reaches the whole foreground group; the launcher alone decides what it means.
+  signal(SIGINT, SIG_IGN);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  if (inherited >= 0)
+    fcntl(inherited, F_SETFD, 0);
+  execv("/proc/self/exe", arguments);
+  _exit(127);
+}
+
+} // namespace
+
+std::string to_string(role what, std::uint32_t index) {
+  switch (what) {
+    case role::coordinator: return "coordinator";
+    case role::server: return "server " + std::to_string(index);
+    case role::worker: return "worker " + std::to_string(index);
+    case role::observer: return "launcher " + std::to_string(index);
+  }
+  return "unknown";
+}
+
+std::uint64_t draw_random() {
+  std::uint64_t number = 0;
+  while (number == 0)
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+      number = 0;
+  return number;
+}
+
+std::vector<std::string> child_arguments(const member_id& who, int inherited) {
+  return {"--child", std::to_string(static_cast<int>(who.role)) + ":" + std::to_string(who.index)
+                       + ":" + std::to_string(who.incarnation.value) + ":"
+                       + std::to_string(inherited)};
+}
+
+supervisor::supervisor(supervisor_options options) : options_(std::move(options)) {
+}
+
+supervisor::~supervisor() {
+  kill_all();
+}
+
+result<void> supervisor::start(process_name who, int inherited, time now) {
+  auto& what = processes_[who];
+  what.inherited = inherited;
+  return launch(who, what, now);
+}
+
+result<void> supervisor::launch(process_name who, process& what, time now) {
+  const auto log_path = options_.run_directory / "logs" / file_name(who);
+  std::error_code ignored;
+  std::filesystem::create_directories(log_path.parent_path(), ignored);
+  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log < 0)
+    return {errc::io_failed, "cannot write " + log_path.string() + ": " + std::strerror(errno)};
+  what.incarnation = {draw_random()};
+  auto words = options_.command;
+  for (auto& word : child_arguments({who.first, who.second, what.incarnation}, what.inherited))
+    words.push_back(std::move(word));
+  words.insert(words.end(), {"--run-dir", options_.run_directory.string()});
+  std::vector<char*> arguments;
+  for (auto& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const auto parent = getpid();
+  const auto pid = fork();
+  if (pid == 0)
+    become(arguments.data(), log, what.inherited, parent);
+  close(log);
+  if (pid < 0)
+    return {errc::io_failed, std::string{"cannot start a process: "} + std::strerror(errno)};
+  what.pid = pid;
+  what.started_at = now;
+  what.killed_at.reset();
+  what.start_at.reset();
+  return {};
+}
+
+std::vector<supervisor::loss> supervisor::tick(time now) {
+  std::vector<loss> losses;
+  for (auto& [who, what] : processes_) {
+    int status = 0;
+    if (what.pid != 0 && waitpid(what.pid, &status, WNOHANG) == what.pid)
+      ended(who, what, status, now, losses);
+    if (what.start_at && *what.start_at <= now && !winding_down_)
+      if (auto started = launch(who, what, now); !started)
+        failed_ = started.error().text;
+  }
+  return losses;
+}
+
+void supervisor::ended(process_name who, process& what, int status, time now,
+                       std::vector<loss>& losses) {
+  what.pid = 0;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    return; // It was told to.
+  if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
+    failed_ = to_string(who.first, who.second) + ": " + last_words(who);
+    return;
+  }
+  const auto how = WIFSIGNALED(status)
+                     ? "killed by signal " + std::to_string(WTERMSIG(status))
+                     : "exit status " + std::to_string(WEXITSTATUS(status));
+  losses.push_back({{who.first, who.second, what.incarnation}, what.killed_at.value_or(now), now,
+                    how});
+  if (winding_down_)
+    return;
+  const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
+  what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
+  if (what.quick_deaths >= options_.quick_deaths_max) {
+    failed_ = to_string(who.first, who.second) + " ended " + std::to_string(what.quick_deaths)
+              + " times in a row right after its start (" + how + "): " + last_words(who);
+    return;
+  }
+  what.pause = !quick ? std::chrono::milliseconds{0}
+                      : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
+  what.start_at = now + what.pause;
+}
+
+std::string supervisor::last_words(process_name who) const {
+  const auto path = options_.run_directory / "logs" / file_name(who);
+  std::ifstream file{path};
+  std::string last;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty())
+      last = line;
+  return last.empty() ? "see " + path.string() : last;
+}
+
+result<void> supervisor::kill(process_name who, time now) {
+  const auto found = processes_.find(who);
+  if (found == processes_.end() || found->second.pid == 0)
+    return {errc::invalid_argument, to_string(who.first, who.second) + " does not run here"};
+  found->second.killed_at = now;
+  ::kill(found->second.pid, SIGKILL);
+  return {};
+}
+
+void supervisor::kill_all() {
+  winding_down_ = true;
+  for (auto& [unused, what] : processes_)
+    if (what.pid != 0)
+      ::kill(what.pid, SIGKILL);
+  for (auto& [unused, what] : processes_)
+    if (what.pid != 0) {
+      waitpid(what.pid, nullptr, 0);
+      what.pid = 0;
+    }
+}
+
+std::size_t supervisor::running() const {
+  return static_cast<std::size_t>(std::count_if(processes_.begin(), processes_.end(),
+                                                [](const auto& x) { return x.second.pid != 0; }));
+}
+
+std::optional<pid_t> supervisor::pid_of(process_name who) const {
+  const auto found = processes_.find(who);
+  if (found == processes_.end() || found->second.pid == 0)
+    return std::nullopt;
+  return found->second.pid;
+}
+
+} // namespace troupe

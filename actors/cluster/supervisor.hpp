@@ -1,0 +1,104 @@
+// The processes of one host: starts them, sees them end (waitpid: certain and at once), starts them
+// again. Used by the launcher's main thread alone; no actors, no threads.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/ids.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+struct supervisor_options {
+  /// Program and arguments of every process; `child_arguments` are added.
+  std::vector<std::string> command;
+  /// Standard output and error of each process go to logs/ROLE-INDEX.log here.
+  std::filesystem::path run_directory;
+  /// A process that lived shorter than this died quickly: its next start waits.
+  std::chrono::milliseconds quick_death{2000};
+  /// Pause before a start that follows a quick death; doubles up to pause_max.
+  std::chrono::milliseconds pause_min{100};
+  std::chrono::milliseconds pause_max{5000};
+  /// Quick deaths in a row after which the job is given up.
+  int quick_deaths_max = 6;
+};
+
+/// "coordinator", "server 0", "worker 3".
+std::string to_string(role what, std::uint32_t index);
+
+/// Children are killed by the system when the thread that started them ends, so a launcher that is
+/// killed leaves nothing running.
+class supervisor {
+public:
+  using time = std::chrono::nanoseconds;
+  using process_name = std::pair<role, std::uint32_t>;
+
+  /// A process that ended without having been told to.
+  struct loss {
+    member_id member;
+    time killed_at{0};   ///< When kill() was called; detected_at where it died by itself.
+    time detected_at{0};
+    std::string how;     ///< "killed by signal 9", "exit status 3".
+  };
+
+  explicit supervisor(supervisor_options options);
+  /// Kills what still runs.
+  ~supervisor();
+  supervisor(const supervisor&) = delete;
+  supervisor& operator=(const supervisor&) = delete;
+
+  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed.
+  result<void> start(process_name who, int inherited, time now);
+  /// Collects ended processes and starts again those whose pause is over.
+  std::vector<loss> tick(time now);
+  /// SIGKILL. Errors: invalid_argument where no such process runs.
+  result<void> kill(process_name who, time now);
+  /// No more starts; processes may end as they like.
+  void wind_down() { winding_down_ = true; }
+  void kill_all();
+
+  std::size_t running() const;
+  /// Not empty: give up; what happened, for a person.
+  const std::string& failed() const { return failed_; }
+  /// Pid of a running process.
+  std::optional<pid_t> pid_of(process_name who) const;
+
+private:
+  struct process {
+    pid_t pid = 0; ///< 0: not running.
+    incarnation_id incarnation;
+    int inherited = -1;
+    time started_at{0};
+    std::optional<time> killed_at;
+    std::optional<time> start_at;
+    std::chrono::milliseconds pause{0};
+    int quick_deaths = 0;
+  };
+
+  result<void> launch(process_name who, process& what, time now);
+  void ended(process_name who, process& what, int status, time now, std::vector<loss>& losses);
+  std::string last_words(process_name who) const;
+
+  supervisor_options options_;
+  std::map<process_name, process> processes_;
+  bool winding_down_ = false;
+  std::string failed_;
+};
+
+/// What the command line of a child says it is.
+std::vector<std::string> child_arguments(const member_id& who, int inherited);
+/// The exit status by which a child says: starting me again would not help.
+constexpr int hopeless_status = 3;
+
+/// A random number, not 0, from the system.
+std::uint64_t draw_random();
+
+} // namespace troupe

@@ -1,0 +1,76 @@
+// What a program consists of: tables on servers, workers in front of them, a judge of the result.
+// A description only; program::run brings it to life, in one process or in many.
+#pragma once
+
+#include "actors/training/trainer.hpp"
+#include "actors/training/worker_actor.hpp"
+#include "serialization/job.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+using evaluator_factory = std::function<std::unique_ptr<evaluator>()>;
+
+/// ~~~
+/// troupe::graph g;
+/// auto parameters = g.servers(tables);
+/// g.workers(60'000, make_trainer).into(parameters);
+/// g.judge(make_evaluator).of(parameters);
+/// ~~~
+///
+/// Wiring mistakes (no servers, workers that lead nowhere) are errors of validate(), never hangs.
+class graph {
+public:
+  /// Stands for the kv in front of all servers.
+  class servers_node {
+    friend class graph;
+    bool made_ = false;
+  };
+
+  class workers_node {
+  public:
+    void into(const servers_node& target);
+
+  private:
+    friend class graph;
+    explicit workers_node(graph& owner) : owner_(owner) {}
+    graph& owner_;
+  };
+
+  class judge_node {
+  public:
+    void of(const servers_node& target);
+
+  private:
+    friend class graph;
+    explicit judge_node(graph& owner) : owner_(owner) {}
+    graph& owner_;
+  };
+
+  servers_node servers(std::vector<table_spec> tables);
+  /// `samples`: samples of one pass over the training data. `make` is called on each worker's thread.
+  workers_node workers(std::uint64_t samples, trainer_factory make);
+  /// `make` is called on the launcher's thread for evaluations, which it asks for after each pass.
+  judge_node judge(evaluator_factory make);
+
+  result<void> validate() const;
+
+  const std::vector<table_spec>& tables() const { return tables_; }
+  std::uint64_t samples() const { return samples_; }
+  const trainer_factory& make_trainer() const { return make_trainer_; }
+  const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
+
+private:
+  std::vector<table_spec> tables_;
+  std::uint64_t samples_ = 0;
+  trainer_factory make_trainer_;
+  evaluator_factory make_evaluator_;
+  bool workers_wired_ = false;
+  bool judge_wired_ = false;
+};
+
+} // namespace troupe
