@@ -1,0 +1,86 @@
+#include "actors/graph/judge_actor.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <cstring>
+#include <exception>
+#include <span>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// Long enough for a server to be replaced meanwhile.
+constexpr std::chrono::minutes pull_timeout{2};
+
+struct judge_state {
+  judge_state() = default;
+
+  judgement judge(std::uint64_t number, const values& answer) {
+    judgement verdict;
+    verdict.number = number;
+    std::vector<std::span<const float>> spans;
+    for (const auto& table : job.tables)
+      verdict.parameters.emplace_back(table.size());
+    for (const auto& x : answer.pieces)
+      std::memcpy(verdict.parameters[x.where.table.value].data() + x.where.first, x.values.get(),
+                  x.where.count * sizeof(float));
+    for (const auto& table : verdict.parameters)
+      spans.emplace_back(table);
+    try {
+      if (make && !model)
+        model = make();
+      if (model)
+        verdict.found = model->evaluate(spans);
+    } catch (const std::exception& problem) {
+      verdict.failed = problem.what();
+    }
+    return verdict;
+  }
+
+  job_spec job;
+  kv source;
+  evaluator_factory make;
+  std::unique_ptr<evaluator> model;
+  std::function<void(judgement)> done;
+
+  static inline const char* name = "judge";
+};
+
+static_assert(!std::is_constructible_v<judge_state, caf::event_based_actor*>);
+
+judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state> self,
+                                      job_spec job, kv source, evaluator_factory make,
+                                      std::function<void(judgement)> done) {
+  auto& state = self->state;
+  state.job = std::move(job);
+  state.source = std::move(source);
+  state.make = std::move(make);
+  state.done = std::move(done);
+  return {
+    [self, &state](judge_atom, std::uint64_t number) {
+      query everything;
+      everything.latest = true;
+      for (std::uint32_t i = 0; i < state.job.tables.size(); ++i)
+        everything.ranges.push_back({{i}, 0, state.job.tables[i].size()});
+      self->request(state.source, pull_timeout, pull_atom_v, std::move(everything))
+        .then([&state, number](
+                const values& answer) { state.done(state.judge(number, answer)); },
+              [&state, number](const caf::error& why) {
+                state.done({number, std::nullopt, {}, from_caf(why).text});
+              });
+    },
+  };
+}
+
+} // namespace
+
+judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values,
+                         evaluator_factory make, std::function<void(judgement)> done) {
+  return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values),
+                                     std::move(make), std::move(done));
+}
+
+} // namespace troupe

@@ -1,0 +1,105 @@
+#include "actors/graph/observer_actor.hpp"
+
+#include "actors/clock.hpp"
+#include "actors/store/server_actor.hpp" // peak_rss_bytes
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+std::optional<observer_board::news> observer_board::latest() const {
+  const std::lock_guard lock{mutex_};
+  return latest_;
+}
+
+void observer_board::publish(news what) {
+  const std::lock_guard lock{mutex_};
+  latest_ = std::move(what);
+}
+
+void observer_board::update(const std::function<void(observer_report&)>& change) {
+  const std::lock_guard lock{mutex_};
+  change(report_);
+}
+
+observer_report observer_board::report() const {
+  const std::lock_guard lock{mutex_};
+  return report_;
+}
+
+namespace {
+
+struct observer_shell {
+  using handle = observer_handle::extend<caf::reacts_to<step_atom>>;
+  using pointer = handle::stateful_pointer<observer_shell>;
+
+  observer_shell() = default;
+
+  void obey(const orders& what) {
+    const auto* mine = std::get_if<observer_orders>(&what.body);
+    if (mine == nullptr || std::pair{what.term, what.sequence} <= last_orders)
+      return;
+    last_orders = {what.term, what.sequence};
+    if (mine->view.epoch > view_epoch) {
+      view_epoch = mine->view.epoch;
+      self->send(values, view_atom_v, mine->view);
+    }
+    board->publish({*mine, what.term, what.stop, what.failed});
+  }
+
+  void send_report() {
+    self->send(coordinator, report{id, job, ++sequence, peak_rss_bytes(), board->report()},
+               caf::actor_cast<member>(self));
+  }
+
+  pointer self = nullptr;
+  member_id id;
+  std::uint64_t job = 0;
+  std::shared_ptr<observer_board> board;
+  router_handle values;
+  coordinator_handle coordinator;
+  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0}; // term, sequence
+  epoch_id view_epoch;
+  std::uint64_t sequence = 0;
+
+  static inline const char* name = "observer";
+};
+
+static_assert(!std::is_constructible_v<observer_shell, caf::event_based_actor*>);
+
+observer_shell::handle::behavior_type run_observer(observer_shell::pointer self, member_id id,
+                                                   std::uint64_t job,
+                                                   std::shared_ptr<observer_board> board,
+                                                   router_handle values,
+                                                   coordinator_connector connect) {
+  auto& state = self->state;
+  state.self = self;
+  state.id = id;
+  state.job = job;
+  state.board = std::move(board);
+  state.values = std::move(values);
+  state.coordinator = connect(caf::actor_cast<member>(self));
+  self->send(self, step_atom_v);
+  return {
+    [&state](const orders& what) { state.obey(what); },
+    [&state](tick_atom) { state.send_report(); },
+    [self, &state](step_atom) {
+      state.send_report();
+      self->delayed_send(self, report_interval, step_atom_v);
+    },
+  };
+}
+
+} // namespace
+
+observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
+                               std::shared_ptr<observer_board> board, router_handle values,
+                               coordinator_connector connect) {
+  return system.spawn(run_observer, self, job, std::move(board), std::move(values),
+                      std::move(connect));
+}
+
+} // namespace troupe

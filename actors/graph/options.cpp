@@ -1,0 +1,235 @@
+#include "actors/graph/options.hpp"
+
+#include "CLI/CLI.hpp"
+
+#include <charconv>
+#include <cmath>
+
+namespace troupe {
+
+namespace {
+
+template <class Number>
+std::optional<Number> number_from(std::string_view text) {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || problem != std::errc{} || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+// A CLI11 callback that stores a parsed value or ends the parse with the parser's own line.
+template <class Parse, class Store>
+auto parsed_by(const char* option, Parse parse, Store store) {
+  return [=](const std::string& text) {
+    auto value = parse(text);
+    if (!value)
+      throw CLI::ValidationError{option, value.error().text};
+    store(*std::move(value));
+  };
+}
+
+result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std::string& text) {
+  const auto colon = text.find(':');
+  const auto worker = number_from<std::uint32_t>(text.substr(0, colon));
+  const auto pause = colon == std::string::npos
+                       ? std::nullopt
+                       : number_from<std::uint32_t>(text.substr(colon + 1));
+  if (!worker || !pause)
+    return {errc::invalid_argument, "'" + text + "' is not WORKER:MILLISECONDS, such as 2:50"};
+  return std::pair{*worker, std::chrono::milliseconds{*pause}};
+}
+
+} // namespace
+
+result<process_name> parse_process(const std::string& text) {
+  const auto colon = text.find(':');
+  const auto kind = text.substr(0, colon);
+  const auto index = colon == std::string::npos
+                       ? std::nullopt
+                       : number_from<std::uint32_t>(text.substr(colon + 1));
+  const auto known = kind == "coordinator" || kind == "server" || kind == "worker";
+  if (!known || !index || (kind == "coordinator" && *index != 0))
+    return {errc::invalid_argument,
+            "'" + text + "' is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
+  return process_name{kind == "server"   ? role::server
+                      : kind == "worker" ? role::worker
+                                         : role::coordinator,
+                      *index};
+}
+
+result<kill_plan> parse_kill(const std::string& text) {
+  const auto at = text.find('@');
+  const auto seconds = at == std::string::npos ? std::nullopt
+                                               : number_from<double>(text.substr(at + 1));
+  if (!seconds || !(*seconds >= 0) || *seconds > 1e7)
+    return {errc::invalid_argument,
+            "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3"};
+  auto who = parse_process(text.substr(0, at));
+  if (!who)
+    return who.error();
+  return kill_plan{*who, std::chrono::milliseconds{std::llround(*seconds * 1000)}};
+}
+
+result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
+  const auto unit_at = text.find_first_not_of("0123456789.");
+  const auto unit = unit_at == std::string::npos ? std::string{} : text.substr(unit_at);
+  const auto value = number_from<double>(text.substr(0, unit_at));
+  if (value && *value > 0 && *value < 1e9) {
+    if (unit == "ms")
+      return checkpoint_period{std::chrono::milliseconds{std::llround(*value)}, 0};
+    if (unit == "s")
+      return checkpoint_period{std::chrono::milliseconds{std::llround(*value * 1000)}, 0};
+    if (unit == "m")
+      return checkpoint_period{std::chrono::milliseconds{std::llround(*value * 60'000)}, 0};
+    if (unit == "k")
+      return checkpoint_period{std::chrono::milliseconds{0},
+                               static_cast<std::uint64_t>(std::llround(*value))};
+  }
+  return {errc::invalid_argument, "'" + text
+                                    + "' is not a period: a number with ms, s or m (time) or k "
+                                      "(clocks), such as 2s or 200k"};
+}
+
+std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) const {
+  for (auto& table : tables) {
+    table.sync = sync;
+    table.optimizer = optimizer;
+  }
+  return tables;
+}
+
+void declare(CLI::App& app, run_options& options) {
+  auto* job = app.add_option_group("Training");
+  job->add_option("--workers", options.workers, "Workers of the job")
+    ->check(CLI::Range(1u, 1024u))->capture_default_str();
+  job->add_option("--servers", options.servers, "Servers of the job")
+    ->check(CLI::Range(1u, 256u))->capture_default_str();
+  job->add_option_function<std::string>(
+       "--sync", parsed_by("--sync", parse_consistency, [&](consistency x) { options.sync = x; }),
+       "How far workers may drift apart: bsp, ssp:S, asp or hogwild")
+    ->default_str("asp");
+  job->add_option_function<std::string>(
+       "--optimizer",
+       parsed_by("--optimizer", parse_optimizer,
+                 [&](optimizer_kind x) { options.optimizer.kind = x; }),
+       "The servers' step: sgd, momentum, adagrad or adam")
+    ->default_str("sgd");
+  job->add_option("--lr", options.optimizer.learning_rate, "Learning rate")
+    ->check(CLI::PositiveNumber)->capture_default_str();
+  job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam")
+    ->check(CLI::Range(0.0, 0.999999))->capture_default_str();
+  job->add_option("--weight-decay", options.optimizer.weight_decay, "L2 regularisation")
+    ->check(CLI::NonNegativeNumber)->capture_default_str();
+  job->add_option("--clip-norm", options.optimizer.clip_norm, "Largest gradient norm; 0: off")
+    ->check(CLI::NonNegativeNumber)->capture_default_str();
+  job->add_option("--clip-value", options.optimizer.clip_value, "Largest gradient element; 0: off")
+    ->check(CLI::NonNegativeNumber)->capture_default_str();
+  job->add_flag("--staleness-lr", options.optimizer.scale_by_staleness,
+                "Divide each step by its staleness in versions");
+  job->add_option("--batch", options.batch_samples, "Samples of one batch")
+    ->check(CLI::Range(1u, 1u << 20))->capture_default_str();
+  job->add_option("--epochs", options.passes, "Passes over the training data")
+    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))->capture_default_str();
+  job->add_option("--seed", options.seed, "Seed of initial values and of the order of samples")
+    ->capture_default_str();
+  job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
+    ->check(CLI::Range(1u, 4096u))->capture_default_str();
+
+  auto* cluster = app.add_option_group("Cluster");
+  auto* processes = cluster->add_flag("--processes", options.processes, "Every role is a process (the default)");
+  cluster->add_flag("--threads", options.threads, "All roles are actors of this one process")
+    ->excludes(processes);
+  cluster->add_option_function<std::string>(
+    "--listen", parsed_by("--listen", parse_endpoint, [&](endpoint x) { options.listen = x; }),
+    "ADDRESS:PORT where other hosts join (default: loopback only)");
+  cluster->add_option_function<std::string>(
+    "--join", parsed_by("--join", parse_endpoint, [&](endpoint x) { options.join = x; }),
+    "ADDRESS:PORT of a job on another host; needs --here and otherwise the same options as there");
+  cluster->add_option_function<std::vector<std::string>>(
+           "--here",
+           [&](const std::vector<std::string>& texts) {
+             for (const auto& text : texts)
+               parsed_by("--here", parse_process,
+                         [&](process_name x) { options.here.push_back(x); })(text);
+           },
+           "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
+    ->delimiter(',');
+
+  auto* files = app.add_option_group("Files");
+  files->add_option("--checkpoint", options.checkpoint_directory,
+                    "Directory of checkpoints (default: in the run directory)");
+  files->add_option_function<std::string>(
+         "--checkpoint-every",
+         parsed_by("--checkpoint-every", parse_checkpoint_period,
+                   [&](checkpoint_period x) {
+                     options.checkpoint_interval = x.interval;
+                     options.checkpoint_clocks = x.clocks;
+                   }),
+         "Time (2s, 500ms) or clocks (200k) between checkpoints")
+    ->default_str("2s");
+  files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
+    ->check(CLI::Range(1, 1000))->capture_default_str();
+  files->add_flag("--resume", options.resume, "Continue from the newest good checkpoint");
+  files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
+  files->add_option("--export", options.export_file,
+                    "Write the final parameters (.npz, .safetensors)");
+  files->add_option("--import", options.import_file,
+                    "Start from these parameters (.npz, .safetensors)");
+  files->add_option("--run-dir", options.run_directory,
+                    "Directory of this run's logs (default: runs/NAME-TIME-PID)");
+
+  auto* trials = app.add_option_group("Trials");
+  trials->add_option_function<std::vector<std::string>>(
+    "--slow",
+    [&](const std::vector<std::string>& texts) {
+      for (const auto& text : texts)
+        parsed_by("--slow", parse_slow,
+                  [&](const auto& x) { options.slow_workers.insert(x); })(text);
+    },
+    "WORKER:MS: a straggler, that much slower in each step (repeatable)");
+  trials->add_option_function<std::vector<std::string>>(
+    "--kill",
+    [&](const std::vector<std::string>& texts) {
+      for (const auto& text : texts)
+        parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
+    },
+    "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
+}
+
+result<void> validate(const run_options& options) {
+  const auto invalid = [](std::string text) {
+    return result<void>{errc::invalid_argument, std::move(text)};
+  };
+  const bool hogwild = options.sync.mode == consistency_mode::hogwild;
+  if (hogwild && options.processes)
+    return invalid("--sync hogwild shares memory between threads: use --threads");
+  if (hogwild && (options.checkpoint_directory || options.resume || options.import_file))
+    return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
+                   "--checkpoint, --resume and --import");
+  if (options.threads && !options.kills.empty())
+    return invalid("--kill ends processes: use --processes");
+  if (options.threads && (options.listen || options.join || !options.here.empty()))
+    return invalid("--threads is one process: leave out --listen, --join and --here");
+  if (options.join && options.here.empty())
+    return invalid("--join needs --here: say which servers and workers run on this host");
+  if (options.resume && !options.checkpoint_directory)
+    return invalid("--resume needs --checkpoint DIR: say what to continue from");
+  if (options.resume && options.import_file)
+    return invalid("--resume and --import both say where to start: choose one");
+  for (const auto& [kind, index] : options.here)
+    if (kind == role::coordinator || (kind == role::server && index >= options.servers))
+      return invalid("--here: the job has no " + std::string{kind == role::server ? "server " : ""}
+                     + (kind == role::server ? std::to_string(index) : "second coordinator"));
+  for (const auto& [worker, unused] : options.slow_workers)
+    if (worker >= options.workers)
+      return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
+                     + std::to_string(options.workers - 1));
+  for (const auto& plan : options.kills)
+    if ((plan.who.first == role::worker && plan.who.second >= options.workers)
+        || (plan.who.first == role::server && plan.who.second >= options.servers))
+      return invalid("--kill: the job has no such process");
+  return {};
+}
+
+} // namespace troupe

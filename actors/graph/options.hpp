@@ -1,0 +1,84 @@
+// The command line that every program has, and what it means.
+#pragma once
+
+#include "actors/links/transport.hpp"
+#include "serialization/error.hpp"
+#include "serialization/ids.hpp"
+#include "serialization/job.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe {
+
+/// One process of the job.
+using process_name = std::pair<role, std::uint32_t>;
+
+/// SIGKILL to a process, so long after training began.
+struct kill_plan {
+  process_name who;
+  std::chrono::milliseconds after{0};
+};
+
+struct run_options {
+  bool threads = false;   ///< All actors in this process; else every role is a process.
+  bool processes = false; ///< That was asked for by name.
+  std::uint32_t workers = 4;
+  std::uint32_t servers = 2;
+  consistency sync{consistency_mode::asp, 0};
+  optimizer_spec optimizer;
+  std::uint32_t batch_samples = 64;
+  std::uint64_t passes = 10;
+  std::uint64_t seed = 1;
+  std::uint32_t partitions = 64;
+
+  std::optional<std::filesystem::path> checkpoint_directory;
+  std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.
+  std::uint64_t checkpoint_clocks = 0;                 ///< 0: not by clocks.
+  std::size_t checkpoint_keep = 3;
+  bool resume = false;
+
+  std::optional<std::filesystem::path> report_file;
+  std::optional<std::filesystem::path> export_file;
+  std::optional<std::filesystem::path> import_file;
+  std::filesystem::path run_directory; ///< Empty: runs/NAME-TIME-PID.
+
+  std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;
+  std::vector<kill_plan> kills;
+
+  std::optional<endpoint> listen; ///< Where others may join; nullopt: loopback, any port.
+  std::optional<endpoint> join;   ///< The coordinator on another host.
+  std::vector<process_name> here; ///< Processes of this host; empty: all.
+
+  /// Gives these tables the consistency and optimiser of the command line.
+  std::vector<table_spec> configured(std::vector<table_spec> tables) const;
+};
+
+/// Declares the options on `app`; they are parsed into `options`, which must outlive it.
+/// Texts that cannot be used end the parse with one line.
+void declare(CLI::App& app, run_options& options);
+
+/// What no single option can check. Errors: invalid_argument.
+result<void> validate(const run_options& options);
+
+/// "worker:1@3": the process and the seconds.
+result<kill_plan> parse_kill(const std::string& text);
+/// "worker:1".
+result<process_name> parse_process(const std::string& text);
+/// "2s", "500ms", "1m" or "200k" (clocks).
+struct checkpoint_period {
+  std::chrono::milliseconds interval{0};
+  std::uint64_t clocks = 0;
+};
+result<checkpoint_period> parse_checkpoint_period(const std::string& text);
+
+} // namespace troupe
