@@ -1,0 +1,76 @@
+#include "actors/training/sampler.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::uint64_t no_pass = std::numeric_limits<std::uint64_t>::max();
+
+/// One step of splitmix64: a bijection that spreads neighbours.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// std::uniform_int_distribution differs between libraries, and workers must agree.
+class bounded_random {
+public:
+  explicit bounded_random(std::uint64_t seed) : state_(seed) {}
+
+  /// In [0, bound), without bias: the high half of a product; the few products that would make some
+  /// results likelier are drawn again (Lemire 2019).
+  std::uint32_t below(std::uint32_t bound) {
+    std::uint64_t product = draw() * std::uint64_t{bound};
+    if (static_cast<std::uint32_t>(product) < bound)
+      while (static_cast<std::uint32_t>(product) < (0u - bound) % bound)
+        product = draw() * std::uint64_t{bound};
+    return static_cast<std::uint32_t>(product >> 32);
+  }
+
+private:
+  std::uint64_t draw() { return mix(state_++) >> 32; }
+
+  std::uint64_t state_;
+};
+
+} // namespace
+
+sampler::sampler(const job_spec& job)
+    : seed_(job.seed), samples_(job.samples), batch_samples_(job.batch_samples),
+      batches_per_pass_(job.batches_per_pass()), pass_(no_pass) {
+  assert(samples_ <= std::numeric_limits<std::uint32_t>::max());
+}
+
+batch sampler::at(batch_id id) {
+  batch result;
+  result.id = id;
+  result.pass = id.value / batches_per_pass_;
+  result.index = id.value % batches_per_pass_;
+  result.seed = mix(mix(seed_) ^ id.value);
+  if (result.pass != pass_)
+    permute(result.pass);
+  const std::uint64_t first = result.index * batch_samples_;
+  const std::uint64_t count = std::min(batch_samples_, samples_ - first);
+  result.samples = std::span(permutation_).subspan(first, count);
+  return result;
+}
+
+void sampler::permute(std::uint64_t pass) {
+  permutation_.resize(samples_);
+  std::iota(permutation_.begin(), permutation_.end(), 0u);
+  // Apart from the batches' seeds, which mix a small number in too.
+  bounded_random random(mix(mix(seed_ ^ 0x5eed0fa11ba55e5u) ^ pass));
+  for (std::size_t i = permutation_.size(); i > 1; --i)
+    std::swap(permutation_[i - 1], permutation_[random.below(static_cast<std::uint32_t>(i))]);
+  pass_ = pass;
+}
+
+} // namespace troupe

@@ -1,0 +1,38 @@
+// A classifier: softmax over the outputs of a network of fully connected layers, trained on cross-entropy.
+#pragma once
+
+#include "actors/training/trainer.hpp"
+#include "examples/02_async_sgd/dataset.hpp"
+#include "serialization/error.hpp"
+#include "serialization/job.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace async_sgd {
+
+struct model {
+  std::string name;                  ///< As given to parse_model().
+  std::vector<std::uint32_t> widths; ///< Features, hidden layers, classes.
+
+  std::size_t layers() const { return widths.size() - 1; }
+  /// w1 f32[features, width], b1 f32[width], w2, b2, ...; every table with the same sync and optimizer.
+  std::vector<troupe::table_spec> tables(const troupe::consistency& sync,
+                                         const troupe::optimizer_spec& optimizer) const;
+};
+
+/// "softmax" or "mlp:256,128" (widths of its ReLU layers) for the features and classes of `data`.
+/// Errors: invalid_argument.
+troupe::result<model> parse_model(const std::string& text, const dataset& data);
+
+/// Gradients on the training samples. Cost: no allocation once it has seen its largest batch.
+/// Sets OpenBLAS, of the whole process, to one thread.
+std::unique_ptr<troupe::trainer> make_trainer(const model& shape,
+                                              std::shared_ptr<const dataset> data);
+/// Loss and accuracy on the test samples; area under the ROC curve for two classes.
+std::unique_ptr<troupe::evaluator> make_evaluator(const model& shape,
+                                                  std::shared_ptr<const dataset> data);
+
+} // namespace async_sgd

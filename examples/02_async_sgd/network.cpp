@@ -1,0 +1,190 @@
+#include "examples/02_async_sgd/network.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace async_sgd {
+
+namespace {
+
+/// to[i] += factor * from[i].
+void add_scaled(float factor, const float* from, std::size_t count, float* to) {
+  for (std::size_t i = 0; i < count; ++i)
+    to[i] += factor * from[i];
+}
+
+void fill_rows(std::span<const float> row, std::size_t rows, float* out) {
+  for (std::size_t i = 0; i < rows; ++i)
+    std::copy(row.begin(), row.end(), out + i * row.size());
+}
+
+void sum_rows(const float* in, std::size_t rows, std::span<float> sum) {
+  std::copy_n(in, sum.size(), sum.begin());
+  for (std::size_t i = 1; i < rows; ++i)
+    add_scaled(1.0f, in + i * sum.size(), sum.size(), sum.data());
+}
+
+void relu(float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i)
+    values[i] = values[i] > 0.0f ? values[i] : 0.0f;
+}
+
+/// delta = 0 where the layer's output is.
+void relu_gradient(const float* output, std::size_t count, float* delta) {
+  for (std::size_t i = 0; i < count; ++i)
+    delta[i] = output[i] > 0.0f ? delta[i] : 0.0f;
+}
+
+/// c = op(a) op(b) + keep * c, where op(a) is m x k and op(b) is k x n, all row-major and contiguous.
+struct product {
+  CBLAS_TRANSPOSE a_form, b_form;
+  std::size_t m, n, k;
+
+  void operator()(const float* a, const float* b, float keep, float* c) const {
+    const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n);
+    const auto inner = static_cast<blasint>(k);
+    cblas_sgemm(CblasRowMajor, a_form, b_form, rows, columns, inner, 1.0f, a,
+                a_form == CblasNoTrans ? inner : rows, b, b_form == CblasNoTrans ? columns : inner,
+                keep, c, columns);
+  }
+};
+
+/// Turns a row of logits into probabilities; returns log of the sum of exp(logit).
+float softmax(float* row, std::size_t classes) {
+  const float most = *std::max_element(row, row + classes);
+  float sum = 0.0f;
+  for (std::size_t i = 0; i < classes; ++i) {
+    row[i] = std::exp(row[i] - most);
+    sum += row[i];
+  }
+  const float scale = 1.0f / sum;
+  for (std::size_t i = 0; i < classes; ++i)
+    row[i] *= scale;
+  return most + std::log(sum);
+}
+
+} // namespace
+
+double cross_entropy(std::span<const float> logits, std::uint32_t label) {
+  const auto most = static_cast<double>(*std::ranges::max_element(logits));
+  double sum = 0.0;
+  for (const float x : logits)
+    sum += std::exp(static_cast<double>(x) - most);
+  return most + std::log(sum) - static_cast<double>(logits[label]);
+}
+
+network::network(std::vector<std::uint32_t> widths, const samples& data)
+    : widths_(std::move(widths)), data_(data), outputs_(layers()), deltas_(layers() - 1) {
+  // A process is one worker; more threads would take the cores of its neighbours.
+  openblas_set_num_threads(1);
+}
+
+void network::reserve(std::size_t rows) {
+  if (outputs_.back().size() >= rows * widths_.back())
+    return;
+  if (!std::holds_alternative<sparse_rows>(data_.rows))
+    input_.resize(rows * widths_.front());
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    outputs_[layer].resize(rows * widths_[layer + 1]);
+    if (layer + 1 < layers())
+      deltas_[layer].resize(rows * widths_[layer + 1]);
+  }
+}
+
+void network::first_layer_sparse(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                                 std::span<const float> weights) {
+  const std::size_t width = widths_[1];
+  float* out = outputs_[0].data();
+  for (const std::uint32_t sample : which) {
+    for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
+      add_scaled(rows.values[k], weights.data() + rows.columns[k] * width, width, out);
+    out += width;
+  }
+}
+
+void network::first_gradient_sparse(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                                    std::span<const float> delta, std::span<float> gradient) const {
+  const std::size_t width = widths_[1];
+  std::ranges::fill(gradient, 0.0f);
+  const float* row = delta.data();
+  for (const std::uint32_t sample : which) {
+    for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
+      add_scaled(rows.values[k], row, width, gradient.data() + rows.columns[k] * width);
+    row += width;
+  }
+}
+
+std::span<const float> network::forward(std::span<const std::uint32_t> which,
+                                        troupe::const_tensors parameters) {
+  assert(!which.empty() && parameters.size() == 2 * layers());
+  const std::size_t rows = which.size();
+  reserve(rows);
+  const auto* sparse = std::get_if<sparse_rows>(&data_.rows);
+  if (!sparse)
+    gather(data_, widths_.front(), which, std::span(input_).first(rows * widths_.front()));
+  const float* in = input_.data();
+  for (std::size_t layer = 0; layer < layers(); ++layer) {
+    const std::span<const float> weights = parameters[2 * layer];
+    float* out = outputs_[layer].data();
+    const std::size_t width = widths_[layer + 1];
+    fill_rows(parameters[2 * layer + 1], rows, out);
+    if (layer == 0 && sparse)
+      first_layer_sparse(*sparse, which, weights);
+    else
+      product{CblasNoTrans, CblasNoTrans, rows, width, widths_[layer]}(in, weights.data(), 1.0f,
+                                                                       out);
+    if (layer + 1 < layers())
+      relu(out, rows * width);
+    in = out;
+  }
+  return {in, rows * widths_.back()};
+}
+
+double network::delta_of_loss(std::span<const std::uint32_t> which) {
+  const std::size_t classes = widths_.back();
+  const float scale = 1.0f / static_cast<float>(which.size());
+  double loss = 0.0;
+  float* row = outputs_.back().data();
+  for (const std::uint32_t sample : which) {
+    const std::uint32_t label = data_.labels[sample];
+    const float logit = row[label];
+    loss += static_cast<double>(softmax(row, classes) - logit);
+    row[label] -= 1.0f;
+    for (std::size_t i = 0; i < classes; ++i)
+      row[i] *= scale;
+    row += classes;
+  }
+  return loss / static_cast<double>(which.size());
+}
+
+double network::backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
+                         troupe::mutable_tensors gradients) {
+  const std::size_t rows = which.size();
+  const double loss = delta_of_loss(which);
+  const auto* sparse = std::get_if<sparse_rows>(&data_.rows);
+  const float* delta = outputs_.back().data();
+  for (std::size_t layer = layers(); layer-- > 0;) {
+    const std::size_t in_width = widths_[layer], width = widths_[layer + 1];
+    sum_rows(delta, rows, gradients[2 * layer + 1]);
+    if (layer == 0 && sparse) {
+      first_gradient_sparse(*sparse, which, {delta, rows * width}, gradients[0]);
+      break;
+    }
+    const float* in = layer == 0 ? input_.data() : outputs_[layer - 1].data();
+    product{CblasTrans, CblasNoTrans, in_width, width, rows}(in, delta, 0.0f,
+                                                             gradients[2 * layer].data());
+    if (layer == 0)
+      break;
+    float* before = deltas_[layer - 1].data();
+    product{CblasNoTrans, CblasTrans, rows, in_width, width}(delta, parameters[2 * layer].data(),
+                                                             0.0f, before);
+    relu_gradient(in, rows * in_width, before);
+    delta = before;
+  }
+  return loss;
+}
+
+} // namespace async_sgd

@@ -1,0 +1,55 @@
+// Fully connected layers with ReLU between them, softmax cross-entropy behind the last.
+//
+//   h(0) = rows of the batch;  z(k) = h(k-1) W(k) + b(k);  h(k) = max(z(k), 0);  p = softmax(z(last))
+//   d(last) = (p - onehot(label)) / rows;  dW(k) = h(k-1)' d(k);  db(k) = sum of the rows of d(k)
+//   d(k-1) = d(k) W(k)' where h(k-1) > 0, else 0
+//
+// Sparse rows are never made dense: the first layer adds up rows of W(1), and its gradient is scattered.
+#pragma once
+
+#include "actors/training/trainer.hpp"
+#include "examples/02_async_sgd/dataset.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace async_sgd {
+
+/// -log softmax(logits)[label].
+double cross_entropy(std::span<const float> logits, std::uint32_t label);
+
+/// Thread safety: none. Cost: allocates only when a batch is larger than all before.
+class network {
+public:
+  /// Borrowed: `data` outlives this. Sets OpenBLAS, of the whole process, to one thread.
+  network(std::vector<std::uint32_t> widths, const samples& data);
+
+  /// The logits f32[which.size(), classes], valid until the next call.
+  /// Shapes: parameters w1 f32[features, width], b1 f32[width], w2, ...
+  std::span<const float> forward(std::span<const std::uint32_t> which,
+                                 troupe::const_tensors parameters);
+
+  /// Requires: forward() was called last, with the same arguments. Writes every element of
+  /// `gradients`; returns the mean loss.
+  double backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
+                  troupe::mutable_tensors gradients);
+
+private:
+  void reserve(std::size_t rows);
+  void first_layer_sparse(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                          std::span<const float> weights);
+  void first_gradient_sparse(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                             std::span<const float> delta, std::span<float> gradient) const;
+  double delta_of_loss(std::span<const std::uint32_t> which);
+
+  std::size_t layers() const { return widths_.size() - 1; }
+
+  std::vector<std::uint32_t> widths_;
+  const samples& data_;
+  std::vector<float> input_;                ///< Rows of the batch; empty for sparse rows.
+  std::vector<std::vector<float>> outputs_; ///< Of each layer; the last becomes its delta.
+  std::vector<std::vector<float>> deltas_;  ///< Of each hidden layer.
+};
+
+} // namespace async_sgd

@@ -1,0 +1,14 @@
+// How well a score separates two classes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace async_sgd {
+
+/// The probability that a random sample of class 1 has a higher score than one of class 0, a tie
+/// counting half (the Mann-Whitney statistic). 1/2 where a class is missing or a score is NaN.
+/// Cost: one sort.
+double area_under_roc(std::span<const float> scores, std::span<const std::uint32_t> labels);
+
+} // namespace async_sgd
