@@ -2,6 +2,7 @@
 // the actors. Everything between processes goes this way.
 #pragma once
 
+#include "actors/links/endpoint.hpp"
 #include "serialization/error.hpp"
 #include "serialization/messages.hpp"
 
@@ -16,28 +17,22 @@ namespace troupe {
 /// Names one connection of this process; never reused.
 using link_id = id<struct link_tag, std::uint64_t>;
 
-/// "127.0.0.1:4000" or "[::1]:4000"; names are resolved, port 0 lets the system choose.
-struct endpoint {
-  std::string host;
-  std::uint16_t port = 0;
-
-  bool operator==(const endpoint&) const = default;
-};
-
-result<endpoint> parse_endpoint(const std::string& text);
-std::string to_string(const endpoint& where);
-bool is_loopback(const endpoint& where);
-
 struct transport_options {
   /// Time for a connection to be made and both hellos to arrive.
   std::chrono::milliseconds handshake_timeout{3000};
-  /// A link over which nothing arrives for so long is lost. Members report every 100 ms, so a
-  /// smaller value than 1 s would mistake a busy machine for a dead one.
+  /// A link over which nothing arrives for so long is lost. The transport sends a sign of life where
+  /// nothing else was sent for a quarter of it, so an idle link is not silent. A smaller value than
+  /// 1 s would mistake a busy machine for a dead one. Both sides need about the same value.
   std::chrono::milliseconds silence_timeout{10'000};
   /// Bytes queued for one link beyond which send() drops the link as lost: the peer does not read.
+  /// A single message may be larger.
   std::size_t queue_bytes_max = std::size_t{1} << 30;
   /// Connections accepted at a time; more are closed at once.
   std::size_t links_max = 4096;
+  /// TCP congestion control of each socket: "cubic", "reno", "bbr"; empty: the system's default.
+  /// Ignored where the system lacks or forbids it. On one host bbr, which paces, reaches
+  /// about half the rate of the others.
+  std::string congestion_control{};
 };
 
 /// What happens on links. Called on the transport's thread, one call at a time; must not block.
@@ -56,13 +51,19 @@ struct link_statistics {
   std::uint64_t bytes_received = 0;
 };
 
-/// Thread-safe. The destructor closes all links without waiting for peers and joins the thread.
+/// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,
+/// `lost` is called for each) and joins the thread; it must not run inside a callback.
+///
+/// A link: each side sends a hello, the one that connects begins. Then messages go both ways, and a
+/// frame of two empty segments stands for nothing but a sign of life. A side that refuses the other
+/// sends a refusal instead of its hello, or at any time later, and closes.
 class transport {
 public:
   /// `self`: sent as the first message of each link. A peer is refused with version_mismatch where
   /// its version differs, with wrong_job where its job differs, or where both sides have a secret
   /// (not 0) and they differ. (An acceptor with a secret lets a peer without one in: it is how
-  /// another host joins.)
+  /// another host joins; the acceptor does not tell it the secret.)
+  /// Throws std::system_error where the system has no descriptors or threads left.
   transport(hello self, link_events events, transport_options options = {});
   ~transport();
   transport(const transport&) = delete;
@@ -72,12 +73,16 @@ public:
   result<endpoint> listen(const endpoint& where);
   /// The same on a socket that listens already (inherited from the launcher). Takes the descriptor.
   result<endpoint> listen_on(int descriptor);
-  /// Begins to connect; `opened` or `lost` follows.
+  /// Begins to connect; `opened` or `lost` follows, on another thread perhaps before this returns.
+  /// Resolves a name before it returns, which may take long; a numeric address never does.
   link_id connect(const endpoint& where);
-  /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost.
+  /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost. Before
+  /// the link opens they wait; where it is lost or closed they are dropped. The values of pieces are
+  /// sent from where they are and held until then.
   void send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.
   void close(link_id link);
+  /// Bytes of all links so far.
   link_statistics statistics() const;
 
 private:
@@ -85,8 +90,8 @@ private:
   std::unique_ptr<engine> engine_;
 };
 
-/// A socket that listens, for passing to a child process. Errors as in transport::listen.
+/// A socket that listens, for passing to a child process. It closes on exec: the child that is to
+/// have it clears FD_CLOEXEC first, or uses dup2(). Errors as in transport::listen.
 result<int> make_listener(const endpoint& where);
-result<endpoint> local_endpoint(int descriptor);
 
 } // namespace troupe

@@ -1,0 +1,111 @@
+#include "actors/links/endpoint.hpp"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+namespace troupe {
+
+result<endpoint> parse_endpoint(const std::string& text) {
+  const auto wrong = [&text](const char* why) {
+    return failure{errc::invalid_argument, std::string{why} + ": '" + text + "'"};
+  };
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos)
+    return wrong("an address has the form host:port");
+  endpoint where;
+  where.host = text.substr(0, colon);
+  if (where.host.size() > 2 && where.host.front() == '[' && where.host.back() == ']')
+    where.host = where.host.substr(1, where.host.size() - 2);
+  else if (where.host.find_first_of(":[]") != std::string::npos)
+    return wrong("an IPv6 address has the form [host]:port");
+  if (where.host.empty() || where.host.find_first_of(" \t\r\n/") != std::string::npos)
+    return wrong("an address has the form host:port");
+  const char* const first = text.data() + colon + 1;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, where.port);
+  if (error != std::errc{} || end != last)
+    return wrong("a port is a number from 0 to 65535");
+  return where;
+}
+
+std::string to_string(const endpoint& where) {
+  const bool brackets = where.host.find(':') != std::string::npos;
+  const std::string port = std::to_string(where.port);
+  return brackets ? "[" + where.host + "]:" + port : where.host + ":" + port;
+}
+
+bool is_loopback(const endpoint& where) {
+  if (where.host == "localhost")
+    return true;
+  in_addr v4;
+  if (inet_pton(AF_INET, where.host.c_str(), &v4) == 1)
+    return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6;
+  if (inet_pton(AF_INET6, where.host.c_str(), &v6) != 1)
+    return false;
+  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+}
+
+result<endpoint> local_endpoint(int descriptor) {
+  detail::socket_address address;
+  address.size_bytes = sizeof address.storage;
+  if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address.storage), &address.size_bytes)
+      != 0)
+    return {errc::io_failed, "a socket has no address: " + std::system_category().message(errno)};
+  return detail::endpoint_of(address);
+}
+
+namespace detail {
+
+result<std::vector<socket_address>> resolve(const endpoint& where) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(where.port);
+  const int error = getaddrinfo(where.host.c_str(), port.c_str(), &hints, &found);
+  if (error != 0)
+    return {errc::invalid_argument,
+            "cannot resolve '" + where.host + "': " + std::string{gai_strerror(error)}};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner{found, &freeaddrinfo};
+  std::vector<socket_address> addresses;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    if (each->ai_addrlen > sizeof(sockaddr_storage))
+      continue;
+    socket_address address;
+    std::memcpy(&address.storage, each->ai_addr, each->ai_addrlen);
+    address.size_bytes = each->ai_addrlen;
+    addresses.push_back(address);
+  }
+  if (addresses.empty())
+    return {errc::invalid_argument, "'" + where.host + "' has no address"};
+  return addresses;
+}
+
+result<endpoint> endpoint_of(const socket_address& address) {
+  char host[INET6_ADDRSTRLEN] = "";
+  if (address.storage.ss_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, &address.storage, sizeof v4);
+    inet_ntop(AF_INET, &v4.sin_addr, host, sizeof host);
+    return endpoint{host, ntohs(v4.sin_port)};
+  }
+  if (address.storage.ss_family == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, &address.storage, sizeof v6);
+    inet_ntop(AF_INET6, &v6.sin6_addr, host, sizeof host);
+    return endpoint{host, ntohs(v6.sin6_port)};
+  }
+  return {errc::invalid_argument, "a socket is not an IP socket"};
+}
+
+} // namespace detail
+} // namespace troupe

@@ -1,0 +1,47 @@
+// Where a process listens, as text and as the system's socket addresses.
+#pragma once
+
+#include "serialization/error.hpp"
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// "127.0.0.1:4000" or "[::1]:4000"; names are resolved, port 0 lets the system choose.
+struct endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+
+  bool operator==(const endpoint&) const = default;
+};
+
+/// Checks the form only; asks no name server. Errors: invalid_argument.
+result<endpoint> parse_endpoint(const std::string& text);
+std::string to_string(const endpoint& where);
+/// Whether only processes of this host can reach it: 127.0.0.0/8, ::1, "localhost".
+bool is_loopback(const endpoint& where);
+
+/// Where a descriptor is bound. Errors: io_failed, invalid_argument (no IP socket).
+result<endpoint> local_endpoint(int descriptor);
+
+namespace detail {
+
+struct socket_address {
+  sockaddr_storage storage{};
+  socklen_t size_bytes = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+/// The addresses of an endpoint, in the system's order of preference; never empty. A name may block
+/// for as long as the resolver takes; a numeric address never does. Errors: invalid_argument.
+result<std::vector<socket_address>> resolve(const endpoint& where);
+
+result<endpoint> endpoint_of(const socket_address& address);
+
+} // namespace detail
+} // namespace troupe

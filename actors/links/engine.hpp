@@ -1,0 +1,81 @@
+// The thread behind a transport: waits for all of its sockets and drives their connections.
+#pragma once
+
+#include "actors/links/connection.hpp"
+#include "actors/links/poller.hpp"
+#include "actors/links/socket.hpp"
+#include "actors/links/transport.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe {
+
+/// Thread safety: public members from any thread; they only send or post(). Private members without
+/// a note belong to the transport's thread.
+class transport::engine {
+public:
+  engine(hello self, link_events events, transport_options options);
+  ~engine();
+
+  result<endpoint> serve(detail::descriptor listener);
+  link_id connect(const endpoint& where);
+  void send(link_id link, const message& what);
+  void close(link_id link);
+  link_statistics statistics() const;
+
+private:
+  using clock = detail::connection::clock;
+  using connection_ptr = std::shared_ptr<detail::connection>;
+
+  struct listener {
+    detail::descriptor socket;
+    clock::time_point paused_until = clock::time_point::max(); ///< max: it accepts.
+  };
+
+  // -- any thread --
+  std::uint64_t next_key() { return last_key_.fetch_add(1) + 1; }
+  connection_ptr find(std::uint64_t key) const;
+  void insert(std::uint64_t key, connection_ptr made);
+  /// Has `what` run on the transport's thread.
+  void post(std::function<void()> what);
+  /// post() of a member call on a link, if it is still there then.
+  void post_to(link_id link, std::function<void(detail::connection&, clock::time_point)> what);
+
+  void run();
+  void run_posted();
+  void dispatch(std::uint64_t key, std::uint32_t events);
+  void accept_on(std::uint64_t key, listener& from);
+  void welcome(detail::descriptor socket, const detail::socket_address& peer);
+  void pause(std::uint64_t key, listener& which);
+  /// After every call on a connection: forgets it where it is finished.
+  void tidy(std::uint64_t key, detail::connection& link);
+  void check_times();
+  std::vector<connection_ptr> all_links() const;
+
+  detail::link_context context_;
+  std::atomic<std::uint64_t> last_key_ = detail::poller::wake_key;
+  std::atomic<bool> stopping_ = false;
+
+  mutable std::mutex links_mutex_;
+  std::unordered_map<std::uint64_t, connection_ptr> links_; ///< Keys are link ids.
+
+  std::mutex posted_mutex_;
+  std::vector<std::function<void()>> posted_;
+
+  std::unordered_map<std::uint64_t, listener> listeners_;
+  std::size_t accepted_ = 0; ///< Accepted connections in links_.
+  clock::time_point next_check_ = clock::time_point::max();
+  clock::duration check_interval_min_;
+
+  std::thread thread_; ///< Last: it uses all of the above.
+};
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+#include "actors/links/transport.hpp"
+
+#include "actors/links/engine.hpp"
+#include "actors/links/socket.hpp"
+
+namespace troupe {
+
+transport::transport(hello self, link_events events, transport_options options)
+    : engine_(std::make_unique<engine>(std::move(self), std::move(events), std::move(options))) {}
+
+transport::~transport() = default;
+
+result<endpoint> transport::listen(const endpoint& where) {
+  auto made = detail::open_listener(where);
+  if (!made)
+    return made.error();
+  return engine_->serve(std::move(*made));
+}
+
+result<endpoint> transport::listen_on(int descriptor) {
+  detail::descriptor owned{descriptor};
+  if (const auto usable = detail::adopt_listener(owned); !usable)
+    return usable.error();
+  return engine_->serve(std::move(owned));
+}
+
+link_id transport::connect(const endpoint& where) { return engine_->connect(where); }
+
+void transport::send(link_id link, const message& what) { engine_->send(link, what); }
+
+void transport::close(link_id link) { engine_->close(link); }
+
+link_statistics transport::statistics() const { return engine_->statistics(); }
+
+result<int> make_listener(const endpoint& where) {
+  auto made = detail::open_listener(where);
+  if (!made)
+    return made.error();
+  return made->release();
+}
+
+} // namespace troupe

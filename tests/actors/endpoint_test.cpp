@@ -1,0 +1,35 @@
+#include "actors/links/transport.hpp"
+
+#include "doctest/doctest.h"
+
+using namespace troupe;
+
+TEST_CASE("an_endpoint_survives_printing_and_parsing") {
+  for (const std::string text :
+       {"127.0.0.1:4000", "[::1]:65535", "node-3.example:1", "0.0.0.0:0"}) {
+    CAPTURE(text);
+    const auto parsed = parse_endpoint(text);
+    REQUIRE(parsed);
+    CHECK(to_string(*parsed) == text);
+  }
+  CHECK(*parse_endpoint("[::1]:7") == endpoint{"::1", 7});
+}
+
+TEST_CASE("text_that_is_no_endpoint_is_refused") {
+  for (const std::string text : {"", ":", "host", "host:", ":4000", "host:65536", "host:-1",
+                                 "host: 1", "host:1x", "::1:4000", "[::1:4000", "[]:1", "a b:1"}) {
+    CAPTURE(text);
+    const auto parsed = parse_endpoint(text);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().code == errc::invalid_argument);
+    CHECK(parsed.error().text.find("'" + text + "'") != std::string::npos);
+  }
+}
+
+TEST_CASE("loopback_addresses_are_told_from_others") {
+  for (const std::string host : {"127.0.0.1", "127.9.8.7", "::1", "localhost", "::ffff:127.0.0.1"})
+    CHECK_MESSAGE(is_loopback({host, 1}), host);
+  for (const std::string host :
+       {"0.0.0.0", "128.0.0.1", "10.0.0.1", "::", "example.org", "127.org"})
+    CHECK_MESSAGE(!is_loopback({host, 1}), host);
+}

@@ -1,0 +1,172 @@
+// Two ends for tests of links: a transport that records what happens on it, and a bare socket that
+// misbehaves.
+#pragma once
+
+#include "actors/links/socket.hpp"
+#include "actors/links/transport.hpp"
+#include "serialization/wire.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+
+inline hello hello_of(std::uint64_t job = 7, std::uint64_t secret = 0) {
+  return {wire::protocol_version, job, secret, {role::worker, 3, {9}}};
+}
+
+inline std::vector<std::byte> bytes_of(const message& what) {
+  const wire::frame frame = wire::encode(what);
+  std::vector<std::byte> flat = frame.head;
+  for (const auto& part : frame.body)
+    flat.insert(flat.end(), part.bytes.begin(), part.bytes.end());
+  return flat;
+}
+
+/// A transport and the record of its callbacks.
+class side {
+public:
+  struct opening {
+    link_id link;
+    hello peer;
+    std::string local;
+  };
+
+  explicit side(const hello& self = hello_of(), transport_options options = {})
+      : links(self, recording_events(), options) {}
+
+  endpoint listen() { return *links.listen({"127.0.0.1", 0}); }
+
+  /// Waits until `holds`, called under the lock, is true. False after 10 s.
+  template <class Condition>
+  bool wait(Condition holds) {
+    std::unique_lock lock{mutex};
+    return changed.wait_for(lock, 10s, holds);
+  }
+  bool wait_opened(std::size_t count = 1) {
+    return wait([&] { return opened.size() >= count; });
+  }
+  bool wait_received(std::size_t count) {
+    return wait([&] { return received.size() >= count; });
+  }
+  bool wait_lost(std::size_t count = 1) {
+    return wait([&] { return lost.size() >= count; });
+  }
+  bool wait_rejected(std::size_t count = 1) {
+    return wait([&] { return rejected.size() >= count; });
+  }
+  link_id only_link() {
+    std::scoped_lock lock{mutex};
+    return opened.at(0).link;
+  }
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<opening> opened;
+  std::vector<message> received;
+  std::vector<failure> lost;
+  std::vector<failure> rejected;
+  bool broken_promise = false; ///< Something followed `lost`, or it came twice.
+  bool keeps_messages = true;
+  std::size_t received_count = 0;
+  transport links; ///< Last: its thread uses the others.
+
+private:
+  link_events recording_events() {
+    link_events events;
+    events.opened = [this](link_id link, const hello& peer, const std::string& local) {
+      note(link, [&] { opened.push_back({link, peer, local}); });
+    };
+    events.received = [this](link_id link, message what) {
+      note(link, [&] {
+        ++received_count;
+        if (keeps_messages)
+          received.push_back(std::move(what));
+      });
+    };
+    events.lost = [this](link_id link, const failure& why) {
+      note(link, [&] {
+        lost.push_back(why);
+        ended_[link.value] = true;
+      });
+    };
+    events.rejected = [this](const std::string&, const failure& why) {
+      std::scoped_lock lock{mutex};
+      rejected.push_back(why);
+      changed.notify_all();
+    };
+    return events;
+  }
+  template <class Change>
+  void note(link_id link, Change change) {
+    std::scoped_lock lock{mutex};
+    broken_promise = broken_promise || ended_[link.value];
+    change();
+    changed.notify_all();
+  }
+
+  std::map<std::uint64_t, bool> ended_;
+};
+
+/// A peer without manners.
+class bare_peer {
+public:
+  explicit bare_peer(const endpoint& where) {
+    const auto to = detail::resolve(where);
+    socket_ = detail::descriptor{::socket(to->front().storage.ss_family, SOCK_STREAM, 0)};
+    connected_ = ::connect(socket_.get(), to->front().get(), to->front().size_bytes) == 0;
+  }
+  bool connected() const { return connected_; }
+  bool send(std::span<const std::byte> bytes) const {
+    return ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL)
+           == static_cast<ssize_t>(bytes.size());
+  }
+  bool send(const message& what) const { return send(bytes_of(what)); }
+  /// Reads and forgets until the other side closes. False after 10 s.
+  bool wait_end() const {
+    const auto deadline = clock::now() + 10s;
+    std::byte scratch[4096];
+    while (clock::now() < deadline)
+      if (readable(100ms) && ::recv(socket_.get(), scratch, sizeof scratch, 0) <= 0)
+        return true;
+    return false;
+  }
+  bool readable(std::chrono::milliseconds patience) const {
+    pollfd waited{socket_.get(), POLLIN, 0};
+    return ::poll(&waited, 1, static_cast<int>(patience.count())) == 1;
+  }
+  int descriptor() const { return socket_.get(); }
+
+private:
+  detail::descriptor socket_;
+  bool connected_ = false;
+};
+
+/// Two transports and the link between them.
+struct pair_of_sides {
+  explicit pair_of_sides(transport_options options = {})
+      : server(hello_of(), options), client(hello_of(), options),
+        to_server(client.links.connect(server.listen())) {
+    ready = client.wait_opened() && server.wait_opened();
+    if (ready)
+      to_client = server.only_link();
+  }
+
+  side server;
+  side client;
+  link_id to_server;
+  link_id to_client;
+  bool ready = false;
+};
+
+} // namespace troupe::test
