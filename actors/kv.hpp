@@ -12,6 +12,7 @@
 #include "caf/typed_actor.hpp"
 
 #include <chrono>
+#include <functional>
 
 // All of them travel inside one process only; between processes they go by links as wire messages.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::update)
@@ -65,6 +66,9 @@ using member = caf::typed_actor<caf::reacts_to<orders>>;
 
 /// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
 using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member>>;
+
+/// Makes the handle of the coordinator for a member: the actor itself, or an uplink to it.
+using coordinator_connector = std::function<coordinator_handle(member)>;
 
 /// Time between two reports of a member in which nothing happened.
 constexpr std::chrono::milliseconds report_interval{100};

@@ -4,15 +4,19 @@
 // of the coordinator are all the same case: the next report.
 #pragma once
 
+#include "actors/cluster/checkpoint_schedule.hpp"
 #include "actors/cluster/ledger.hpp"
+#include "actors/cluster/membership.hpp"
 #include "actors/store/shard.hpp" // time_point
 #include "serialization/messages.hpp"
 #include "storage/checkpoint.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -60,6 +64,13 @@ using coordinator_effects = std::vector<coordinator_effect>;
 ///     the same checkpoint; other jobs: only the lost server's partitions are restored.
 /// (5) the job is finished only when every batch is in the marks of every server, and (with
 ///     checkpoints) the last checkpoint was committed after that.
+/// (6) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
+///     passed, so that what members hold is known before anything new is decided.
+///
+///     gathering --all serve, workers came--> training --complete--> finishing --committed--> finished
+///                                               ^-----------a server lost batches------------------|
+///     any --failed--> stopped       finished --observers are done--> stopped
+///     training, finishing --stop--> finishing --committed, or 10 s--> stopped
 class coordinator {
 public:
   /// `stored`: what the last coordinator of this directory persisted (term 0: nothing). The new one
@@ -76,9 +87,139 @@ public:
   void checkpoint_committed(std::uint64_t checkpoint, const result<void>& outcome, time_point now,
                             coordinator_effects& effects);
 
-  job_phase phase() const;
+  job_phase phase() const { return phase_; }
 
-  // The members are the implementer's to choose.
+private:
+  /// How far a worker is on its way into the servers' clock vectors, and out again:
+  ///
+  ///     out --work to do--> candidate --promised by all servers--> admitted --no work--> leaving
+  ///      ^-----------------------listed by no server any more------------------------------|
+  enum class admission : std::uint8_t { out, candidate, admitted, leaving };
+
+  struct worker_state {
+    worker_report report;
+    admission stage = admission::out;
+    std::uint64_t start_clock = 0;
+  };
+
+  /// One seat of a server; it outlives incarnations.
+  struct server_state {
+    std::optional<member_id> id;     ///< The present incarnation.
+    server_report report;            ///< Its newest one.
+    std::uint64_t assignment = 0;    ///< Number given to it; 0: none yet.
+    std::uint64_t restore = 0;
+    bool adopted = false;            ///< The assignment is one of an earlier term.
+    bool serving = false;
+    bool started = false;            ///< Its partitions have a history: load a checkpoint.
+    bool numbered = false;           ///< Given an assignment in this term.
+    std::optional<batch_set> lost_marks; ///< Of the predecessor that has not been replaced yet.
+    std::uint64_t rolled_back = 0;
+  };
+
+  using effects_ref = coordinator_effects&;
+
+  // -- coordinator.cpp: events, phases --
+  void take(const report& what, time_point now, effects_ref effects);
+  void take(const member_id& from, const worker_report& body, time_point now, effects_ref effects);
+  void take(const member_id& from, const server_report& body, time_point now, effects_ref effects);
+  void take(const member_id& from, const observer_report& body, time_point now,
+            effects_ref effects);
+  void welcome(const member_id& who, effects_ref effects);
+  void decide(time_point now, effects_ref effects);
+  void end_recovery(time_point now, effects_ref effects);
+  void advance_phase(time_point now, effects_ref effects);
+  void advance_last_checkpoint(time_point now, effects_ref effects);
+  void enter(job_phase next, const std::string& why, effects_ref effects);
+  void fail(const std::string& why, effects_ref effects);
+  void stop(time_point now, effects_ref effects);
+  void tell(const std::string& event, effects_ref effects);
+  void persist(effects_ref effects);
+  void notice_pause(time_point now);
+
+  // -- coordinator_servers.cpp: losses, assignments, marks, checkpoints --
+  void lose(const member_id& who, const std::string& why, effects_ref effects);
+  void lose_server(server_state& seat, std::uint32_t index, time_point now, effects_ref effects);
+  void roll_all_back(effects_ref effects);
+  void place_servers(effects_ref effects);
+  void assign(server_state& seat, std::uint64_t restore);
+  bool adopt(server_state& seat) const;
+  void begin_serving(server_state& seat, std::uint32_t index, effects_ref effects);
+  void count_rolled_back(server_state& seat, std::uint32_t index, const batch_set& now_there,
+                         effects_ref effects);
+  void compare_marks(effects_ref effects);
+  void audit_overdue(time_point now, effects_ref effects);
+  void run_checkpoints(time_point now, effects_ref effects);
+  void begin_checkpoint(time_point now, bool aligned);
+  void collect_parts(time_point now, effects_ref effects);
+  checkpoint_schedule::position position() const;
+  std::uint64_t clocks_of(const batch_set& marks) const;
+  batch_set common_marks() const;
+  bool all_serving() const;
+  void refresh_view();
+
+  // -- coordinator_workers.cpp: admission and leases --
+  void admit_workers(time_point now);
+  void hand_out(time_point now);
+  void dismiss_idle();
+  bool work_may_go_on() const;
+  bool listed_anywhere(const member_id& worker) const;
+  std::optional<std::uint64_t> promised_clock(const member_id& worker) const;
+
+  // -- coordinator_orders.cpp: what members are told --
+  void send_changed(time_point now, effects_ref effects);
+  void answer(const member_id& who, time_point now, effects_ref effects);
+  void send(member_record& to, orders what, time_point now, effects_ref effects);
+  void dismiss(const member_id& who, const std::string& why, effects_ref effects);
+  orders orders_for(const member_id& who) const;
+  worker_orders orders_for_worker(std::uint32_t index) const;
+  server_orders orders_for_server(std::uint32_t index) const;
+  observer_orders orders_for_observer() const;
+  std::vector<member_status> statuses() const;
+
+  job_spec job_;
+  coordinator_options options_;
+  storage::coordinator_state state_; ///< As persisted.
+  std::uint64_t fingerprint_ = 0;
+  bool bsp_ = false;
+
+  job_phase phase_ = job_phase::gathering;
+  std::string failed_;
+  bool recovering_ = false;
+  time_point started_at_{0};
+  time_point last_call_{0};
+  std::optional<time_point> first_worker_at_;
+  time_point training_since_{0};
+  std::optional<time_point> stop_deadline_; ///< Set: the user asked to end.
+  bool done_ = false;                       ///< An observer needs nothing more.
+  time_point observed_at_{0};               ///< Last report of an observer, or begin of `finished`.
+
+  membership members_;
+  std::map<std::uint32_t, worker_state> workers_;
+  std::map<std::uint32_t, server_state> servers_;
+  std::set<member_id> strangers_; ///< Of another job; each is told of once.
+  std::set<std::pair<role, std::uint32_t>> seen_;
+
+  ledger ledger_;
+  std::uint64_t next_lease_ = 1;
+  std::uint64_t next_assignment_ = 1;
+  std::uint64_t next_orders_ = 1;
+  bool frozen_ = false;          ///< bsp: history was rolled back, not all servers serve it yet.
+  std::optional<std::uint32_t> blamed_; ///< The server whose loss rolled all back.
+  std::optional<batch_set> acknowledged_; ///< What had been acknowledged before that.
+  bool marks_changed_ = false;
+  bool audit_needed_ = false;    ///< Marks went back: finished batches cannot be trusted.
+  time_point audited_at_{0};
+
+  bool finding_ = false;
+  std::optional<std::uint64_t> restore_; ///< Newest good checkpoint, while that is sure to be true.
+  checkpoint_schedule schedule_;
+  std::uint64_t committed_ = 0;
+  std::optional<std::uint64_t> last_checkpoint_; ///< Begun after the last batch (or stop).
+  std::uint32_t last_failures_ = 0;
+
+  view view_;
+  std::deque<std::string> events_;
+  std::uint64_t events_total_ = 0;
 };
 
 } // namespace troupe

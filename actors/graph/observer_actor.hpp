@@ -42,8 +42,6 @@ private:
 /// report_interval, and tells `values` of each new view.
 using observer_handle = member::extend<caf::reacts_to<tick_atom>>;
 
-using coordinator_connector = std::function<coordinator_handle(member)>;
-
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
                                std::shared_ptr<observer_board> board, router_handle values,
                                coordinator_connector connect);

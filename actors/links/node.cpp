@@ -102,12 +102,12 @@ result<endpoint> node::listen_on(int descriptor) {
   return board_->links->transport().listen_on(descriptor);
 }
 
-void node::serve(kv target) {
+void node::serve_values(kv target) {
   const std::lock_guard lock{board_->mutex};
   board_->data = std::move(target);
 }
 
-void node::serve(coordinator_service target) {
+void node::serve_coordinator(coordinator_service target) {
   const std::lock_guard lock{board_->mutex};
   board_->control = std::move(target);
 }

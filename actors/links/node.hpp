@@ -29,9 +29,9 @@ public:
   result<endpoint> listen_on(int descriptor);
 
   /// Pushes and pulls that arrive on accepted links go to this kv.
-  void serve(kv target);
+  void serve_values(kv target);
   /// Reports that arrive on accepted links go to this coordinator.
-  void serve(coordinator_service target);
+  void serve_coordinator(coordinator_service target);
 
   /// A kv in another process. Connects with the first request; a broken link fails what is open with
   /// peer_lost, and the next request connects again. A process at that address which is not `whom`
@@ -39,7 +39,7 @@ public:
   kv remote(const endpoint& where, const member_id& whom);
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
-  /// 500 ms; a report that cannot be sent is forgotten, the next one says it all. Orders go to
+  /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to
   /// `self`. `refused`: called once, on an actor's thread, when the coordinator turns this process
   /// away for good.
   coordinator_handle uplink(const endpoint& where, member self,

@@ -25,6 +25,7 @@ struct uplink_shell {
       if (auto alive = board.lock())
         alive->send(*link, what);
     } else {
+      waiting = what;
       connect();
     }
   }
@@ -41,6 +42,8 @@ struct uplink_shell {
       return;
     is_open = true;
     pause = pause_min;
+    if (waiting)
+      forward(*std::exchange(waiting, std::nullopt));
   }
 
   void lost(link_id which, const failure& why) {
@@ -67,6 +70,7 @@ struct uplink_shell {
   endpoint where;
   member target;
   std::function<void(failure)> refused;
+  std::optional<report> waiting;
   std::optional<link_id> link;
   bool is_open = false;
   bool pausing = false;

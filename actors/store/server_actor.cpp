@@ -39,10 +39,10 @@ struct server_shell {
 
   server_shell() = default;
 
-  void init(pointer owner, server_options how, coordinator_handle to, checkpointer files) {
+  void init(pointer owner, server_options how, const coordinator_connector& connect, checkpointer files) {
     self = owner;
     options = std::move(how);
-    coordinator = std::move(to);
+    coordinator = connect(caf::actor_cast<member>(self));
     storage = std::move(files);
     pool = std::make_shared<buffer_pool>();
     self->delayed_send(self, tick_interval, tick_atom_v);
@@ -326,9 +326,9 @@ struct server_shell {
 static_assert(!std::is_constructible_v<server_shell, caf::event_based_actor*>);
 
 server_shell::handle::behavior_type run_server(server_shell::pointer self, server_options options,
-                                               coordinator_handle coordinator,
+                                               coordinator_connector connect,
                                                checkpointer storage) {
-  self->state.init(self, std::move(options), std::move(coordinator), std::move(storage));
+  self->state.init(self, std::move(options), std::move(connect), std::move(storage));
   auto& state = self->state;
   return {
     [&state](push_atom, update& what) { return state.push(std::move(what)); },
@@ -341,8 +341,8 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
 } // namespace
 
 server_handle spawn_server(caf::actor_system& system, server_options options,
-                           coordinator_handle coordinator, checkpointer storage) {
-  return system.spawn(run_server, std::move(options), std::move(coordinator), std::move(storage));
+                           coordinator_connector connect, checkpointer storage) {
+  return system.spawn(run_server, std::move(options), std::move(connect), std::move(storage));
 }
 
 std::uint64_t peak_rss_bytes() {

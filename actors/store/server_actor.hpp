@@ -31,7 +31,7 @@ using server_handle = kv::extend<caf::reacts_to<orders>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
 server_handle spawn_server(caf::actor_system& system, server_options options,
-                           coordinator_handle coordinator, checkpointer storage);
+                           coordinator_connector connect, checkpointer storage);
 
 /// Peak resident memory of this process, in bytes.
 std::uint64_t peak_rss_bytes();

@@ -33,11 +33,11 @@ struct worker_shell {
   worker_shell() = default;
 
   void init(pointer owner, worker_options how, trainer_factory make, router_handle to,
-            coordinator_handle boss) {
+            const coordinator_connector& connect) {
     self = owner;
     options = std::move(how);
     values_of = std::move(to);
-    coordinator = std::move(boss);
+    coordinator = connect(caf::actor_cast<member>(self));
     pool = std::make_shared<buffer_pool>();
     batches.emplace(options.job);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i) {
@@ -289,9 +289,9 @@ static_assert(!std::is_constructible_v<worker_shell, caf::event_based_actor*>);
 
 worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worker_options options,
                                                trainer_factory make, router_handle values,
-                                               coordinator_handle coordinator) {
+                                               coordinator_connector connect) {
   self->state.init(self, std::move(options), std::move(make), std::move(values),
-                   std::move(coordinator));
+                   std::move(connect));
   auto& state = self->state;
   return {
     [&state](const orders& what) { state.obey(what); },
@@ -303,9 +303,9 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
 } // namespace
 
 member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
-                    router_handle values, coordinator_handle coordinator) {
+                    router_handle values, coordinator_connector connect) {
   return system.spawn<caf::detached>(run_worker, std::move(options), std::move(make),
-                                     std::move(values), std::move(coordinator));
+                                     std::move(values), std::move(connect));
 }
 
 } // namespace troupe

@@ -31,6 +31,6 @@ struct worker_options {
 ///            clock that it computes).
 /// `values`:  told of each new view; the worker is its only user.
 member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
-                    router_handle values, coordinator_handle coordinator);
+                    router_handle values, coordinator_connector connect);
 
 } // namespace troupe

@@ -1,0 +1,96 @@
+#include "actors/cluster/membership.hpp"
+
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Five report intervals: who is silent for so long while its successor talks is most likely dead.
+constexpr auto doubt = 500ms;
+/// A broken connection is made again within a report interval; ten of them leave room for a busy host.
+constexpr auto reconnect_time = 1000ms;
+
+member_id seat_of(const member_id& who) {
+  return who.role == role::observer ? who : member_id{who.role, who.index, {}};
+}
+
+} // namespace
+
+std::string name_of(const member_id& who) {
+  const char* names[] = {"coordinator", "server", "worker", "observer"};
+  return std::string{names[static_cast<std::size_t>(who.role) % 4]} + " "
+         + std::to_string(who.index);
+}
+
+std::optional<member_id> membership::gives_way(const member_id& sender, time_point now) const {
+  const auto seat = members_.find(seat_of(sender));
+  if (seat == members_.end() || seat->second.id == sender || buried_.contains(sender))
+    return std::nullopt;
+  const auto& holder = seat->second;
+  const bool silent = holder.id.role == role::worker && now - holder.heard > doubt;
+  return holder.unplugged || silent ? std::optional{holder.id} : std::nullopt;
+}
+
+membership::standing membership::hear(const report& what, time_point now) {
+  if (buried_.contains(what.from))
+    return standing::buried;
+  const auto [seat, is_free] = members_.try_emplace(seat_of(what.from));
+  auto& holder = seat->second;
+  if (is_free) {
+    holder.id = what.from;
+    waiting_.erase(what.from);
+  } else if (holder.id != what.from) {
+    const auto since = waiting_.try_emplace(what.from, now).first->second;
+    return holder.heard > since + doubt ? standing::refused : standing::waiting;
+  } else if (what.sequence <= holder.sequence) {
+    return standing::repeated;
+  }
+  holder.sequence = what.sequence;
+  holder.heard = now;
+  holder.unplugged.reset();
+  holder.rss_bytes_max = what.rss_bytes_max;
+  return is_free ? standing::joined : standing::news;
+}
+
+void membership::unplug(const member_id& who, time_point now) {
+  if (auto* holder = find(who); holder != nullptr && !holder->unplugged)
+    holder->unplugged = now;
+}
+
+bool membership::bury(const member_id& who) {
+  const bool seated = find(who) != nullptr;
+  buried_.insert(who);
+  waiting_.erase(who);
+  if (seated)
+    members_.erase(seat_of(who));
+  return seated;
+}
+
+std::vector<membership::silence> membership::silent(time_point now,
+                                                    std::chrono::milliseconds timeout) const {
+  std::vector<silence> all;
+  for (const auto& [seat, holder] : members_) {
+    if (now - holder.heard > timeout)
+      all.push_back({holder.id, "silent for " + std::to_string(timeout.count()) + " ms"});
+    else if (holder.unplugged && now - *holder.unplugged > reconnect_time)
+      all.push_back({holder.id, "its connection ended"});
+  }
+  return all;
+}
+
+void membership::forgive(time_point gap) {
+  for (auto& [seat, holder] : members_) {
+    holder.heard += gap;
+    if (holder.unplugged)
+      *holder.unplugged += gap;
+  }
+}
+
+member_record* membership::find(const member_id& who) {
+  const auto seat = members_.find(seat_of(who));
+  return seat != members_.end() && seat->second.id == who ? &seat->second : nullptr;
+}
+
+} // namespace troupe

@@ -1,0 +1,172 @@
+#include "actors/graph/child.hpp"
+
+#include "actors/cluster/coordinator_actor.hpp"
+#include "actors/cluster/supervisor.hpp"
+#include "actors/graph/actor_config.hpp"
+#include "actors/graph/cluster_file.hpp"
+#include "actors/links/node.hpp"
+#include "actors/store/server_actor.hpp"
+#include "serialization/wire.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/scoped_actor.hpp"
+
+#include "fmt/core.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace troupe {
+
+namespace {
+
+// The last line of the log is what the launcher shows.
+[[noreturn]] void give_up(const std::string& why) {
+  fmt::print(stderr, "{}\n", why);
+  std::fflush(nullptr);
+  _exit(hopeless_status);
+}
+
+void log_line(const std::string& text) {
+  fmt::print(stderr, "{}\n", text);
+  std::fflush(stderr);
+}
+
+struct child_process {
+  child_process(const child_identity& identity, cluster_file from)
+    : who(identity.self), cluster(std::move(from)), system(config),
+      links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
+            log_line) {}
+
+  server_connector connector() {
+    return [this](const server_entry& entry) {
+      const auto where = parse_endpoint(entry.address);
+      return links.remote(where ? *where : endpoint{},
+                          {role::server, entry.server.value, entry.incarnation});
+    };
+  }
+
+  coordinator_handle coordinator_for(member self) {
+    return links.uplink(cluster.coordinator, std::move(self),
+                        [](const failure& why) { give_up(why.text); });
+  }
+
+  template <class Handle>
+  void wait_for(const Handle& handle) {
+    caf::scoped_actor self{system};
+    self->wait_for(handle);
+  }
+
+  member_id who;
+  cluster_file cluster;
+  actor_config config;
+  caf::actor_system system;
+  node links;
+};
+
+
+void run_coordinator_process(child_process& self, int inherited) {
+  auto store = storage::coordinator_store::open(self.cluster.checkpoint_directory);
+  if (!store)
+    give_up(store.error().text);
+  coordinator_setup setup;
+  setup.job = self.cluster.job;
+  setup.options.checkpoint_interval = self.cluster.checkpoint_interval;
+  setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
+  setup.options.resume = self.cluster.resume;
+  setup.store = *std::move(store);
+  setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
+  setup.log = log_line;
+  auto files = spawn_checkpointer(self.system, {self.cluster.checkpoint_directory,
+                                                self.cluster.checkpoint_keep});
+  auto service = spawn_coordinator(self.system, std::move(setup), files);
+  if (!service)
+    give_up(service.error().text);
+  self.links.serve_coordinator(*service);
+  if (auto listening = self.links.listen_on(inherited); !listening)
+    give_up(listening.error().text);
+  self.wait_for(*service);
+}
+
+void run_server_process(child_process& self) {
+  auto listening = self.links.listen({self.cluster.listen_host, 0});
+  if (!listening)
+    give_up(listening.error().text);
+  auto files = spawn_checkpointer(self.system, {self.cluster.checkpoint_directory,
+                                                self.cluster.checkpoint_keep});
+  auto server = spawn_server(self.system,
+                             {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
+                             [&](member me) { return self.coordinator_for(std::move(me)); }, files);
+  self.links.serve_values(server);
+  self.wait_for(server);
+}
+
+void run_worker_process(child_process& self, const run_options& options,
+                        const std::function<graph()>& build) {
+  const auto described = build();
+  const auto job = make_job(self.cluster.job.name, described, options);
+  if (fingerprint(job) != fingerprint(self.cluster.job))
+    give_up("this worker's graph differs from that of the job");
+  worker_options how;
+  how.self = self.who;
+  how.job = self.cluster.job;
+  if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
+    how.slowness = slow->second;
+  auto values = spawn_router(self.system, self.cluster.job, self.connector());
+  auto worker = spawn_worker(self.system, std::move(how), described.make_trainer(), values,
+                             [&](member me) { return self.coordinator_for(std::move(me)); });
+  self.wait_for(worker);
+}
+
+} // namespace
+
+result<child_identity> parse_child(const std::string& text) {
+  unsigned kind = 0, index = 0;
+  unsigned long long incarnation = 0;
+  int inherited = -1, end = 0;
+  const int fields = std::sscanf(text.c_str(), "%u:%u:%llu:%d%n", &kind, &index, &incarnation,
+                                 &inherited, &end);
+  if (fields != 4 || static_cast<std::size_t>(end) != text.size() || kind > 2)
+    return {errc::invalid_argument, "--child is for processes that the launcher starts"};
+  return child_identity{{static_cast<role>(kind), index, {incarnation}}, inherited};
+}
+
+job_spec make_job(const std::string& name, const graph& described, const run_options& options) {
+  job_spec job;
+  job.name = name;
+  job.seed = options.seed;
+  job.partitions = options.partitions;
+  job.servers = options.servers;
+  job.workers = options.workers;
+  job.samples = described.samples();
+  job.batch_samples = options.batch_samples;
+  job.passes = options.passes;
+  job.tables = described.tables();
+  return job;
+}
+
+int run_child(const child_identity& who, const run_options& options,
+              const std::function<graph()>& build) {
+  auto cluster = read_cluster_file(options.run_directory);
+  if (!cluster)
+    give_up(cluster.error().text);
+  try {
+    child_process self{who, *std::move(cluster)};
+    log_line(fmt::format("{} starts, pid {}", to_string(who.self.role, who.self.index), getpid()));
+    switch (who.self.role) {
+      case role::coordinator: run_coordinator_process(self, who.inherited); break;
+      case role::server: run_server_process(self); break;
+      default: run_worker_process(self, options, build); break;
+    }
+    log_line("ends");
+    std::fflush(nullptr);
+    // Nothing is owed to anyone any more; waiting for idle actors to end would only risk a hang.
+    _exit(EXIT_SUCCESS);
+  } catch (const std::exception& problem) {
+    give_up(problem.what());
+  }
+}
+
+} // namespace troupe

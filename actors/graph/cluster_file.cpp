@@ -1,0 +1,85 @@
+#include "actors/graph/cluster_file.hpp"
+
+#include "serialization/wire.hpp"
+
+#include "nlohmann/json.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+namespace troupe {
+
+namespace {
+
+std::filesystem::path path_in(const std::filesystem::path& run_directory) {
+  return run_directory / "cluster.json";
+}
+
+} // namespace
+
+result<void> write_cluster_file(const std::filesystem::path& run_directory,
+                                const cluster_file& what) {
+  const auto bytes = wire::encode_job(what.job);
+  const nlohmann::json document = {
+    {"job", std::vector<int>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                             reinterpret_cast<const std::uint8_t*>(bytes.data()) + bytes.size())},
+    {"coordinator", to_string(what.coordinator)},
+    {"secret", what.secret},
+    {"listen_host", what.listen_host},
+    {"checkpoint_directory", what.checkpoint_directory.string()},
+    {"checkpoint_interval_ms", what.checkpoint_interval.count()},
+    {"checkpoint_clocks", what.checkpoint_clocks},
+    {"checkpoint_keep", what.checkpoint_keep},
+    {"resume", what.resume},
+  };
+  const auto text = document.dump();
+  const auto path = path_in(run_directory);
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const bool written
+    = file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const auto problem = errno;
+  if (file >= 0)
+    close(file);
+  if (!written)
+    return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(problem)};
+  return {};
+}
+
+result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory) {
+  const auto path = path_in(run_directory);
+  std::ifstream file{path};
+  if (!file)
+    return {errc::io_failed, "cannot read " + path.string()};
+  try {
+    const auto document = nlohmann::json::parse(file);
+    cluster_file what;
+    std::vector<std::byte> bytes;
+    for (const int value : document.at("job"))
+      bytes.push_back(static_cast<std::byte>(value));
+    auto job = wire::decode_job(bytes);
+    auto coordinator = parse_endpoint(document.at("coordinator"));
+    if (!job)
+      return job.error();
+    if (!coordinator)
+      return coordinator.error();
+    what.job = *std::move(job);
+    what.coordinator = *std::move(coordinator);
+    what.secret = document.at("secret");
+    what.listen_host = document.at("listen_host");
+    what.checkpoint_directory = document.at("checkpoint_directory").get<std::string>();
+    what.checkpoint_interval
+      = std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};
+    what.checkpoint_clocks = document.at("checkpoint_clocks");
+    what.checkpoint_keep = document.at("checkpoint_keep");
+    what.resume = document.at("resume");
+    return what;
+  } catch (const nlohmann::json::exception& problem) {
+    return {errc::malformed, path.string() + " is damaged: " + problem.what()};
+  }
+}
+
+} // namespace troupe
