@@ -25,6 +25,7 @@ function(troupe_add_component name)
       COMMAND ${TROUPE_CAPNP} compile -oc++:${generated_root}
               --src-prefix=${PROJECT_SOURCE_DIR} ${arg_SCHEMAS}
       DEPENDS ${arg_SCHEMAS} COMMENT "Compiling schemas of ${name}/" VERBATIM)
+    add_custom_target(${target}_schemas DEPENDS ${generated_sources} ${generated_headers})
     set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS -w)
     list(APPEND sources ${generated_sources} ${generated_headers})
   endif()

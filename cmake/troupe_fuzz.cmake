@@ -1,7 +1,96 @@
-# tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the serialization
-# sources are compiled by clang++ with sanitizers, beside the compiler of the rest of the build.
+# tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
+# (serialization/, storage/) are compiled by clang++ with sanitizers, beside the build's compiler.
+# ctest runs each for a second; run bin/x_fuzz by hand to look longer.
 
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/*/*_fuzz.cpp)
 if(NOT fuzzers)
   return()
 endif()
+
+set(fuzz_flags -std=c++20 -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
+    -ffp-contract=off -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}/generated)
+
+find_program(TROUPE_CLANG NAMES clang++ clang++-14)
+mark_as_advanced(TROUPE_CLANG)
+if(TROUPE_CLANG AND NOT DEFINED TROUPE_LIBFUZZER)
+  set(probe ${PROJECT_BINARY_DIR}/CMakeFiles/fuzz_probe)
+  file(WRITE ${probe}.cpp
+    "#include <cstdint>\n#include <cstddef>\n"
+    "extern \"C\" int LLVMFuzzerTestOneInput(const std::uint8_t*, std::size_t) { return 0; }\n")
+  execute_process(
+    COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined ${probe}.cpp -o ${probe}
+    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(NOT failed)
+    set(TROUPE_LIBFUZZER ON CACHE INTERNAL "clang++ links libFuzzer")
+  endif()
+endif()
+if(NOT TROUPE_LIBFUZZER)
+  message(STATUS "Fuzzing: no clang++ with libFuzzer (packages clang, libclang-rt-14-dev): "
+                 "fuzz targets are left out")
+  return()
+endif()
+message(STATUS "Fuzzing: ${TROUPE_CLANG}")
+
+# Compiles one source to an object; ninja follows its headers by the dependency file.
+function(troupe_fuzz_object source object sanitizers)
+  cmake_path(GET object PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${folder})
+  add_custom_command(
+    OUTPUT ${object}
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${TROUPE_CLANG} ${fuzz_flags} -fsanitize=${sanitizers}
+            -MD -MF ${object}.d -c ${source} -o ${object}
+    DEPENDS ${source} troupe_serialization_schemas DEPFILE ${object}.d
+    COMMENT "Compiling for fuzzing ${source}" VERBATIM)
+endfunction()
+
+file(GLOB fuzzed CONFIGURE_DEPENDS serialization/*.cpp)
+if(fuzzers MATCHES "tests/storage/")
+  file(GLOB storage_sources CONFIGURE_DEPENDS storage/*.cpp)
+  list(APPEND fuzzed ${storage_sources})
+endif()
+get_target_property(all_sources troupe_serialization SOURCES)
+list(FILTER all_sources INCLUDE REGEX "\\.c\\+\\+$")
+set(objects "")
+foreach(source IN LISTS fuzzed all_sources)
+  string(MD5 hash ${source})
+  cmake_path(GET source FILENAME name)
+  set(object ${PROJECT_BINARY_DIR}/fuzz/${name}.${hash}.o)
+  troupe_fuzz_object(${source} ${object} fuzzer-no-link,address,undefined)
+  list(APPEND objects ${object})
+endforeach()
+set(library ${PROJECT_BINARY_DIR}/fuzz/libfuzzed.a)
+add_custom_command(
+  OUTPUT ${library}
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${library}
+  COMMAND ${CMAKE_AR} cr ${library} ${objects}
+  DEPENDS ${objects} COMMENT "Linking libfuzzed.a" VERBATIM)
+
+set(programs "")
+foreach(fuzzer IN LISTS fuzzers)
+  cmake_path(GET fuzzer STEM name)
+  cmake_path(GET fuzzer PARENT_PATH folder)
+  cmake_path(GET folder FILENAME component)
+  set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/${name})
+  troupe_fuzz_object(${fuzzer} ${PROJECT_BINARY_DIR}/fuzz/${name}.o
+                     fuzzer,address,undefined)
+  add_custom_command(
+    OUTPUT ${program}
+    COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
+            ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
+            ${TROUPE_kj_LIBRARY} ${TROUPE_rocksdb_LIBRARY} ${ZLIB_LIBRARIES} -lpthread -o ${program}
+    DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
+  list(APPEND programs ${program})
+
+  # New inputs go to the build tree, tests/<component>/corpus/<name>/ holds those worth keeping.
+  set(corpus ${PROJECT_BINARY_DIR}/fuzz/corpus/${name})
+  file(MAKE_DIRECTORY ${corpus})
+  set(seeds ${folder}/corpus/${name})
+  if(NOT EXISTS ${seeds})
+    set(seeds "")
+  endif()
+  add_test(NAME ${component}.${name}
+           COMMAND ${program} -max_total_time=1 -rss_limit_mb=4096 -verbosity=0
+                   -artifact_prefix=${corpus}- ${corpus} ${seeds})
+  set_tests_properties(${component}.${name} PROPERTIES TIMEOUT 60 LABELS fuzz)
+endforeach()
+add_custom_target(troupe_fuzzers ALL DEPENDS ${programs})

@@ -1,0 +1,83 @@
+// How a run looks while it goes on: one block of lines that is redrawn in place, events scrolling by
+// above it. Where the output is not a terminal: one plain line now and then, and the events.
+#pragma once
+
+#include "serialization/messages.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One process of the job, as its line shows it.
+struct process_progress {
+  std::string name; ///< "server-0".
+  member_state state = member_state::absent;
+  bool dead = false;        ///< Seen to die, no newer incarnation has come yet.
+  std::uint32_t starts = 1; ///< Incarnations so far.
+  std::string detail;       ///< "clock 1204", "version 5310".
+  double bytes_per_second = 0.0;
+  std::uint64_t rss_bytes = 0; ///< Peak.
+
+  bool operator==(const process_progress&) const = default;
+};
+
+struct progress_snapshot {
+  std::chrono::nanoseconds elapsed{0};
+  job_phase phase = job_phase::gathering;
+  std::uint64_t batches_done = 0;
+  std::uint64_t batches = 0;
+  double pass = 0.0; ///< Passes done, with a fraction.
+  std::uint64_t passes = 0;
+  std::optional<double> loss;     ///< Mean training loss of late.
+  std::optional<double> accuracy; ///< Of the last evaluation.
+  double samples_per_second = 0.0;
+  double bytes_per_second = 0.0;
+  double staleness_mean = 0.0; ///< In versions.
+  std::uint64_t staleness_max = 0;
+  std::uint64_t checkpoint = 0; ///< Newest committed; 0: none.
+  std::vector<process_progress> processes;
+
+  bool operator==(const progress_snapshot&) const = default;
+};
+
+/// The lines of the block: a bar, the figures, one line for each process. None is wider than
+/// `columns` (escape sequences of `color` take no column).
+std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color);
+/// The same in one line, without process lines and colour.
+std::string render_line(const progress_snapshot& snapshot);
+
+/// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write; nothing
+/// of the terminal's settings is changed, so that a killed program leaves no trace.
+class progress_display {
+public:
+  /// `terminal`: redraw with ANSI sequences; is_terminal(out) says what is sensible.
+  progress_display(std::FILE* out, bool terminal);
+  static bool is_terminal(std::FILE* out);
+
+  /// One line with its time. Control characters are replaced.
+  void event(const std::string& text, std::chrono::nanoseconds elapsed);
+  /// In a terminal at once, else at most one line per second (by snapshot.elapsed) and one for each
+  /// new phase.
+  void show(const progress_snapshot& snapshot);
+  /// Leaves the last block standing; what is written next begins below it.
+  void finish();
+
+private:
+  std::string erase_block() const;
+  std::string draw_block();
+  void write(const std::string& text) const;
+
+  std::FILE* out_;
+  bool terminal_;
+  std::optional<progress_snapshot> last_;
+  std::vector<std::size_t> drawn_widths_; ///< Columns of each line that stands on the screen.
+  std::optional<std::chrono::nanoseconds> line_at_;
+  std::optional<job_phase> line_phase_;
+};
+
+} // namespace troupe

@@ -1,0 +1,148 @@
+// What a run was like: counters of all processes added up, also of those that died, and what
+// recovery took. Feeds the progress display and the JSON report. Plain: time comes in, no clock here.
+#pragma once
+
+#include "actors/graph/progress.hpp"
+#include "serialization/job.hpp"
+#include "serialization/messages.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// One death and what became of it.
+struct recovery {
+  troupe::role role = role::server;
+  std::uint32_t index = 0;
+  std::chrono::nanoseconds killed_at{0};
+  std::chrono::nanoseconds detected_at{0};
+  std::optional<std::chrono::nanoseconds> recovered_at; ///< None: not (yet) recovered.
+  std::uint64_t updates_rolled_back = 0;
+};
+
+struct loss_point {
+  std::uint64_t batches = 0;
+  std::chrono::nanoseconds at{0};
+  std::optional<double> training_loss; ///< Mean since the point before.
+  std::optional<double> test_loss;
+  std::optional<double> test_accuracy;
+  std::optional<double> test_auc;
+};
+
+/// Counters are cumulative per incarnation, and a server that loads partitions anew begins again at
+/// zero; both are noticed and added up. What a process counted after its last report is lost with it.
+///
+/// All times are of one clock that only grows.
+class run_statistics {
+public:
+  explicit run_statistics(const job_spec& job);
+
+  void job_started(std::chrono::nanoseconds now);
+  void job_finished(std::chrono::nanoseconds now);
+  void observe(const observer_orders& what, std::chrono::nanoseconds now);
+  /// `killed_at`: when it was killed, where that is known, else equal to `detected_at`.
+  void process_died(const member_id& member, std::chrono::nanoseconds killed_at,
+                    std::chrono::nanoseconds detected_at);
+  /// The coordinator answers again after a death.
+  void coordinator_back(std::chrono::nanoseconds now);
+  void evaluated(std::uint64_t pass, double loss, double accuracy, std::optional<double> auc,
+                 std::chrono::nanoseconds now);
+  /// Peak resident memory of a process that observe() does not know: coordinator, launcher.
+  void resident_memory(const std::string& process, std::uint64_t bytes_max);
+
+  /// A death of a worker or server is recovered when a newer incarnation is active and has done
+  /// something since: a worker has a push acknowledged, a server's version moved on. Where no work
+  /// was left to do, the end of training with it active counts.
+  const std::vector<recovery>& recoveries() const { return recoveries_; }
+  bool all_recovered() const;
+
+  progress_snapshot snapshot(std::chrono::nanoseconds now) const;
+
+  /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
+  /// samples_per_second, test_accuracy, test_auc (only where it was given), loss_curve,
+  /// staleness_versions and staleness_clocks {mean, p99, max}, waiting_pulls, pushes {sent,
+  /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, recoveries,
+  /// peak_rss_bytes {"server-0": ...}.
+  /// Units: a push goes to every server, which counts it; so what servers count (applied,
+  /// duplicates_dropped, and the part of refused that is theirs) is divided by their number, and may
+  /// be a fraction where a resend reached only some. waiting_pulls is the sum over servers.
+  /// bytes are those of the workers. samples_per_second counts each batch of the job once, over the
+  /// time in which training went on; seconds is from job_started to job_finished.
+  std::string to_json(const std::string& command) const;
+
+private:
+  /// A counter that may begin again at zero.
+  struct counter {
+    std::uint64_t before = 0;
+    std::uint64_t last = 0;
+    void set(std::uint64_t value);
+    std::uint64_t total() const { return before + last; }
+  };
+  struct accumulated_histogram {
+    histogram before;
+    histogram last;
+    void set(const histogram& value);
+  };
+  /// All that one incarnation said.
+  struct incarnation {
+    member_status status;
+    counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
+    double loss_sum = 0.0;
+    counter applied, duplicates, server_refused, waiting_pulls;
+    accumulated_histogram staleness_versions, staleness_clocks;
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> first_active; ///< Version and applied.
+    std::uint64_t activity() const { return bytes_sent.total() + bytes_received.total(); }
+  };
+  using process_key = std::pair<role, std::uint32_t>;
+  struct process {
+    incarnation_id present;
+    bool dead = false;
+    std::uint32_t starts = 0;
+    std::uint64_t rss_bytes_max = 0;
+  };
+  struct rate_sample {
+    std::chrono::nanoseconds at{0};
+    std::uint64_t samples = 0;
+    std::uint64_t bytes = 0;
+    std::map<process_key, std::uint64_t> process_bytes;
+  };
+
+  void account(const member_status& status);
+  void note_recovery(const member_status& status, job_phase phase, std::chrono::nanoseconds now);
+  void note_loss(std::chrono::nanoseconds now);
+  void note_rate(std::chrono::nanoseconds now);
+  std::uint64_t samples_done() const;
+  /// Sum over all incarnations of all processes.
+  std::uint64_t total(counter incarnation::*which) const;
+  histogram merged(accumulated_histogram incarnation::*which) const;
+  std::optional<double> last_of(std::optional<double> loss_point::*which) const;
+
+  job_spec job_;
+  std::chrono::nanoseconds started_at_{0};
+  std::optional<std::chrono::nanoseconds> finished_at_;
+  std::optional<std::chrono::nanoseconds> training_from_;
+  std::optional<std::chrono::nanoseconds> training_until_;
+  std::uint64_t samples_at_start_ = 0; ///< A resumed job has some done already.
+  job_phase phase_ = job_phase::gathering;
+  std::uint64_t batches_done_ = 0;
+  std::uint64_t checkpoint_ = 0;
+  std::map<member_id, incarnation> incarnations_;
+  std::map<process_key, process> processes_;
+  std::set<member_id> dead_;
+  std::map<std::string, std::uint64_t> other_memory_;
+  std::vector<recovery> recoveries_;
+  std::vector<loss_point> curve_;
+  double curve_loss_sum_ = 0.0;
+  std::uint64_t curve_loss_count_ = 0;
+  std::deque<rate_sample> rates_;
+};
+
+} // namespace troupe
