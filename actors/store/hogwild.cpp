@@ -1,0 +1,214 @@
+#include "actors/store/hogwild.hpp"
+
+#include "actors/store/initial_values.hpp"
+#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/store/step_options.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/vector_ops.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace troupe {
+
+struct shared_tables::table {
+  std::vector<float> values;
+  std::vector<float> state; ///< Parallel arrays of values.size() floats, one after the other.
+  std::atomic<std::uint64_t> steps{0};
+};
+
+shared_tables::shared_tables(const job_spec& job)
+  : job_(job), pool_(std::make_shared<buffer_pool>()) {
+  for (const auto& spec : job_.tables) {
+    auto made = std::make_unique<table>();
+    made->values.resize(spec.size());
+    made->state.resize(spec.size()
+                       * kernels::state_per_weight(kernel_of(spec.optimizer.kind)));
+    fill_initial_values(job_.seed, spec, 0, made->values);
+    tables_.push_back(std::move(made));
+  }
+}
+
+shared_tables::~shared_tables() = default;
+
+result<void> shared_tables::check(const range& where) const {
+  if (where.table.value >= tables_.size())
+    return {errc::shape_mismatch, "the job has no table " + std::to_string(where.table.value)};
+  const auto& spec = job_.tables[where.table.value];
+  // A piece is a whole table: the state of a part of one would not be contiguous.
+  if (where.first != 0 || where.count != spec.size())
+    return {errc::shape_mismatch, "hogwild takes whole tables; '" + spec.name + "' has "
+                                    + std::to_string(spec.size()) + " elements"};
+  return {};
+}
+
+result<void> shared_tables::apply(const update& what) {
+  for (const auto& x : what.pieces) {
+    if (auto valid = check(x.where); !valid)
+      return valid;
+    if (kernels::first_non_finite({x.values.get(), x.where.count}) < x.where.count)
+      return {errc::non_finite, "worker " + std::to_string(what.step.worker.value)
+                                  + " pushed a gradient that is not finite: table '"
+                                  + job_.tables[x.where.table.value].name + "'"};
+  }
+  for (const auto& x : what.pieces) {
+    auto& target = *tables_[x.where.table.value];
+    const auto& spec = job_.tables[x.where.table.value].optimizer;
+    auto options = options_of(spec, ++target.steps);
+    options.gradient_scale = clip_scale(spec, what.gradient_norm);
+    (void)kernels::optimizer_step_shared(target.values, target.state,
+                                         {x.values.get(), x.where.count}, options);
+  }
+  const std::lock_guard lock{mutex_};
+  marks_.insert(what.step.batch);
+  ++counters_.applied;
+  return {};
+}
+
+result<std::vector<piece>> shared_tables::read(const std::vector<range>& ranges) {
+  std::vector<piece> copies;
+  for (const auto& where : ranges) {
+    if (auto valid = check(where); !valid)
+      return valid.error();
+    auto& source = tables_[where.table.value]->values;
+    auto copy = pool_->floats(where.count);
+    for (std::size_t i = 0; i < where.count; ++i)
+      copy.get()[i] = std::atomic_ref{source[i]}.load(std::memory_order_relaxed);
+    copies.push_back({where, std::move(copy)});
+  }
+  const std::lock_guard lock{mutex_};
+  ++counters_.pulls;
+  return copies;
+}
+
+batch_set shared_tables::marks() const {
+  const std::lock_guard lock{mutex_};
+  return marks_;
+}
+
+server_counters shared_tables::counters() const {
+  const std::lock_guard lock{mutex_};
+  return counters_;
+}
+
+namespace {
+
+struct hogwild_state {
+  hogwild_state() = default;
+
+  std::shared_ptr<shared_tables> tables;
+
+  static inline const char* name = "hogwild";
+};
+
+static_assert(!std::is_constructible_v<hogwild_state, caf::event_based_actor*>);
+
+router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild_state> self,
+                                         std::shared_ptr<shared_tables> tables) {
+  auto& state = self->state;
+  state.tables = std::move(tables);
+  return {
+    [&state](push_atom, const update& what) -> caf::result<receipt> {
+      if (auto done = state.tables->apply(what); !done)
+        return to_caf(done.error());
+      return receipt{};
+    },
+    [&state](pull_atom, const query& what) -> caf::result<values> {
+      auto pieces = state.tables->read(what.ranges);
+      if (!pieces)
+        return to_caf(pieces.error());
+      return values{0, *std::move(pieces)};
+    },
+    [](view_atom, const view&) {},
+  };
+}
+
+struct hogwild_server_state {
+  using handle = member::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<hogwild_server_state>;
+
+  hogwild_server_state() = default;
+
+  void obey(const orders& what) {
+    const auto* mine = std::get_if<server_orders>(&what.body);
+    if (mine == nullptr || std::pair{what.term, what.sequence} <= last_orders)
+      return;
+    last_orders = {what.term, what.sequence};
+    if (what.stop) {
+      self->quit();
+      return;
+    }
+    const bool changed = assignment != mine->assignment || workers != mine->workers;
+    assignment = mine->assignment;
+    generation = mine->generation;
+    workers = mine->workers;
+    if (changed)
+      send_report();
+  }
+
+  void send_report() {
+    server_report body;
+    body.assignment = assignment;
+    body.generation = generation;
+    body.marks = tables->marks();
+    body.clocks = workers;
+    for (auto& x : body.clocks)
+      x.known = true;
+    body.counters = tables->counters();
+    body.version = body.counters.applied;
+    self->send(coordinator,
+               report{id, fingerprint(tables->job()), ++sequence, peak_rss_bytes(),
+                      std::move(body)},
+               caf::actor_cast<member>(self));
+  }
+
+  pointer self = nullptr;
+  member_id id;
+  std::shared_ptr<shared_tables> tables;
+  coordinator_handle coordinator;
+  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0}; // term, sequence
+  std::uint64_t assignment = 0;
+  generation_id generation;
+  std::vector<clock_entry> workers;
+  std::uint64_t sequence = 0;
+
+  static inline const char* name = "hogwild_server";
+};
+
+static_assert(!std::is_constructible_v<hogwild_server_state, caf::event_based_actor*>);
+
+hogwild_server_state::handle::behavior_type
+run_hogwild_server(hogwild_server_state::pointer self, member_id id,
+                   std::shared_ptr<shared_tables> tables, coordinator_connector connect) {
+  auto& state = self->state;
+  state.self = self;
+  state.id = id;
+  state.tables = std::move(tables);
+  state.coordinator = connect(caf::actor_cast<member>(self));
+  self->send(self, tick_atom_v);
+  return {
+    [&state](const orders& what) { state.obey(what); },
+    [self, &state](tick_atom) {
+      state.send_report();
+      self->delayed_send(self, report_interval, tick_atom_v);
+    },
+  };
+}
+
+} // namespace
+
+router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables) {
+  return system.spawn<caf::detached>(run_hogwild, std::move(tables));
+}
+
+member spawn_hogwild_server(caf::actor_system& system, member_id self,
+                            std::shared_ptr<shared_tables> tables,
+                            coordinator_connector connect) {
+  return system.spawn(run_hogwild_server, self, std::move(tables), std::move(connect));
+}
+
+} // namespace troupe
