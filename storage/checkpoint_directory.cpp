@@ -1,0 +1,181 @@
+#include "storage/checkpoint_directory.hpp"
+
+#include "storage/detail/file.hpp"
+#include "storage/detail/paths.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace troupe::storage {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Numbers of all checkpoints, committed or not, newest first.
+result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
+  const auto home = detail::checkpoints_path(directory);
+  std::vector<std::uint64_t> numbers;
+  std::error_code error;
+  fs::directory_iterator at{home, error};
+  if (error == std::errc::no_such_file_or_directory)
+    return numbers;
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
+    const auto name = at->path().filename().string();
+    std::uint64_t number = 0;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    // The way back leaves out whatever else lies there.
+    if (at->path() == detail::checkpoint_path(directory, number))
+      numbers.push_back(number);
+  }
+  if (error)
+    return detail::io_failure("list", home, error);
+  std::sort(numbers.begin(), numbers.end(), std::greater{});
+  return numbers;
+}
+
+failure damaged(const fs::path& directory, std::uint64_t checkpoint, const std::string& why) {
+  return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: " + why};
+}
+
+/// RocksDB reads what it finds, so a file too many is as wrong as one that is missing.
+result<void> check_names(const fs::path& directory, const manifest& what,
+                         const checkpoint_part& part) {
+  const auto folder = detail::part_name(part.server);
+  std::set<std::string> expected;
+  for (const auto& file : part.files)
+    expected.insert(file.name);
+  const auto home = detail::checkpoint_path(directory, what.checkpoint) / folder;
+  std::error_code error;
+  for (fs::directory_iterator at{home, error}, end; !error && at != end; at.increment(error)) {
+    const auto name = folder + "/" + at->path().filename().string();
+    if (expected.erase(name) == 0)
+      return damaged(directory, what.checkpoint, "file " + name + " does not belong to it");
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return detail::io_failure("list", home, error);
+  if (!expected.empty())
+    return damaged(directory, what.checkpoint, "file " + *expected.begin() + " is missing");
+  return {};
+}
+
+result<void> check_content(const fs::path& directory, const manifest& what,
+                           const file_entry& file) {
+  const auto path = detail::checkpoint_path(directory, what.checkpoint) / file.name;
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  if (error)
+    return detail::io_failure("read", path, error);
+  if (size != file.size_bytes)
+    return damaged(directory, what.checkpoint,
+                   "file " + file.name + " has " + std::to_string(size) + " bytes instead of " +
+                     std::to_string(file.size_bytes));
+  const auto sum = detail::sum_file(path, /* from_disk = */ false);
+  if (!sum)
+    return sum.error();
+  if (*sum != detail::file_sum{file.size_bytes, file.crc32c})
+    return damaged(directory, what.checkpoint, "the checksum of file " + file.name + " is wrong");
+  return {};
+}
+
+result<void> check_files(const fs::path& directory, const manifest& what) {
+  for (const auto& part : what.parts)
+    if (auto names = check_names(directory, what, part); !names)
+      return names;
+  for (const auto& part : what.parts)
+    for (const auto& file : part.files)
+      if (auto content = check_content(directory, what, file); !content)
+        return content;
+  return {};
+}
+
+bool has_manifest(const fs::path& directory, std::uint64_t checkpoint) {
+  std::error_code error;
+  return fs::exists(detail::checkpoint_path(directory, checkpoint) / detail::manifest_name, error);
+}
+
+/// COMMIT first, so that what is left of an interrupted removal does not look like a damaged one.
+result<void> remove_checkpoint(const fs::path& directory, std::uint64_t checkpoint) {
+  const auto home = detail::checkpoint_path(directory, checkpoint);
+  for (const auto* name : {detail::commit_name, detail::manifest_name}) {
+    std::error_code error;
+    fs::remove(home / name, error);
+    if (error)
+      return detail::io_failure("remove", home / name, error);
+  }
+  if (auto synced = detail::sync_directory(home); !synced)
+    return synced;
+  return detail::remove_tree(home);
+}
+
+} // namespace
+
+result<std::vector<std::uint64_t>> retain(const fs::path& directory, std::size_t keep) {
+  const auto numbers = numbers_in(directory);
+  if (!numbers)
+    return numbers.error();
+  std::vector<std::uint64_t> removed;
+  std::size_t kept = 0;
+  for (const auto number : *numbers) {
+    const bool committed = is_committed(directory, number) && load_manifest(directory, number);
+    // Newer than all committed ones: it may be in the making.
+    if (!committed && kept == 0)
+      continue;
+    if (committed && kept < std::max<std::size_t>(keep, 1)) {
+      ++kept;
+      continue;
+    }
+    if (auto done = remove_checkpoint(directory, number); !done)
+      return done.error();
+    removed.push_back(number);
+  }
+  return removed;
+}
+
+result<found> newest_good(const fs::path& directory, const job_spec& job) {
+  const auto numbers = numbers_in(directory);
+  if (!numbers)
+    return numbers.error();
+  found what;
+  for (const auto number : *numbers) {
+    if (!is_committed(directory, number)) {
+      if (has_manifest(directory, number))
+        what.refused.push_back({errc::io_failed, detail::title(directory, number) +
+                                                   " has no COMMIT: it was never committed, or the "
+                                                   "file was lost"});
+      continue;
+    }
+    auto checked = verify(directory, number, job);
+    if (checked) {
+      what.newest = *std::move(checked);
+      return what;
+    }
+    if (checked.error().code == errc::wrong_job)
+      return checked.error();
+    what.refused.push_back(checked.error());
+  }
+  return what;
+}
+
+result<manifest> verify(const fs::path& directory, std::uint64_t checkpoint, const job_spec& job) {
+  auto what = load_manifest(directory, checkpoint);
+  if (!what)
+    return what;
+  if (auto fits = check_job(directory, *what, job); !fits)
+    return fits.error();
+  if (auto whole = check_files(directory, *what); !whole)
+    return whole.error();
+  return what;
+}
+
+std::uint64_t last_number(const fs::path& directory) {
+  const auto numbers = numbers_in(directory);
+  return numbers && !numbers->empty() ? numbers->front() : 0;
+}
+
+} // namespace troupe::storage

@@ -1,0 +1,27 @@
+// Reading partitions out of a committed checkpoint.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/job.hpp"
+#include "storage/cut.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+namespace troupe::storage {
+
+/// Reads the given partitions out of a committed checkpoint, whichever servers wrote them.
+/// Checksums are verified while reading; the checkpoint's folder is not changed. Partitions come back
+/// in the order asked for, each with every block of the job's layout, ordered by table and block.
+/// Errors: io_failed, damaged, wrong_job.
+result<std::vector<partition_image>> read(const std::filesystem::path& directory,
+                                          std::uint64_t checkpoint, const job_spec& job,
+                                          const std::vector<partition_id>& partitions);
+
+/// The workers' clocks as server `server` knew them at the cut. Errors: as above.
+result<std::vector<clock_entry>> read_clocks(const std::filesystem::path& directory,
+                                             std::uint64_t checkpoint, const job_spec& job,
+                                             server_id server);
+
+} // namespace troupe::storage

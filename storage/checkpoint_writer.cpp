@@ -1,0 +1,177 @@
+#include "storage/checkpoint_writer.hpp"
+
+#include "storage/detail/file.hpp"
+#include "storage/detail/live_database.hpp"
+#include "storage/detail/paths.hpp"
+#include "storage/directory_lock.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace troupe::storage {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+result<std::vector<std::string>> names_in(const fs::path& directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at{directory, error}, end; !error && at != end; at.increment(error))
+    names.push_back(at->path().filename().string());
+  if (error)
+    return detail::io_failure("list", directory, error);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Options are given when a checkpoint is opened, so RocksDB's own record of them is not kept.
+bool is_needed(const std::string& name) { return !name.starts_with("OPTIONS-"); }
+
+} // namespace
+
+class checkpoint_writer::state {
+public:
+  state(fs::path directory, server_id server, directory_lock lock)
+      : directory_(std::move(directory)), home_(detail::server_path(directory_, server)),
+        staging_(home_ / "staging"), server_(server), lock_(std::move(lock)),
+        database_(home_ / "db") {}
+
+  result<void> empty() {
+    const auto names = names_in(home_);
+    if (!names)
+      return names.error();
+    for (const auto& name : *names)
+      if (name != "LOCK")
+        if (auto removed = detail::remove_tree(home_ / name); !removed)
+          return removed;
+    return {};
+  }
+
+  result<checkpoint_part> write(const cut& what) {
+    assert(what.server == server_);
+    const auto home = detail::checkpoint_path(directory_, what.checkpoint);
+    std::error_code error;
+    if (fs::exists(home / detail::commit_name, error))
+      return {errc::io_failed,
+              detail::title(directory_, what.checkpoint) + " is committed, it cannot be replaced"};
+    const auto target = home / detail::part_name(server_);
+    auto part = write_to(what, target);
+    // Best effort: what stays is not committed, and the next attempt begins by removing it.
+    (void)detail::remove_tree(staging_);
+    if (!part) {
+      database_.discard();
+      (void)detail::remove_tree(target);
+      fs::remove(home, error); // Only where no other server has a part in it.
+    }
+    return part;
+  }
+
+  const statistics& last() const { return last_; }
+
+private:
+  result<checkpoint_part> write_to(const cut& what, const fs::path& target) {
+    for (const auto& old : {staging_, target})
+      if (auto removed = detail::remove_tree(old); !removed)
+        return removed.error();
+    const auto stored = database_.store(what);
+    if (!stored)
+      return stored.error();
+    const auto sums = database_.link_to(staging_);
+    if (!sums)
+      return sums.error();
+    if (auto made = detail::make_directory(target); !made)
+      return made.error();
+    auto part = copy(what, target, *sums);
+    if (!part)
+      return part;
+    for (const auto& parent : {target, target.parent_path(), detail::checkpoints_path(directory_)})
+      if (auto synced = detail::sync_directory(parent); !synced)
+        return synced.error();
+    if (auto checked = read_back(*part); !checked)
+      return checked.error();
+    remember(what, *stored, *part);
+    return part;
+  }
+
+  result<checkpoint_part> copy(const cut& what, const fs::path& target,
+                               const std::map<std::string, std::uint32_t>& sums) const {
+    const auto names = names_in(staging_);
+    if (!names)
+      return names.error();
+    checkpoint_part part{what.checkpoint, server_, {}, 0};
+    for (const auto& name : *names) {
+      if (!is_needed(name))
+        continue;
+      const auto sum = detail::copy_file(staging_ / name, target / name);
+      if (!sum)
+        return sum.error();
+      // The live files may have been damaged since RocksDB wrote them, maybe many cuts ago.
+      if (const auto known = sums.find(name); known != sums.end() && known->second != sum->crc32c)
+        return {errc::damaged, "a file of the live database changed after it had been written: " +
+                                 (home_ / "db" / name).string()};
+      part.files.push_back(
+        {detail::part_name(server_) + "/" + name, sum->size_bytes, sum->crc32c});
+    }
+    for (const auto& partition : what.partitions)
+      part.version = std::max(part.version, partition.version);
+    return part;
+  }
+
+  result<void> read_back(const checkpoint_part& part) const {
+    const auto home = detail::checkpoint_path(directory_, part.checkpoint);
+    for (const auto& file : part.files) {
+      const auto sum = detail::sum_file(home / file.name, /* from_disk = */ true);
+      if (!sum)
+        return sum.error();
+      if (*sum != detail::file_sum{file.size_bytes, file.crc32c})
+        return {errc::damaged,
+                "a file differs from what was written to it: " + (home / file.name).string()};
+    }
+    return {};
+  }
+
+  void remember(const cut& what, const detail::live_database::outcome& stored,
+                const checkpoint_part& part) {
+    last_ = {};
+    for (const auto& partition : what.partitions)
+      last_.blocks += partition.blocks.size();
+    last_.blocks_written = stored.blocks_written;
+    last_.bytes_written = stored.bytes_written;
+    for (const auto& file : part.files)
+      last_.bytes_copied += file.size_bytes;
+  }
+
+  fs::path directory_;
+  fs::path home_;    ///< DIR/servers/K.
+  fs::path staging_; ///< Hard links to the live files while they are copied.
+  server_id server_;
+  directory_lock lock_;
+  detail::live_database database_;
+  statistics last_;
+};
+
+checkpoint_writer::checkpoint_writer(std::unique_ptr<state> opened) : state_(std::move(opened)) {}
+checkpoint_writer::~checkpoint_writer() = default;
+
+result<std::unique_ptr<checkpoint_writer>> checkpoint_writer::open(const fs::path& directory,
+                                                                   server_id server) {
+  auto lock = directory_lock::acquire(detail::server_path(directory, server));
+  if (!lock)
+    return lock.error();
+  auto opened = std::make_unique<state>(directory, server, *std::move(lock));
+  if (auto emptied = opened->empty(); !emptied)
+    return emptied.error();
+  return std::unique_ptr<checkpoint_writer>{new checkpoint_writer{std::move(opened)}};
+}
+
+result<checkpoint_part> checkpoint_writer::write(const cut& what) { return state_->write(what); }
+
+checkpoint_writer::statistics checkpoint_writer::last() const { return state_->last(); }
+
+} // namespace troupe::storage

@@ -1,0 +1,73 @@
+#include "storage/detail/job_difference.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace troupe::storage::detail {
+
+namespace {
+
+std::string shape_of(const table_spec& table) {
+  std::string text;
+  for (const auto extent : table.shape)
+    text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text.empty() ? "a scalar" : text;
+}
+
+std::string both(const std::string& there, const std::string& here) {
+  return " is " + there + " there and " + here + " here";
+}
+
+const table_spec* find(const job_spec& job, const std::string& name) {
+  const auto found = std::find_if(job.tables.begin(), job.tables.end(),
+                                  [&](const table_spec& table) { return table.name == name; });
+  return found == job.tables.end() ? nullptr : &*found;
+}
+
+/// Empty where the tables agree.
+std::string table_difference(const job_spec& there, const job_spec& here) {
+  for (const auto& mine : here.tables) {
+    const auto* other = find(there, mine.name);
+    const auto name = "table '" + mine.name + "'";
+    if (other == nullptr)
+      return name + " is not in it";
+    if (other->shape != mine.shape)
+      return name + both(shape_of(*other), shape_of(mine));
+    if (other->optimizer.kind != mine.optimizer.kind)
+      return "the optimizer of " + name +
+             both(to_string(other->optimizer.kind), to_string(mine.optimizer.kind));
+  }
+  for (const auto& other : there.tables)
+    if (find(here, other.name) == nullptr)
+      return "its table '" + other.name + "' is not in this job";
+  for (std::size_t i = 0; i < here.tables.size(); ++i)
+    if (there.tables[i].name != here.tables[i].name)
+      return "table " + std::to_string(i) +
+             both("'" + there.tables[i].name + "'", "'" + here.tables[i].name + "'");
+  return {};
+}
+
+} // namespace
+
+std::string job_difference(const job_spec& there, const job_spec& here) {
+  if (const auto difference = table_difference(there, here); !difference.empty())
+    return "model: " + difference;
+  if (there.name != here.name)
+    return "job: it" + both("'" + there.name + "'", "'" + here.name + "'");
+  const auto differ = [](const std::string& what, std::uint64_t other, std::uint64_t mine) {
+    return "job: the " + what + both(std::to_string(other), std::to_string(mine));
+  };
+  if (there.seed != here.seed)
+    return differ("seed", there.seed, here.seed);
+  if (there.partitions != here.partitions)
+    return differ("number of partitions", there.partitions, here.partitions);
+  if (there.batch_samples != here.batch_samples)
+    return differ("batch size", there.batch_samples, here.batch_samples);
+  if (there.samples != here.samples)
+    return differ("number of samples", there.samples, here.samples);
+  if (there.workers != here.workers)
+    return differ("number of bsp slots (workers)", there.workers, here.workers);
+  return "job: bsp is used in one of them only";
+}
+
+} // namespace troupe::storage::detail

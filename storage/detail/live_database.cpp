@@ -1,0 +1,247 @@
+#include "storage/detail/live_database.hpp"
+
+#include "storage/detail/database.hpp"
+#include "storage/detail/file.hpp"
+#include "storage/detail/records.hpp"
+#include "storage/detail/unsynced_files.hpp"
+
+#include "rocksdb/utilities/checkpoint.h"
+#include "rocksdb/write_batch.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace troupe::storage::detail {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Bytes of one write: enough that its fixed costs vanish.
+constexpr std::size_t batch_bytes = std::size_t{1} << 20;
+
+rocksdb::Options live_options(rocksdb::Env* environment) {
+  auto options = small_database();
+  options.env = environment;
+  options.create_if_missing = true;
+  options.error_if_exists = true;
+  // Space is reclaimed by starting anew from memory; reading tables back to merge them is useless.
+  options.disable_auto_compactions = true;
+  options.level0_slowdown_writes_trigger = 1 << 20;
+  options.level0_stop_writes_trigger = 1 << 20;
+  options.soft_pending_compaction_bytes_limit = 0;
+  options.hard_pending_compaction_bytes_limit = 0;
+  return options;
+}
+
+rocksdb::WriteOptions write_options() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true; // A cut is flushed as a whole.
+  options.protection_bytes_per_key = 8;
+  return options;
+}
+
+std::uint64_t size_bytes(const block_image& image) {
+  return (image.count + image.state_count) * sizeof(float);
+}
+
+bool same_owner(const std::weak_ptr<const float>& known, const float_ptr& now) {
+  return !known.owner_before(now) && !now.owner_before(known);
+}
+
+/// Collects writes and hands them over in stretches of about batch_bytes.
+class batch_writer {
+public:
+  explicit batch_writer(rocksdb::DB& database)
+      : database_(database), options_(write_options()),
+        batch_(0, 0, options_.protection_bytes_per_key, 0) {}
+
+  rocksdb::Status put(const std::string& key, const block_record& record) {
+    const std::array<rocksdb::Slice, 1> keys{key};
+    const std::array<rocksdb::Slice, 3> values{
+      record.header, rocksdb::Slice{record.values.data(), record.values.size()},
+      rocksdb::Slice{record.state.data(), record.state.size()}};
+    auto status = batch_.Put(rocksdb::SliceParts{keys.data(), keys.size()},
+                             rocksdb::SliceParts{values.data(), values.size()});
+    return status.ok() && batch_.GetDataSize() >= batch_bytes ? finish() : status;
+  }
+
+  rocksdb::WriteBatch& batch() { return batch_; }
+
+  rocksdb::Status finish() {
+    if (batch_.Count() == 0)
+      return rocksdb::Status::OK();
+    auto status = database_.Write(options_, &batch_);
+    batch_.Clear();
+    return status;
+  }
+
+private:
+  rocksdb::DB& database_;
+  rocksdb::WriteOptions options_;
+  rocksdb::WriteBatch batch_;
+};
+
+} // namespace
+
+live_database::live_database(fs::path directory)
+    : directory_(std::move(directory)), environment_(make_unsynced_environment()) {}
+
+live_database::~live_database() = default;
+
+result<void> live_database::open() {
+  if (database_)
+    return {};
+  if (auto removed = remove_tree(directory_); !removed)
+    return removed;
+  rocksdb::DB* opened = nullptr;
+  const auto status = rocksdb::DB::Open(live_options(environment_.get()), directory_.string(),
+                                        &opened);
+  database_.reset(opened);
+  if (!status.ok())
+    return database_failure("open", directory_, status);
+  return {};
+}
+
+void live_database::discard() {
+  database_.reset();
+  known_.clear();
+  partitions_.clear();
+  // What cannot be removed now is reported by the next open().
+  (void)remove_tree(directory_);
+}
+
+bool live_database::is_clean(const std::string& key, const block_image& image) const {
+  const auto found = known_.find(key);
+  return found != known_.end() && found->second.version == image.version &&
+         found->second.first_value == image.values.get() &&
+         same_owner(found->second.values, image.values) &&
+         same_owner(found->second.state, image.state);
+}
+
+bool live_database::starting_anew_is_cheaper(const cut& what) const {
+  if (!database_)
+    return true;
+  std::uint64_t total = 0;
+  std::uint64_t dirty = 0;
+  for (const auto& partition : what.partitions)
+    for (const auto& image : partition.blocks) {
+      total += size_bytes(image);
+      if (!is_clean(block_key(partition.partition, image.table, image.block), image))
+        dirty += size_bytes(image);
+    }
+  std::vector<rocksdb::LiveFileMetaData> files;
+  database_->GetLiveFilesMetaData(&files);
+  std::uint64_t stored = 0;
+  for (const auto& file : files)
+    stored += file.size;
+  // Anew: all is written and copied. Otherwise the dirty blocks are written, and they and all that is
+  // there are copied. Many small files are slow to read, whatever their size.
+  constexpr std::size_t files_max = 200;
+  return 2 * total < dirty + (stored + dirty) || files.size() > files_max;
+}
+
+result<live_database::outcome> live_database::store(const cut& what) {
+  if (starting_anew_is_cheaper(what))
+    discard();
+  auto stored = [&]() -> result<outcome> {
+    if (auto opened = open(); !opened)
+      return opened.error();
+    auto written = put_blocks(what);
+    if (!written)
+      return written;
+    if (auto done = put_summary(what); !done)
+      return done.error();
+    if (const auto status = database_->Flush({}); !status.ok())
+      return database_failure("flush", directory_, status);
+    return written;
+  }();
+  // A failed write leaves RocksDB refusing all further ones.
+  if (!stored)
+    discard();
+  return stored;
+}
+
+result<live_database::outcome> live_database::put_blocks(const cut& what) {
+  ++cuts_;
+  outcome done;
+  batch_writer writer{*database_};
+  for (const auto& partition : what.partitions) {
+    for (const auto& image : partition.blocks) {
+      const auto key = block_key(partition.partition, image.table, image.block);
+      if (is_clean(key, image)) {
+        known_[key].cut = cuts_;
+        continue;
+      }
+      if (const auto status = writer.put(key, encode_block(key, image)); !status.ok())
+        return database_failure("write", directory_, status);
+      known_[key] = {image.version, image.values, image.state, image.values.get(), cuts_};
+      ++done.blocks_written;
+      done.bytes_written += size_bytes(image);
+    }
+  }
+  for (auto at = known_.begin(); at != known_.end();) {
+    if (at->second.cut == cuts_) {
+      ++at;
+      continue;
+    }
+    if (const auto status = writer.batch().Delete(at->first); !status.ok())
+      return database_failure("write", directory_, status);
+    at = known_.erase(at);
+  }
+  if (const auto status = writer.finish(); !status.ok())
+    return database_failure("write", directory_, status);
+  return done;
+}
+
+result<void> live_database::put_summary(const cut& what) {
+  batch_writer writer{*database_};
+  auto& batch = writer.batch();
+  auto status = rocksdb::Status::OK();
+  const auto keep_first_error = [&status](const rocksdb::Status& next) {
+    if (status.ok())
+      status = next;
+  };
+  for (const auto partition : partitions_)
+    keep_first_error(batch.Delete(meta_key(partition)));
+  partitions_.clear();
+  for (const auto& partition : what.partitions) {
+    const auto key = meta_key(partition.partition);
+    keep_first_error(batch.Put(key, encode_meta(key, partition)));
+    partitions_.push_back(partition.partition);
+  }
+  keep_first_error(batch.Put(clocks_key(), encode_clocks(clocks_key(), what.clocks)));
+  const cut_complete complete{what.checkpoint, what.server, what.partitions.size(), known_.size()};
+  keep_first_error(batch.Put(complete_key(), encode_complete(complete_key(), complete)));
+  keep_first_error(writer.finish());
+  if (!status.ok())
+    return database_failure("write", directory_, status);
+  return {};
+}
+
+result<std::map<std::string, std::uint32_t>> live_database::link_to(const fs::path& target) {
+  rocksdb::Checkpoint* made = nullptr;
+  auto status = rocksdb::Checkpoint::Create(database_.get(), &made);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint{made};
+  if (status.ok())
+    status = checkpoint->CreateCheckpoint(target.string(), /* log_size_for_flush = */ 0);
+  if (!status.ok()) {
+    auto why = database_failure("take a checkpoint of", directory_, status);
+    discard();
+    return why;
+  }
+  std::vector<rocksdb::LiveFileMetaData> files;
+  database_->GetLiveFilesMetaData(&files);
+  std::map<std::string, std::uint32_t> sums;
+  for (const auto& file : files) {
+    // RocksDB keeps the sum as four bytes, the most significant first.
+    std::uint32_t sum = 0;
+    for (const char c : file.file_checksum)
+      sum = sum << 8 | static_cast<unsigned char>(c);
+    sums[file.relative_filename] = sum;
+  }
+  return sums;
+}
+
+} // namespace troupe::storage::detail

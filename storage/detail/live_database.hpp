@@ -1,0 +1,71 @@
+// A server's own RocksDB: the last written state of each of its blocks. Values are in memory anyway,
+// so it may be thrown away and written again at any time; that replaces both compaction and repair.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "storage/cut.hpp"
+
+#include "rocksdb/db.h"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe::storage::detail {
+
+/// Invariants:
+/// (1) while database_ is open, it holds exactly the blocks of known_, with the content that the
+///     remembered memory had: store() changes both, and any error discards both.
+/// (2) space: obsolete blocks are at most about as large as the valid ones; store() starts anew
+///     where that costs fewer bytes than adding to what is there.
+class live_database {
+public:
+  explicit live_database(std::filesystem::path directory);
+  ~live_database();
+
+  /// Writes the blocks that changed, then marks, versions, clocks and 'cut complete' in one batch, and
+  /// flushes. Errors: io_failed, damaged; the database is then discarded.
+  struct outcome {
+    std::uint64_t blocks_written = 0;
+    std::uint64_t bytes_written = 0; ///< Of values and states.
+  };
+  result<outcome> store(const cut& what);
+
+  /// Makes `target` (absent, same file system) a consistent copy by hard links, and returns the
+  /// checksums that RocksDB took of its table files while writing them, by file name.
+  /// Errors: io_failed, damaged; the database is then discarded.
+  result<std::map<std::string, std::uint32_t>> link_to(const std::filesystem::path& target);
+
+  /// Closes it and removes its files.
+  void discard();
+
+private:
+  /// What tells a block's content: its version, and the memory it lay in, which is never written to.
+  /// Versions alone could repeat after a rollback. Weak: it keeps no memory alive.
+  struct identity {
+    std::uint64_t version = 0;
+    std::weak_ptr<const float> values;
+    std::weak_ptr<const float> state;
+    const float* first_value = nullptr;
+    std::uint64_t cut = 0; ///< Serial number of the last cut that had this block.
+  };
+
+  result<void> open();
+  bool is_clean(const std::string& key, const block_image& image) const;
+  bool starting_anew_is_cheaper(const cut& what) const;
+  result<outcome> put_blocks(const cut& what);
+  result<void> put_summary(const cut& what);
+
+  std::filesystem::path directory_;
+  std::unique_ptr<rocksdb::Env> environment_;
+  std::unique_ptr<rocksdb::DB> database_;
+  std::unordered_map<std::string, identity> known_;
+  std::vector<partition_id> partitions_; ///< Of the last cut.
+  std::uint64_t cuts_ = 0;
+};
+
+} // namespace troupe::storage::detail

@@ -1,0 +1,155 @@
+#include "storage/detail/npy.hpp"
+
+#include "storage/detail/bytes.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+namespace troupe::storage::detail {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::string_view magic = "\x93NUMPY"sv;
+constexpr std::size_t value_alignment = 64;
+
+/// Reads the few kinds of Python literals that a header is made of.
+class literals {
+public:
+  explicit literals(std::string_view text) : left_(text) {}
+
+  /// Skips blanks, then `wanted` if it is there.
+  bool take(std::string_view wanted) {
+    left_.remove_prefix(std::min(left_.find_first_not_of(" \t\r\n"), left_.size()));
+    if (!left_.starts_with(wanted))
+      return false;
+    left_.remove_prefix(wanted.size());
+    return true;
+  }
+  bool at_end() { return take("") && left_.empty(); }
+
+  /// A string without escapes, which no key and no plain dtype needs.
+  std::optional<std::string_view> quoted() {
+    const std::string_view quote = take("'") ? "'" : take("\"") ? "\"" : "";
+    const auto end = quote.empty() ? std::string_view::npos : left_.find(quote);
+    if (end == std::string_view::npos)
+      return std::nullopt;
+    const auto text = left_.substr(0, end);
+    left_.remove_prefix(end + 1);
+    return text;
+  }
+
+  std::optional<bool> boolean() {
+    if (take("True"))
+      return true;
+    return take("False") ? std::optional{false} : std::nullopt;
+  }
+
+  std::optional<std::vector<std::uint64_t>> tuple() {
+    std::vector<std::uint64_t> numbers;
+    if (!take("("))
+      return std::nullopt;
+    while (!take(")")) {
+      std::uint64_t number = 0;
+      const char* const end = left_.data() + left_.size();
+      const auto [rest, error] = std::from_chars(left_.data(), end, number);
+      if (error != std::errc{})
+        return std::nullopt;
+      numbers.push_back(number);
+      left_.remove_prefix(static_cast<std::size_t>(rest - left_.data()));
+      if (!take(",") && !left_.starts_with(")"))
+        return std::nullopt;
+    }
+    return numbers;
+  }
+
+private:
+  std::string_view left_;
+};
+
+struct header {
+  std::optional<std::string_view> descr;
+  std::optional<bool> fortran_order;
+  std::optional<std::vector<std::uint64_t>> shape;
+};
+
+std::optional<header> parse_header(std::string_view text) {
+  literals in(text);
+  header found;
+  if (!in.take("{"))
+    return std::nullopt;
+  while (!in.take("}")) {
+    const auto key = in.quoted();
+    if (!key || !in.take(":"))
+      return std::nullopt;
+    bool known = false;
+    if (*key == "descr" && !found.descr) {
+      if (in.take("["))
+        return header{"a structure", false, {{}}}; // Its fields are not looked at.
+      known = (found.descr = in.quoted()).has_value();
+    } else if (*key == "fortran_order" && !found.fortran_order) {
+      known = (found.fortran_order = in.boolean()).has_value();
+    } else if (*key == "shape" && !found.shape) {
+      known = (found.shape = in.tuple()).has_value();
+    }
+    if (!known)
+      return std::nullopt;
+    if (!in.take(",")) {
+      if (!in.take("}"))
+        return std::nullopt;
+      break;
+    }
+  }
+  if (!in.at_end() || !found.descr || !found.fortran_order || !found.shape)
+    return std::nullopt;
+  return found;
+}
+
+} // namespace
+
+std::string npy_head(std::span<const std::uint64_t> shape) {
+  std::string text = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  text += shape.size() == 1 ? ",), }" : "), }";
+  const auto padded = [&](std::size_t before) {
+    const std::size_t bare = before + text.size() + 1;
+    const std::size_t blanks = (value_alignment - bare % value_alignment) % value_alignment;
+    return text + std::string(blanks, ' ') + '\n';
+  };
+  const std::string head{magic};
+  if (const auto first = padded(magic.size() + 4); first.size() <= 0xffff) {
+    const auto length = byte_writer{}.little(static_cast<std::uint16_t>(first.size())).take();
+    return head + std::string("\1\0"sv) + length + first;
+  }
+  const auto second = padded(magic.size() + 6);
+  const auto length = byte_writer{}.little(static_cast<std::uint32_t>(second.size())).take();
+  return head + std::string("\2\0"sv) + length + second;
+}
+
+result<npy_parts> parse_npy(std::string_view bytes) {
+  if (!bytes.starts_with(magic))
+    return {errc::malformed, "does not begin like a .npy"};
+  byte_reader reader(bytes.substr(magic.size()));
+  const unsigned major = reader.little<std::uint8_t>();
+  reader.little<std::uint8_t>();
+  const std::uint64_t length
+    = major == 1 ? reader.little<std::uint16_t>() : reader.little<std::uint32_t>();
+  const std::string_view rest = bytes.substr(bytes.size() - reader.left());
+  if (reader.left() == 0 || length > rest.size())
+    return {errc::malformed, "the .npy header ends early"};
+  if (major < 1 || major > 3)
+    return {errc::invalid_argument, "unknown .npy version: " + std::to_string(major)};
+  auto found = parse_header(rest.substr(0, length));
+  if (!found)
+    return {errc::malformed, "the .npy header is not what it should be"};
+  if (*found->descr != "<f4")
+    return {errc::invalid_argument, "dtype is not <f4: " + std::string{*found->descr}};
+  if (*found->fortran_order)
+    return {errc::invalid_argument, "values are in Fortran order, save a C-ordered copy"};
+  return npy_parts{std::move(*found->shape), rest.substr(length)};
+}
+
+} // namespace troupe::storage::detail

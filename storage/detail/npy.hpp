@@ -1,0 +1,28 @@
+// The .npy format (numpy.lib.format): magic, version, length of the header, the header, the values.
+// The header is a Python dictionary literal with the keys descr, fortran_order and shape, padded with
+// spaces and a newline so that the values begin at a multiple of 64.
+#pragma once
+
+#include "serialization/error.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::storage::detail {
+
+/// Everything in front of the values. Version 1.0, or 2.0 where 1.0 cannot hold the header.
+std::string npy_head(std::span<const std::uint64_t> shape);
+
+struct npy_parts {
+  std::vector<std::uint64_t> shape;
+  std::string_view values; ///< All that follows the header. Borrowed from the input.
+};
+
+/// Versions 1.0 to 3.0.
+/// Errors: invalid_argument (dtype other than f32, Fortran order, a later version), malformed.
+result<npy_parts> parse_npy(std::string_view bytes);
+
+} // namespace troupe::storage::detail

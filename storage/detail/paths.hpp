@@ -1,0 +1,25 @@
+// Where things lie in a state directory.
+#pragma once
+
+#include "serialization/ids.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace troupe::storage::detail {
+
+std::filesystem::path checkpoints_path(const std::filesystem::path& directory);
+/// DIR/checkpoints/00000012; numbers of more than eight digits are written out.
+std::filesystem::path checkpoint_path(const std::filesystem::path& directory,
+                                      std::uint64_t checkpoint);
+std::filesystem::path server_path(const std::filesystem::path& directory, server_id server);
+/// "server-3", a server's folder within a checkpoint.
+std::string part_name(server_id server);
+/// "checkpoint 12 in DIR", for people.
+std::string title(const std::filesystem::path& directory, std::uint64_t checkpoint);
+
+inline constexpr const char* manifest_name = "manifest.json";
+inline constexpr const char* commit_name = "COMMIT";
+
+} // namespace troupe::storage::detail

@@ -1,0 +1,25 @@
+// One process at a time in a directory.
+#pragma once
+
+#include "serialization/error.hpp"
+
+#include <filesystem>
+
+namespace troupe::storage {
+
+/// Holds an exclusive lock on a directory (made if absent) for its lifetime, by flock on DIR/LOCK.
+/// The kernel lets go of it when the process ends, however it ends. The file itself stays.
+class directory_lock {
+public:
+  /// Errors: in_use (names the directory and the pid that holds it), io_failed.
+  static result<directory_lock> acquire(const std::filesystem::path& directory);
+  directory_lock(directory_lock&&) noexcept;
+  directory_lock& operator=(directory_lock&&) noexcept;
+  ~directory_lock();
+
+private:
+  explicit directory_lock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+} // namespace troupe::storage

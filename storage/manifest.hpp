@@ -1,0 +1,49 @@
+// What makes a checkpoint exist: its manifest, and the COMMIT that seals it.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/ids.hpp"
+#include "serialization/job.hpp"
+#include "serialization/messages.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe::storage {
+
+/// What a committed checkpoint consists of.
+struct manifest {
+  std::uint64_t checkpoint = 0;
+  job_spec job;
+  generation_id generation;
+  std::uint64_t clock = 0;  ///< bsp: clocks applied at the cut; 0 otherwise.
+  batch_id cursor;          ///< No batch at or above it had been given out.
+  std::vector<checkpoint_part> parts;
+};
+
+/// The manifest as JSON for people and programs, and back. The job is in it twice: as readable words,
+/// and exactly (`spec`, the bytes of wire::encode_job in hexadecimal); only the latter is read.
+std::string to_json(const manifest& what);
+/// Errors: malformed.
+result<manifest> manifest_from_json(std::string_view text);
+
+/// Makes checkpoint N exist: manifest, sync, then COMMIT by rename. Idempotent: the same manifest may
+/// be committed again. Errors: io_failed (also where a file of a part is missing or has another size).
+result<void> commit(const std::filesystem::path& directory, const manifest& what);
+
+/// Whether checkpoint N has a COMMIT, be it right or wrong.
+bool is_committed(const std::filesystem::path& directory, std::uint64_t checkpoint);
+
+/// The sealed manifest of checkpoint N; its files are not looked at.
+/// Errors: io_failed (no such checkpoint, never committed, unreadable), damaged.
+result<manifest> load_manifest(const std::filesystem::path& directory, std::uint64_t checkpoint);
+
+/// "checkpoint 12 in DIR belongs to another model: table 'w1' is 784x256 there and 784x128 here".
+/// Errors: wrong_job where the fingerprints differ.
+result<void> check_job(const std::filesystem::path& directory, const manifest& what,
+                       const job_spec& job);
+
+} // namespace troupe::storage

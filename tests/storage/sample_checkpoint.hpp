@@ -1,0 +1,144 @@
+// A small job with values, and its checkpoints, as servers would make them.
+#pragma once
+
+#include "serialization/layout.hpp"
+#include "storage/checkpoint.hpp"
+
+#include "doctest/doctest.h"
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+namespace troupe::storage {
+
+/// Three tables, one of them of a single block; 8 partitions.
+inline job_spec sample_job() {
+  job_spec job;
+  job.name = "sample";
+  job.partitions = 8;
+  job.workers = 3;
+  job.samples = 1000;
+  job.tables.resize(3);
+  job.tables[0].name = "w1";
+  job.tables[0].shape = {784, 64};
+  job.tables[0].optimizer.kind = optimizer_kind::adam;
+  job.tables[1].name = "w2";
+  job.tables[1].shape = {64, 100};
+  job.tables[1].optimizer.kind = optimizer_kind::momentum;
+  job.tables[2].name = "b";
+  job.tables[2].shape = {10};
+  return job;
+}
+
+inline float_ptr random_floats(std::uint64_t count, std::mt19937_64& random) {
+  if (count == 0)
+    return nullptr;
+  const std::shared_ptr<float[]> values{new float[count]};
+  for (std::uint64_t i = 0; i < count; ++i)
+    values[i] = static_cast<float>(random()) / 1e18f;
+  return {values, values.get()};
+}
+
+inline std::uint64_t sample_state_per_weight(optimizer_kind kind) {
+  return kind == optimizer_kind::sgd ? 0 : kind == optimizer_kind::adam ? 2 : 1;
+}
+
+/// All partitions of a job with random content; ordered by partition, table and block.
+inline std::vector<partition_image> sample_partitions(const job_spec& job, std::uint64_t seed) {
+  std::mt19937_64 random{seed};
+  std::vector<partition_image> images(job.partitions);
+  for (std::uint32_t p = 0; p < job.partitions; ++p) {
+    images[p].partition = {p};
+    images[p].version = seed * 1000 + p;
+    for (std::size_t t = 0; t < job.tables.size(); ++t) {
+      batch_set marks{batch_id{random() % 200}};
+      for (int i = 0; i < 5; ++i)
+        marks.insert(batch_id{random() % 500});
+      images[p].marks.push_back(marks);
+    }
+  }
+  for (table_id table; table.value < job.tables.size(); ++table.value) {
+    const auto& spec = job.tables[table.value];
+    for (std::uint64_t block = 0; block < block_count(spec); ++block) {
+      block_image image;
+      image.table = table;
+      image.block = block;
+      image.version = seed;
+      image.steps = random() % 1000;
+      image.count = block_range(job, table, block).count;
+      image.values = random_floats(image.count, random);
+      image.state_count = image.count * sample_state_per_weight(spec.optimizer.kind);
+      image.state = random_floats(image.state_count, random);
+      images[partition_of(job, table, block).value].blocks.push_back(image);
+    }
+  }
+  return images;
+}
+
+inline bool same_floats(const float_ptr& a, const float_ptr& b, std::uint64_t count) {
+  return count == 0 || std::memcmp(a.get(), b.get(), count * sizeof(float)) == 0;
+}
+
+inline bool same(const block_image& a, const block_image& b) {
+  return a.table == b.table && a.block == b.block && a.version == b.version && a.steps == b.steps &&
+         a.count == b.count && a.state_count == b.state_count &&
+         same_floats(a.values, b.values, a.count) && same_floats(a.state, b.state, a.state_count);
+}
+
+inline bool same(const std::vector<partition_image>& a, const std::vector<partition_image>& b) {
+  if (a.size() != b.size())
+    return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].partition != b[i].partition || a[i].version != b[i].version ||
+        a[i].marks != b[i].marks || a[i].blocks.size() != b[i].blocks.size())
+      return false;
+    for (std::size_t j = 0; j < a[i].blocks.size(); ++j)
+      if (!same(a[i].blocks[j], b[i].blocks[j]))
+        return false;
+  }
+  return true;
+}
+
+inline std::vector<clock_entry> sample_clocks() {
+  return {{{0}, {77}, 12, true}, {{1}, {~std::uint64_t{0}}, 13, false}};
+}
+
+/// Server `server` of `servers` owns the partitions p with p % servers == server.
+inline cut sample_cut(std::uint64_t checkpoint, std::uint32_t server, std::uint32_t servers,
+                      const std::vector<partition_image>& images) {
+  cut what{checkpoint, {server}, {}, sample_clocks()};
+  for (const auto& image : images)
+    if (image.partition.value % servers == server)
+      what.partitions.push_back(image);
+  return what;
+}
+
+inline std::vector<partition_id> partitions_of(std::uint32_t server, std::uint32_t servers,
+                                               const job_spec& job) {
+  std::vector<partition_id> partitions;
+  for (auto p = server; p < job.partitions; p += servers)
+    partitions.push_back({p});
+  return partitions;
+}
+
+/// Writes and commits one checkpoint with one server; returns its manifest.
+inline manifest commit_sample(const std::filesystem::path& directory, checkpoint_writer& writer,
+                              std::uint64_t checkpoint, const job_spec& job,
+                              const std::vector<partition_image>& images) {
+  auto part = writer.write(sample_cut(checkpoint, 0, 1, images));
+  REQUIRE_MESSAGE(part, (part ? "" : part.error().text));
+  const manifest whole{checkpoint, job, {3}, 17, {400}, {*part}};
+  const auto done = commit(directory, whole);
+  REQUIRE_MESSAGE(done, (done ? "" : done.error().text));
+  return whole;
+}
+
+inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,
+                                                      std::uint32_t server = 0) {
+  auto writer = checkpoint_writer::open(directory, {server});
+  REQUIRE_MESSAGE(writer, (writer ? "" : writer.error().text));
+  return *std::move(writer);
+}
+
+} // namespace troupe::storage
