@@ -57,3 +57,9 @@ foreach(script IN LISTS scripts)
 endforeach()
 
 include(cmake/troupe_fuzz.cmake)
+
+# -- the tree itself -----------------------------------------------------------
+
+set(tidy Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
+add_test(NAME tidy COMMAND ${tidy})
+add_test(NAME tidy.self_test COMMAND ${tidy} --self-test)

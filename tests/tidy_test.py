@@ -1,0 +1,171 @@
+"""Fails when the tree breaks a house rule that a compiler cannot see. Run by ctest as `tidy`.
+
+Each rule is a function of a path and its lines that yields (line number, message). A message says
+"what is wrong, what to do instead"; a rule without a fix is not a rule. With --self-test, shows
+that every rule can fail (VIOLATIONS) and does not fail on clean text.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Bottom to top. A folder may include itself and those listed for it.
+MAY_INCLUDE = {
+    "serialization": [],
+    "kernels": [],
+    "storage": ["serialization"],
+    "actors": ["serialization", "kernels", "storage"],
+    "examples": ["serialization", "kernels", "storage", "actors"],
+}
+# Folders of actors/, bottom to top; files of actors/ itself are below all of them.
+ACTOR_FOLDERS = ["store", "links", "cluster", "training", "graph"]
+# Third-party headers that only one folder (and its tests and benchmarks) may know.
+AT_HOME = {"caf": "actors", "capnp": "serialization", "kj": "serialization", "rocksdb": "storage"}
+LINES_MAX = 500
+COLUMNS_MAX = 100
+BANNED = [
+    (re.compile(r"\bFIXME\b|TODO\(now\)"), "unfinished work, finish it or open an issue"),
+    (re.compile(r"\bsleep_(for|until)\b|\busleep\("), "sleeping is banned, wait for an event"),
+    (re.compile(r"caf/all\.hpp"), "caf/all.hpp is banned, include the headers you use"),
+    (re.compile(r"caf::infinite|\brequest\(.*\binfinite\b"),
+     "a request without an end is banned, name a timeout"),
+]
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+def check_shape(path, lines):
+    if len(lines) > LINES_MAX:
+        yield len(lines), f"longer than {LINES_MAX} lines, split it by concept"
+    for number, line in enumerate(lines, 1):
+        if len(line) > COLUMNS_MAX:
+            yield number, f"longer than {COLUMNS_MAX} columns, wrap it"
+        if line != line.rstrip() or "\t" in line:
+            yield number, "tab or space at the end, run clang-format"
+
+
+def check_words(path, lines):
+    if path.parts[0] == "tests":
+        return
+    for number, line in enumerate(lines, 1):
+        for pattern, message in BANNED:
+            if pattern.search(line):
+                yield number, message
+
+
+def check_header(path, lines):
+    if path.suffix != ".hpp":
+        return
+    if not lines or not lines[0].startswith("// "):
+        yield 1, "headers start with a sentence that says what they are for, add it"
+    if "#pragma once" not in lines:
+        yield 1, "no include guard, add #pragma once"
+
+
+def check_layers(path, lines):
+    folder = path.parts[0]
+    home = path.parts[1] if folder in ("tests", "bench") and len(path.parts) > 2 else folder
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        target = match.group(1).split("/")
+        if len(target) < 2:
+            continue
+        owner = AT_HOME.get(target[0])
+        if owner and home not in (owner, "bench", "tests"):
+            yield number, f"only {owner}/ may know {target[0]}, take plain values instead"
+        if folder in MAY_INCLUDE and target[0] in MAY_INCLUDE and target[0] != folder:
+            if target[0] not in MAY_INCLUDE[folder]:
+                yield number, f"{folder}/ is below {target[0]}/, turn the dependency around"
+        if folder == "actors" == target[0] and len(target) > 2:
+            inner = path.parts[1] if len(path.parts) > 2 else None
+            rank = ACTOR_FOLDERS.index(inner) if inner in ACTOR_FOLDERS else -1
+            if target[1] not in ACTOR_FOLDERS or ACTOR_FOLDERS.index(target[1]) > rank:
+                below = "/".join(path.parts[:-1])
+                yield number, f"{below}/ is below actors/{target[1]}/, turn the dependency around"
+
+
+def check_private(path, lines):
+    for number, line in enumerate(lines, 1):
+        match = INCLUDE.match(line)
+        if match and "/detail/" in match.group(1):
+            owner = match.group(1).split("/detail/")[0]
+            if not str(path).startswith((f"{owner}/", f"tests/{owner}/")) and owner in FOLDERS:
+                yield number, f"private to {owner}/, include a public header"
+
+
+RULES = [check_shape, check_words, check_header, check_layers, check_private]
+FOLDERS = set(MAY_INCLUDE) | {f"actors/{folder}" for folder in ACTOR_FOLDERS}
+
+# (path, text, part of the message) for each way to fail.
+VIOLATIONS = [
+    ("kernels/a.cpp", "x\n" * (LINES_MAX + 1), "split it by concept"),
+    ("kernels/a.cpp", "// " + "x" * COLUMNS_MAX, "wrap it"),
+    ("kernels/a.cpp", "int x; ", "run clang-format"),
+    ("storage/a.cpp", "// FIXME: later", "unfinished work"),
+    ("actors/a.cpp", "std::this_thread::sleep_for(1s);", "sleeping is banned"),
+    ("actors/a.cpp", '#include "caf/all.hpp"', "include the headers you use"),
+    ("actors/a.cpp", "self->request(x, caf::infinite, y);", "name a timeout"),
+    ("actors/a.cpp", "self->request(x, infinite, y);", "name a timeout"),
+    ("actors/a.hpp", "#pragma once", "start with a sentence"),
+    ("actors/a.hpp", "// What it is for.", "no include guard"),
+    ("kernels/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
+    ("examples/01_x/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
+    ("tests/storage/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
+    ("actors/a.cpp", "#include <rocksdb/db.h>", "only storage/ may know rocksdb"),
+    ("storage/a.cpp", "#include <capnp/message.h>", "only serialization/ may know capnp"),
+    ("serialization/a.cpp", '#include "storage/b.hpp"', "serialization/ is below storage/"),
+    ("kernels/a.cpp", '#include "serialization/b.hpp"', "kernels/ is below serialization/"),
+    ("storage/a.cpp", '#include "actors/kv.hpp"', "storage/ is below actors/"),
+    ("actors/a.cpp", '#include "examples/01_x/b.hpp"', "actors/ is below examples/"),
+    ("actors/kv.hpp", '// X.\n#pragma once\n#include "actors/store/b.hpp"', "below actors/store/"),
+    ("actors/store/a.cpp", '#include "actors/graph/b.hpp"', "below actors/graph/"),
+    ("actors/store/a.cpp", '#include "serialization/detail/b.hpp"', "private to serialization/"),
+]
+CLEAN = [
+    ("actors/graph/a.hpp", '// What for.\n#pragma once\n#include "actors/store/b.hpp"'),
+    ("actors/store/a.cpp", '#include "actors/kv.hpp"\n#include "caf/actor.hpp"\n// NaN or infinite'),
+    ("tests/actors/a.cpp", '#include "caf/actor.hpp"\nstd::this_thread::sleep_for(1ms);'),
+    ("serialization/a.cpp", '#include "serialization/detail/b.hpp"\n#include <capnp/message.h>'),
+]
+
+
+def problems(path, text):
+    lines = text.splitlines()
+    for rule in RULES:
+        for number, message in rule(path, lines):
+            yield f"{path}:{number}: {message}"
+
+
+def sources():
+    for folder in [*MAY_INCLUDE, "bench", "tests"]:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in {".hpp", ".cpp", ".cu", ".cuh"}:
+                yield path
+
+
+def self_test():
+    failed = 0
+    for path, text, expected in VIOLATIONS:
+        found = list(problems(pathlib.PurePath(path), text))
+        if len(found) != 1 or expected not in found[0]:
+            print(f"self-test: expected one '{expected}' for {path}, got {found}")
+            failed += 1
+    for path, text in CLEAN:
+        found = list(problems(pathlib.PurePath(path), text))
+        if found:
+            print(f"self-test: expected nothing for {path}, got {found}")
+            failed += 1
+    return failed
+
+
+def main():
+    if "--self-test" in sys.argv[1:]:
+        return 1 if self_test() else 0
+    found = [p for path in sources() for p in problems(path.relative_to(ROOT), path.read_text())]
+    print("\n".join(found))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
