@@ -32,9 +32,7 @@ checkpoint_schedule::checkpoint_schedule(const job_spec& job, schedule_options o
       slots_(job.workers),
       bsp_(any_bsp(job)),
       clocks_total_(bsp_clocks_total(job)),
-      number_(last_number) {
-  // Nothing is under way yet.
-}
+      number_(last_number) {}
 
 void checkpoint_schedule::observe(const position& where, time_point now) {
   if (now - sample_at_ < sample_time && where.clock >= sample_clock_)

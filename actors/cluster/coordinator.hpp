@@ -47,7 +47,7 @@ struct send_effect { troupe::orders orders; };
 struct find_checkpoint_effect {};
 /// Commit this one (and apply retention), then call checkpoint_committed().
 struct commit_checkpoint_effect { storage::manifest manifest; };
-/// Store before anything else of this batch of effects is carried out.
+/// Store before the effects behind it are carried out.
 struct persist_effect { storage::coordinator_state state; };
 /// One line for the log and the display.
 struct event_effect { std::string text; };
@@ -112,24 +112,23 @@ private:
     bool serving = false;
     bool started = false;            ///< Its partitions have a history: load a checkpoint.
     bool numbered = false;           ///< Given an assignment in this term.
-    std::optional<batch_set> lost_marks; ///< Of the predecessor that has not been replaced yet.
+    batch_set lost_marks;            ///< Of a predecessor that has not been replaced yet.
     std::uint64_t rolled_back = 0;
   };
 
   using effects_ref = coordinator_effects&;
 
   // -- coordinator.cpp: events, phases --
-  void take(const report& what, time_point now, effects_ref effects);
   void take(const member_id& from, const worker_report& body, time_point now, effects_ref effects);
   void take(const member_id& from, const server_report& body, time_point now, effects_ref effects);
   void take(const member_id& from, const observer_report& body, time_point now,
             effects_ref effects);
-  void welcome(const member_id& who, effects_ref effects);
+  void welcome(const member_id& who, time_point now, effects_ref effects);
   void decide(time_point now, effects_ref effects);
   void end_recovery(time_point now, effects_ref effects);
   void advance_phase(time_point now, effects_ref effects);
-  void advance_last_checkpoint(time_point now, effects_ref effects);
-  void enter(job_phase next, const std::string& why, effects_ref effects);
+  void begin_training(time_point now, effects_ref effects);
+  void finish(time_point now, effects_ref effects);
   void fail(const std::string& why, effects_ref effects);
   void stop(time_point now, effects_ref effects);
   void tell(const std::string& event, effects_ref effects);
@@ -137,20 +136,21 @@ private:
   void notice_pause(time_point now);
 
   // -- coordinator_servers.cpp: losses, assignments, marks, checkpoints --
-  void lose(const member_id& who, const std::string& why, effects_ref effects);
-  void lose_server(server_state& seat, std::uint32_t index, time_point now, effects_ref effects);
-  void roll_all_back(effects_ref effects);
+  void lose(const member_id& who, const std::string& why, time_point now, effects_ref effects);
+  void forsake(server_state& seat, std::uint32_t index, time_point now, effects_ref effects);
+  void roll_all_back(time_point now, effects_ref effects);
   void place_servers(effects_ref effects);
   void assign(server_state& seat, std::uint64_t restore);
-  bool adopt(server_state& seat) const;
+  bool adopt(server_state& seat) const; ///< Whether it did.
   void begin_serving(server_state& seat, std::uint32_t index, effects_ref effects);
-  void count_rolled_back(server_state& seat, std::uint32_t index, const batch_set& now_there,
-                         effects_ref effects);
-  void compare_marks(effects_ref effects);
+  void count_rolled_back(server_state& seat, std::uint32_t index, const batch_set& before,
+                         const batch_set& after, effects_ref effects);
+  void compare_marks(time_point now, effects_ref effects);
+  void begin_generation(time_point now, effects_ref effects);
   void audit_overdue(time_point now, effects_ref effects);
   void run_checkpoints(time_point now, effects_ref effects);
-  void begin_checkpoint(time_point now, bool aligned);
   void collect_parts(time_point now, effects_ref effects);
+  void checkpoint_failed(const std::string& why, time_point now, effects_ref effects);
   checkpoint_schedule::position position() const;
   std::uint64_t clocks_of(const batch_set& marks) const;
   batch_set common_marks() const;
@@ -158,9 +158,9 @@ private:
   void refresh_view();
 
   // -- coordinator_workers.cpp: admission and leases --
-  void admit_workers(time_point now);
+  void admit_workers();
   void hand_out(time_point now);
-  void dismiss_idle();
+  void release_idle_workers();
   bool work_may_go_on() const;
   bool listed_anywhere(const member_id& worker) const;
   std::optional<std::uint64_t> promised_clock(const member_id& worker) const;
@@ -169,7 +169,7 @@ private:
   void send_changed(time_point now, effects_ref effects);
   void answer(const member_id& who, time_point now, effects_ref effects);
   void send(member_record& to, orders what, time_point now, effects_ref effects);
-  void dismiss(const member_id& who, const std::string& why, effects_ref effects);
+  void send_home(const member_id& who, const std::string& why, effects_ref effects);
   orders orders_for(const member_id& who) const;
   worker_orders orders_for_worker(std::uint32_t index) const;
   server_orders orders_for_server(std::uint32_t index) const;
@@ -189,7 +189,8 @@ private:
   time_point last_call_{0};
   std::optional<time_point> first_worker_at_;
   time_point training_since_{0};
-  std::optional<time_point> stop_deadline_; ///< Set: the user asked to end.
+  bool stop_wanted_ = false;                ///< The user asked to end.
+  std::optional<time_point> stop_deadline_; ///< Set once that is being done.
   bool done_ = false;                       ///< An observer needs nothing more.
   time_point observed_at_{0};               ///< Last report of an observer, or begin of `finished`.
 
@@ -204,8 +205,8 @@ private:
   std::uint64_t next_assignment_ = 1;
   std::uint64_t next_orders_ = 1;
   bool frozen_ = false;          ///< bsp: history was rolled back, not all servers serve it yet.
-  std::optional<std::uint32_t> blamed_; ///< The server whose loss rolled all back.
-  std::optional<batch_set> acknowledged_; ///< What had been acknowledged before that.
+  std::optional<std::uint32_t> blamed_; ///< The server whose loss rolled all back ...
+  batch_set acknowledged_;              ///< ... and what had been acknowledged before.
   bool marks_changed_ = false;
   bool audit_needed_ = false;    ///< Marks went back: finished batches cannot be trusted.
   time_point audited_at_{0};
@@ -214,8 +215,9 @@ private:
   std::optional<std::uint64_t> restore_; ///< Newest good checkpoint, while that is sure to be true.
   checkpoint_schedule schedule_;
   std::uint64_t committed_ = 0;
-  std::optional<std::uint64_t> last_checkpoint_; ///< Begun after the last batch (or stop).
+  std::uint64_t last_checkpoint_ = 0; ///< The one begun after the last batch, or after stop; 0: none.
   std::uint32_t last_failures_ = 0;
+  time_point last_retry_at_{0};
 
   view view_;
   std::deque<std::string> events_;

@@ -1,0 +1,346 @@
+// Events and phases; coordinator_servers.cpp, _workers.cpp and _orders.cpp have the rest.
+#include "actors/cluster/coordinator.hpp"
+
+#include "serialization/layout.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A gap between two calls that only a suspended or starved coordinator explains.
+constexpr auto pause_min = 1000ms;
+/// How long the end waits for the checkpoint that a stop asks for.
+constexpr auto stop_time = 10s;
+constexpr auto last_retry_pause = 1000ms;
+/// Events kept for the observers.
+constexpr std::size_t events_max = 50;
+/// Strangers remembered, so that each is told of once.
+constexpr std::size_t strangers_max = 1000;
+/// A coordinator's restart skips so many checkpoint numbers: those that its predecessor asked for and
+/// no server wrote have left no trace, but a server that waits for such a cut would take ours for it.
+constexpr std::uint64_t numbers_skipped = 8;
+
+bool well_formed(const report& what) {
+  switch (what.from.role) {
+    case role::worker: return std::holds_alternative<worker_report>(what.body);
+    case role::server: return std::holds_alternative<server_report>(what.body);
+    case role::observer: return std::holds_alternative<observer_report>(what.body);
+    case role::coordinator: break;
+  }
+  return false;
+}
+
+} // namespace
+
+coordinator::coordinator(job_spec job, coordinator_options options,
+                         storage::coordinator_state stored, std::uint64_t last_checkpoint,
+                         time_point now, coordinator_effects& effects)
+    : job_(std::move(job)),
+      options_(options),
+      state_(std::move(stored)),
+      fingerprint_(fingerprint(job_)),
+      bsp_(any_bsp(job_)),
+      started_at_(now),
+      last_call_(now),
+      observed_at_(now),
+      ledger_(job_, options.ledger),
+      schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
+                last_checkpoint + (state_.term > 0 ? numbers_skipped : 0)) {
+  const bool known = state_.term > 0 && state_.job == fingerprint_;
+  recovering_ = known;
+  if (!known || state_.server_of.size() != job_.partitions)
+    state_.server_of.clear();
+  if (!known && state_.term > 0)
+    ++state_.generation.value;
+  ++state_.term;
+  state_.job = fingerprint_;
+  state_.server_of = make_partition_map(job_, job_.servers, state_.server_of);
+  // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
+  next_lease_ = next_assignment_ = (state_.term << 32) + 1;
+  for (std::uint32_t index = 0; index < job_.servers; ++index)
+    servers_[index].started = known || options_.resume;
+  persist(effects);
+  if (recovering_)
+    tell("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
+  if (options_.resume && options_.checkpoints) {
+    finding_ = true;
+    effects.push_back(find_checkpoint_effect{});
+  }
+  refresh_view();
+}
+
+// -- events ---------------------------------------------------------------------------------------
+
+void coordinator::receive(const report& what, time_point now, coordinator_effects& effects) {
+  notice_pause(now);
+  if (what.job != fingerprint_) {
+    if (strangers_.size() < strangers_max && strangers_.insert(what.from).second)
+      tell(name_of(what.from) + " belongs to another job and is ignored", effects);
+    return;
+  }
+  if (!well_formed(what))
+    return;
+  if (what.from.role == role::server && what.from.index >= job_.servers) {
+    send_home(what.from, name_of(what.from) + " is not part of this job", effects);
+    return;
+  }
+  if (const auto old = members_.gives_way(what.from, now))
+    lose(*old, "a newer one took its place", now, effects);
+  switch (members_.hear(what, now)) {
+    case membership::standing::buried: send_home(what.from, "", effects); return;
+    case membership::standing::refused:
+      send_home(what.from, name_of(what.from) + " is already running elsewhere", effects);
+      return;
+    case membership::standing::waiting:
+    case membership::standing::repeated: return;
+    case membership::standing::joined: welcome(what.from, now, effects); break;
+    case membership::standing::news: break;
+  }
+  std::visit([&](const auto& body) { take(what.from, body, now, effects); }, what.body);
+  decide(now, effects);
+  answer(what.from, now, effects);
+}
+
+void coordinator::tick(time_point now, coordinator_effects& effects) {
+  notice_pause(now);
+  for (const auto& [who, reason] : members_.silent(now, options_.liveness_timeout)) {
+    if (!recovering_)
+      lose(who, reason, now, effects);
+  }
+  audit_overdue(now, effects);
+  decide(now, effects);
+}
+
+void coordinator::disconnected(const member_id& who, time_point now,
+                               coordinator_effects& /*effects*/) {
+  members_.unplug(who, now);
+}
+
+void coordinator::checkpoint_found(const storage::found& what, time_point now,
+                                   coordinator_effects& effects) {
+  if (!finding_)
+    return;
+  finding_ = false;
+  for (const auto& refused : what.refused)
+    tell("checkpoint passed over: " + refused.text, effects);
+  if (!what.newest)
+    tell("no checkpoint found: starting from the beginning", effects);
+  restore_ = what.newest ? what.newest->checkpoint : 0;
+  committed_ = std::max(committed_, *restore_);
+  decide(now, effects);
+}
+
+void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<void>& outcome,
+                                       time_point now, coordinator_effects& effects) {
+  if (!schedule_.committing() || checkpoint != schedule_.number())
+    return;
+  if (outcome) {
+    schedule_.committed(now);
+    committed_ = checkpoint;
+    last_failures_ = 0;
+    restore_.reset();
+    tell("checkpoint " + std::to_string(checkpoint) + " committed", effects);
+  } else {
+    checkpoint_failed(outcome.error().text, now, effects);
+  }
+  decide(now, effects);
+}
+
+/// If the coordinator itself did not run for a while, silence proves nothing.
+void coordinator::notice_pause(time_point now) {
+  if (now - last_call_ > pause_min) {
+    const auto gap = now - last_call_;
+    members_.forgive(gap);
+    observed_at_ += gap;
+  }
+  last_call_ = now;
+}
+
+void coordinator::welcome(const member_id& who, time_point now, coordinator_effects& effects) {
+  if (who.role == role::observer)
+    return;
+  const bool again = !seen_.insert({who.role, who.index}).second;
+  if (phase_ != job_phase::stopped)
+    tell(name_of(who) + (again ? " rejoined" : " joined"), effects);
+  if (who.role == role::worker) {
+    workers_[who.index] = {};
+    if (!first_worker_at_)
+      first_worker_at_ = now;
+    return;
+  }
+  auto& seat = servers_[who.index];
+  seat.id = who;
+  seat.report = {};
+}
+
+void coordinator::take(const member_id& from, const worker_report& body, time_point /*now*/,
+                       coordinator_effects& effects) {
+  auto& worker = workers_[from.index];
+  worker.report = body;
+  if (!body.failed.empty())
+    fail(name_of(from) + ": " + body.failed, effects);
+  if (frozen_ || body.generation != state_.generation)
+    return; // Leases of another history.
+  ledger_.progress({from.index}, body.leases, recovering_);
+  if (recovering_ && ledger_.holds_work({from.index})) { // Leases go to admitted workers only.
+    worker.stage = admission::admitted;
+    worker.start_clock = body.clock;
+  }
+}
+
+void coordinator::take(const member_id& from, const server_report& body, time_point now,
+                       coordinator_effects& effects) {
+  auto& seat = servers_[from.index];
+  if (!body.failed.empty())
+    fail(name_of(from) + ": " + body.failed, effects);
+  if (seat.serving && body.assignment != seat.assignment) {
+    tell(name_of(from) + " lost its state", effects);
+    forsake(seat, from.index, now, effects);
+  }
+  marks_changed_ = marks_changed_ || seat.report.marks != body.marks;
+  seat.report = body;
+  schedule_.skip_to(std::max(body.part.checkpoint, body.checkpoint_failed));
+  if (adopt(seat) || (seat.assignment != 0 && body.assignment == seat.assignment && !seat.serving))
+    begin_serving(seat, from.index, effects);
+}
+
+void coordinator::take(const member_id& /*from*/, const observer_report& body, time_point now,
+                       coordinator_effects& effects) {
+  observed_at_ = now;
+  for (const auto& death : body.deaths) {
+    if (!members_.buried(death.member))
+      lose(death.member, "its process ended", now, effects);
+  }
+  done_ = done_ || body.done;
+  stop_wanted_ = stop_wanted_ || body.stop;
+  if (!body.failed.empty())
+    fail(body.failed, effects);
+}
+
+// -- phases ---------------------------------------------------------------------------------------
+
+/// Brings everything up to date with what is known. It may run at any time, any number of times.
+void coordinator::decide(time_point now, coordinator_effects& effects) {
+  end_recovery(now, effects);
+  if (!recovering_ && phase_ != job_phase::stopped) {
+    place_servers(effects);
+    compare_marks(now, effects);
+    advance_phase(now, effects);
+    run_checkpoints(now, effects);
+    admit_workers();
+    hand_out(now);
+    release_idle_workers();
+  }
+  refresh_view();
+  if (!recovering_ || phase_ == job_phase::stopped)
+    send_changed(now, effects);
+}
+
+void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
+  if (!recovering_)
+    return;
+  const bool all_here = workers_.size() >= job_.workers
+                        && std::all_of(servers_.begin(), servers_.end(),
+                                       [](const auto& entry) { return entry.second.id.has_value(); });
+  if (!all_here && now - started_at_ < options_.recovery_timeout)
+    return;
+  recovering_ = false;
+  const auto adopted = std::count_if(servers_.begin(), servers_.end(),
+                                     [](const auto& entry) { return entry.second.adopted; });
+  bool began = ledger_.cursor().value > 0;
+  for (const auto& [index, seat] : servers_)
+    began = began || (seat.adopted && seat.report.marks.end().value > 0);
+  if (bsp_ && adopted != static_cast<std::ptrdiff_t>(job_.servers))
+    roll_all_back(now, effects);
+  marks_changed_ = audit_needed_ = true;
+  if (began)
+    begin_training(now, effects);
+}
+
+void coordinator::begin_training(time_point now, coordinator_effects& effects) {
+  phase_ = job_phase::training;
+  training_since_ = now;
+  last_checkpoint_ = 0;
+  schedule_.restart(position(), now);
+  tell("training with " + std::to_string(workers_.size()) + " workers", effects);
+}
+
+void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
+  if (stop_wanted_ && !stop_deadline_)
+    stop(now, effects);
+  const bool settled = all_serving() && !frozen_;
+  if (phase_ == job_phase::gathering && settled) {
+    const bool waited = first_worker_at_ && now - *first_worker_at_ >= options_.gather_timeout;
+    if (workers_.size() >= job_.workers || (waited && !workers_.empty()))
+      begin_training(now, effects);
+  }
+  const bool over = phase_ == job_phase::finishing || phase_ == job_phase::finished;
+  if (over && !stop_deadline_ && settled && !ledger_.complete())
+    begin_training(now, effects); // A server came back without the last batches.
+  if (phase_ == job_phase::training && settled && ledger_.complete())
+    phase_ = job_phase::finishing;
+  if (phase_ == job_phase::finishing)
+    finish(now, effects);
+  if (phase_ == job_phase::finished
+      && (done_ || now - observed_at_ > options_.liveness_timeout))
+    phase_ = job_phase::stopped;
+}
+
+/// The last checkpoint: of the whole work, or of what there is when the user asked to stop.
+void coordinator::finish(time_point now, coordinator_effects& effects) {
+  const bool saved = !options_.checkpoints || (last_checkpoint_ != 0
+                                               && committed_ == last_checkpoint_);
+  if (stop_deadline_ && (saved || now >= *stop_deadline_)) {
+    phase_ = job_phase::stopped;
+    return;
+  }
+  if (saved) {
+    phase_ = job_phase::finished;
+    observed_at_ = std::max(observed_at_, now);
+    tell("all " + std::to_string(job_.batches()) + " batches are applied", effects);
+    return;
+  }
+  if (schedule_.cutting() && schedule_.number() != last_checkpoint_)
+    schedule_.abandon(now); // It was cut before the end.
+  if (!schedule_.idle() || !all_serving() || frozen_ || now < last_retry_at_)
+    return;
+  schedule_.begin(position(), now, false);
+  last_checkpoint_ = schedule_.number();
+  last_retry_at_ = now + last_retry_pause;
+}
+
+void coordinator::stop(time_point now, coordinator_effects& effects) {
+  stop_deadline_ = now + stop_time;
+  if (phase_ == job_phase::gathering || phase_ == job_phase::finished) {
+    phase_ = job_phase::stopped;
+    return;
+  }
+  tell("stopping on request", effects);
+  phase_ = job_phase::finishing;
+}
+
+void coordinator::fail(const std::string& why, coordinator_effects& effects) {
+  if (phase_ == job_phase::stopped)
+    return;
+  phase_ = job_phase::stopped;
+  failed_ = why;
+  tell("the job failed: " + why, effects);
+}
+
+void coordinator::tell(const std::string& event, coordinator_effects& effects) {
+  events_.push_back(event);
+  if (events_.size() > events_max)
+    events_.pop_front();
+  ++events_total_;
+  effects.push_back(event_effect{event});
+}
+
+void coordinator::persist(coordinator_effects& effects) {
+  effects.push_back(persist_effect{state_});
+}
+
+} // namespace troupe

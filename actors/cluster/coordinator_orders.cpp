@@ -1,0 +1,169 @@
+// What members are told: orders as functions of the coordinator's state.
+#include "actors/cluster/coordinator.hpp"
+
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A report is answered if so much time passed since the last orders: they may have been lost.
+constexpr auto repeat_after = 100ms;
+
+/// Whether a member must hear of the difference at once. Observers wait for the next report when only
+/// counters moved.
+bool differs(const orders& now_valid, const orders& sent) {
+  if (now_valid.stop != sent.stop || now_valid.failed != sent.failed)
+    return true;
+  const auto* shown = std::get_if<observer_orders>(&now_valid.body);
+  const auto* before = std::get_if<observer_orders>(&sent.body);
+  if (shown == nullptr || before == nullptr)
+    return now_valid.body != sent.body;
+  return shown->phase != before->phase || shown->checkpoint != before->checkpoint
+         || shown->events_total != before->events_total || shown->view != before->view;
+}
+
+member_status absent(role kind, std::uint32_t index) {
+  member_status one;
+  one.member = {kind, index, {}};
+  return one;
+}
+
+} // namespace
+
+void coordinator::send_changed(time_point now, coordinator_effects& effects) {
+  for (auto& [seat, record] : members_.all()) {
+    auto what = orders_for(record.id);
+    if (record.sent.sequence == 0 || differs(what, record.sent))
+      send(record, std::move(what), now, effects);
+  }
+}
+
+void coordinator::answer(const member_id& who, time_point now, coordinator_effects& effects) {
+  auto* record = members_.find(who);
+  if (record == nullptr || (recovering_ && phase_ != job_phase::stopped))
+    return;
+  if (now - record->sent_at >= repeat_after)
+    send(*record, orders_for(who), now, effects);
+}
+
+void coordinator::send(member_record& to, orders what, time_point now,
+                       coordinator_effects& effects) {
+  what.sequence = next_orders_++;
+  to.sent = what;
+  to.sent_at = now;
+  effects.push_back(send_effect{std::move(what)});
+}
+
+/// To someone who is no member: it must end.
+void coordinator::send_home(const member_id& who, const std::string& why,
+                            coordinator_effects& effects) {
+  orders what{who, state_.term, next_orders_++, true, why, {}};
+  if (who.role == role::server)
+    what.body = server_orders{};
+  else if (who.role == role::observer)
+    what.body = observer_orders{};
+  effects.push_back(send_effect{std::move(what)});
+}
+
+orders coordinator::orders_for(const member_id& who) const {
+  orders what{who, state_.term, 0, phase_ == job_phase::stopped, failed_, {}};
+  if (who.role == role::worker)
+    what.body = orders_for_worker(who.index);
+  else if (who.role == role::server)
+    what.body = orders_for_server(who.index);
+  else
+    what.body = orders_for_observer();
+  return what;
+}
+
+worker_orders coordinator::orders_for_worker(std::uint32_t index) const {
+  const auto& worker = workers_.at(index);
+  worker_orders mine;
+  mine.view = view_;
+  mine.admitted = worker.stage == admission::admitted;
+  mine.start_clock = worker.start_clock;
+  if (mine.admitted && !frozen_)
+    mine.leases = ledger_.leases_of({index});
+  return mine;
+}
+
+server_orders coordinator::orders_for_server(std::uint32_t index) const {
+  const auto& seat = servers_.at(index);
+  server_orders mine;
+  mine.job = job_;
+  mine.assignment = seat.assignment;
+  mine.generation = state_.generation;
+  mine.restore = seat.restore;
+  for (std::uint32_t partition = 0; partition < state_.server_of.size(); ++partition) {
+    if (state_.server_of[partition].value == index)
+      mine.partitions.push_back({partition});
+  }
+  for (const auto& [place, record] : members_.all()) {
+    if (place.role != role::worker)
+      continue;
+    const auto& worker = workers_.at(place.index);
+    if (worker.stage == admission::candidate || worker.stage == admission::admitted)
+      mine.workers.push_back({{place.index}, record.id.incarnation, worker.start_clock,
+                              worker.stage == admission::admitted});
+  }
+  mine.checkpoint = schedule_.asked();
+  mine.checkpoint_clock = schedule_.asked_clock();
+  return mine;
+}
+
+observer_orders coordinator::orders_for_observer() const {
+  observer_orders mine;
+  mine.view = view_;
+  mine.phase = phase_;
+  mine.batches_done = ledger_.settled();
+  mine.checkpoint = committed_;
+  mine.members = statuses();
+  mine.events.assign(events_.begin(), events_.end());
+  mine.events_total = events_total_;
+  return mine;
+}
+
+std::vector<member_status> coordinator::statuses() const {
+  const bool over = phase_ == job_phase::finished || phase_ == job_phase::stopped;
+  std::vector<member_status> all;
+  for (const auto& [index, seat] : servers_) {
+    auto one = absent(role::server, index);
+    one.updates_rolled_back = seat.rolled_back;
+    if (seat.id) {
+      one.member = *seat.id;
+      one.state = over ? member_state::finished
+                  : seat.serving ? member_state::active
+                  : seat.assignment != 0 ? member_state::restoring
+                                         : member_state::joining;
+      one.clock = seat.report.version;
+      one.server = seat.report.counters;
+    }
+    all.push_back(std::move(one));
+  }
+  for (const auto& [index, worker] : workers_) {
+    auto one = absent(role::worker, index);
+    const bool busy = worker.stage == admission::admitted && ledger_.holds_work({index});
+    const bool idle = over || phase_ == job_phase::finishing
+                      || (phase_ == job_phase::training && ledger_.remaining() == 0);
+    one.state = busy ? member_state::active : idle ? member_state::finished : member_state::joining;
+    one.clock = worker.report.clock;
+    one.worker = worker.report.counters;
+    all.push_back(std::move(one));
+  }
+  for (std::uint32_t index = 0; index < job_.workers; ++index) {
+    if (!workers_.contains(index))
+      all.push_back(absent(role::worker, index));
+  }
+  for (auto& one : all) {
+    const auto seat = members_.all().find({one.member.role, one.member.index, {}});
+    if (seat != members_.all().end()) {
+      one.member = seat->second.id;
+      one.rss_bytes_max = seat->second.rss_bytes_max;
+    }
+  }
+  return all;
+}
+
+} // namespace troupe

@@ -1,0 +1,98 @@
+// Workers: their way into the servers' clock vectors and out again, and leases.
+#include "actors/cluster/coordinator.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// At the start of training all workers are let in before the first lease, so that the first of them
+/// does not get every slot of the first clocks; but nobody waits longer than this.
+constexpr auto first_leases_wait = 1000ms;
+
+} // namespace
+
+bool coordinator::work_may_go_on() const {
+  return !recovering_ && !frozen_
+         && (phase_ == job_phase::training
+             || (phase_ == job_phase::finishing && stop_deadline_.has_value()));
+}
+
+/// Whether some server's clock vector still has this incarnation.
+bool coordinator::listed_anywhere(const member_id& worker) const {
+  return std::any_of(servers_.begin(), servers_.end(), [&](const auto& entry) {
+    const auto& clocks = entry.second.report.clocks;
+    return std::any_of(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation;
+    });
+  });
+}
+
+/// The clock at which every server lets it begin; none while one has not answered yet.
+std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker) const {
+  std::uint64_t latest = 0;
+  for (const auto& [index, seat] : servers_) {
+    const auto& clocks = seat.report.clocks;
+    const auto mine = std::find_if(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation && x.known;
+    });
+    if (!seat.serving || mine == clocks.end())
+      return std::nullopt;
+    latest = std::max(latest, mine->clock);
+  }
+  return latest;
+}
+
+void coordinator::admit_workers() {
+  const bool work = work_may_go_on() && ledger_.remaining() > 0;
+  for (const auto& [seat, record] : members_.all()) {
+    if (seat.role != role::worker)
+      continue;
+    auto& worker = workers_[seat.index];
+    const auto& last = worker.report;
+    if (worker.stage == admission::leaving && !listed_anywhere(record.id))
+      worker.stage = admission::out;
+    if (worker.stage == admission::out && work && !listed_anywhere(record.id))
+      worker.stage = admission::candidate;
+    if (worker.stage == admission::candidate && !work)
+      worker.stage = admission::leaving;
+    if (worker.stage != admission::candidate)
+      continue;
+    if (const auto promised = promised_clock(record.id)) {
+      worker.stage = admission::admitted;
+      worker.start_clock = std::max(*promised,
+                                    last.generation == state_.generation ? last.clock : 0);
+    }
+  }
+}
+
+void coordinator::hand_out(time_point now) {
+  if (!work_may_go_on() || ledger_.remaining() == 0)
+    return;
+  std::vector<worker_id> ready;
+  bool more_to_come = false;
+  for (const auto& [seat, record] : members_.all()) {
+    if (seat.role != role::worker)
+      continue;
+    const auto stage = workers_[seat.index].stage;
+    more_to_come = more_to_come || stage == admission::candidate;
+    if (stage == admission::admitted && !record.unplugged)
+      ready.push_back({seat.index});
+  }
+  if (more_to_come && now - training_since_ < first_leases_wait)
+    return;
+  ledger_.hand_out(ready, next_lease_);
+}
+
+/// Nobody waits for a worker without work.
+void coordinator::release_idle_workers() {
+  const bool more = work_may_go_on() && ledger_.remaining() > 0;
+  for (auto& [index, worker] : workers_) {
+    if (worker.stage == admission::admitted && !frozen_ && !more && !ledger_.holds_work({index}))
+      worker.stage = admission::leaving;
+  }
+}
+
+} // namespace troupe
