@@ -1,5 +1,5 @@
-// How a run looks while it goes on: one block of lines that is redrawn in place, events scrolling by
-// above it. Where the output is not a terminal: one plain line now and then, and the events.
+// How a run looks while it goes on: one block of lines that is redrawn in place, events scrolling
+// by above it. Where the output is not a terminal: a plain line now and then, and the events.
 #pragma once
 
 #include "serialization/messages.hpp"

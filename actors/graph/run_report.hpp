@@ -1,5 +1,5 @@
 // What a run was like: counters of all processes added up, also of those that died, and what
-// recovery took. Feeds the progress display and the JSON report. Plain: time comes in, no clock here.
+// recovery took. Feeds the progress display and the JSON report. It has no clock: time comes in.
 #pragma once
 
 #include "actors/graph/progress.hpp"
@@ -37,8 +37,9 @@ struct loss_point {
   std::optional<double> test_auc;
 };
 
-/// Counters are cumulative per incarnation, and a server that loads partitions anew begins again at
-/// zero; both are noticed and added up. What a process counted after its last report is lost with it.
+/// Counters are cumulative per incarnation, and a server that loads partitions anew begins again
+/// at zero; both are noticed and added up. What a process counted after its last report is lost
+/// with it.
 ///
 /// All times are of one clock that only grows.
 class run_statistics {
@@ -48,15 +49,17 @@ public:
   void job_started(std::chrono::nanoseconds now);
   void job_finished(std::chrono::nanoseconds now);
   void observe(const observer_orders& what, std::chrono::nanoseconds now);
+  /// Repeated calls for one incarnation count once.
   /// `killed_at`: when it was killed, where that is known, else equal to `detected_at`.
   void process_died(const member_id& member, std::chrono::nanoseconds killed_at,
                     std::chrono::nanoseconds detected_at);
   /// The coordinator answers again after a death.
   void coordinator_back(std::chrono::nanoseconds now);
+  /// After `pass` whole passes. `auc`: only where the problem is binary.
   void evaluated(std::uint64_t pass, double loss, double accuracy, std::optional<double> auc,
                  std::chrono::nanoseconds now);
   /// Peak resident memory of a process that observe() does not know: coordinator, launcher.
-  void resident_memory(const std::string& process, std::uint64_t bytes_max);
+  void resident_memory(const std::string& name, std::uint64_t bytes_max);
 
   /// A death of a worker or server is recovered when a newer incarnation is active and has done
   /// something since: a worker has a push acknowledged, a server's version moved on. Where no work

@@ -1,0 +1,78 @@
+#include "actors/graph/import.hpp"
+
+#include "actors/store/block_store.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/tensor_file.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace troupe {
+
+namespace {
+
+std::string shape_text(const std::vector<std::uint64_t>& shape) {
+  std::string text;
+  for (const auto extent : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text;
+}
+
+// The tensor of each table, in the job's order.
+result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& file,
+                                                const job_spec& job) {
+  auto read = storage::read_tensors(file);
+  if (!read)
+    return read.error();
+  if (read->size() != job.tables.size())
+    return {errc::shape_mismatch, file.string() + " holds " + std::to_string(read->size())
+                                    + " tensors, the model has "
+                                    + std::to_string(job.tables.size()) + " tables"};
+  std::vector<storage::tensor> ordered;
+  for (const auto& table : job.tables) {
+    const auto found = std::find_if(read->begin(), read->end(),
+                                    [&](const auto& x) { return x.name == table.name; });
+    if (found == read->end())
+      return {errc::shape_mismatch, file.string() + " holds no tensor '" + table.name + "'"};
+    if (found->shape != table.shape)
+      return {errc::shape_mismatch, "tensor '" + table.name + "' is " + shape_text(found->shape)
+                                      + " in " + file.string() + " and "
+                                      + shape_text(table.shape) + " in the model"};
+    ordered.push_back(std::move(*found));
+  }
+  return ordered;
+}
+
+} // namespace
+
+result<void> import_parameters(const std::filesystem::path& file,
+                               const std::filesystem::path& checkpoints, const job_spec& job) {
+  auto tensors = tensors_of(file, job);
+  if (!tensors)
+    return tensors.error();
+  std::vector<partition_id> all;
+  std::vector<shard_partition> fresh;
+  for (std::uint32_t i = 0; i < job.partitions; ++i) {
+    all.push_back({i});
+    fresh.push_back({{i}, 0, std::vector<batch_set>(job.tables.size())});
+  }
+  const auto pool = std::make_shared<buffer_pool>();
+  storage::cut what{1, {0}, block_store{job, all, pool}.pin(fresh), {}};
+  for (auto& partition : what.partitions)
+    for (auto& block : partition.blocks) {
+      const auto where = block_range(job, block.table, block.block);
+      auto values = pool->floats(where.count);
+      std::memcpy(values.get(), (*tensors)[block.table.value].values.data() + where.first,
+                  where.count * sizeof(float));
+      block.values = std::move(values);
+    }
+  auto writer = storage::checkpoint_writer::open(checkpoints, {0});
+  if (!writer)
+    return writer.error();
+  auto part = (*writer)->write(what);
+  if (!part)
+    return part.error();
+  return storage::commit(checkpoints, {1, job, {}, 0, {}, {*std::move(part)}});
+}
+
+} // namespace troupe

@@ -1,0 +1,17 @@
+// Parameters from a file as the state that a job starts from.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "serialization/job.hpp"
+
+#include <filesystem>
+
+namespace troupe {
+
+/// Writes checkpoint 1 of `job` with the file's tensors as values and nothing trained yet: the job
+/// then starts from it as it would resume. Tensors that are no table are an error, and vice versa.
+/// Errors: io_failed, malformed, shape_mismatch (names the tensor), in_use.
+result<void> import_parameters(const std::filesystem::path& file,
+                               const std::filesystem::path& checkpoints, const job_spec& job);
+
+} // namespace troupe

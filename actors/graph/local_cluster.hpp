@@ -1,0 +1,46 @@
+// All roles of a job as actors of one process.
+#pragma once
+
+#include "actors/cluster/coordinator_actor.hpp"
+#include "actors/graph/graph.hpp"
+#include "actors/graph/options.hpp"
+#include "actors/store/hogwild.hpp"
+#include "actors/store/server_actor.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Lifetime: its actors end with the job, or with the destructor.
+class local_cluster {
+public:
+  /// `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's events.
+  /// Errors: io_failed, in_use from the coordinator's store.
+  static result<local_cluster> start(caf::actor_system& system, const job_spec& job,
+                                     const graph& described, const run_options& options,
+                                     std::optional<std::filesystem::path> checkpoints,
+                                     std::function<void(std::string)> log);
+  local_cluster(local_cluster&&) = default;
+  local_cluster& operator=(local_cluster&&) = delete;
+  ~local_cluster();
+
+  coordinator_connector coordinator() const;
+  /// A kv in front of all servers for one more client.
+  router_handle client(caf::actor_system& system) const;
+
+private:
+  local_cluster() = default;
+
+  job_spec job_;
+  coordinator_service coordinator_;
+  std::vector<server_handle> servers_;
+  std::vector<caf::actor> actors_; ///< All, to be told to exit.
+  std::shared_ptr<shared_tables> shared_; ///< hogwild only.
+};
+
+} // namespace troupe

@@ -1,0 +1,71 @@
+#include "actors/graph/program.hpp"
+
+#include "actors/graph/child.hpp"
+#include "actors/graph/launcher.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+namespace troupe {
+
+namespace {
+
+constexpr int bad_command_line = 2;
+
+int complain(const std::string& name, const std::string& what, int status) {
+  fmt::print(stderr, "{}: {}\n", name, what);
+  return status;
+}
+
+} // namespace
+
+program::program(std::string name, std::string description)
+  : name_(std::move(name)), command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
+  declare(*command_line_, options_);
+  command_line_->add_option("--child", child_)->group(""); // Not for people; not in the help.
+}
+
+program::~program() = default;
+
+CLI::App& program::command_line() {
+  return *command_line_;
+}
+
+int program::run(int argc, char** argv,
+                 const std::function<graph(const run_options&)>& describe) {
+  try {
+    command_line_->parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return command_line_->exit(help);
+  } catch (const CLI::ParseError& problem) {
+    return complain(name_, fmt::format("{} (see {} --help)", problem.what(), name_),
+                    bad_command_line);
+  }
+  if (options_.sync.mode == consistency_mode::hogwild && !options_.processes)
+    options_.threads = true;
+  if (auto valid = validate(options_); !valid)
+    return complain(name_, valid.error().text, bad_command_line);
+  const auto build = [&] {
+    auto described = describe(options_);
+    if (auto valid = described.validate(); !valid)
+      throw std::runtime_error{valid.error().text};
+    return described;
+  };
+  try {
+    if (!child_.empty()) {
+      const auto who = parse_child(child_);
+      return who ? run_child(*who, options_, build)
+                 : complain(name_, who.error().text, bad_command_line);
+    }
+    const auto described = build();
+    return run_launcher(name_, options_, described, {argv, argv + argc});
+  } catch (const std::exception& problem) {
+    return complain(name_, problem.what(), EXIT_FAILURE);
+  }
+}
+
+} // namespace troupe

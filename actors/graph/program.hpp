@@ -1,0 +1,48 @@
+// A program of Troupe: a user's main is a graph and a call of run().
+#pragma once
+
+#include "actors/graph/graph.hpp"
+#include "actors/graph/options.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe {
+
+/// ~~~
+/// troupe::program program{"async_sgd", "Trains a classifier."};
+/// program.command_line().add_option("--data", data, "What to train on");
+/// return program.run(argc, argv, [&](const troupe::run_options& options) {
+///   troupe::graph g;
+///   ...
+///   return g;
+/// });
+/// ~~~
+class program {
+public:
+  program(std::string name, std::string description);
+  ~program();
+
+  /// For the program's own options; those of run() are there already (options.hpp).
+  CLI::App& command_line();
+
+  /// Parses the command line, then plays the part of this process: the launcher that the user
+  /// started, or one of the processes that it starts with the same command line.
+  /// `describe` is called after the parse, in the launcher and in each worker. It may throw; its text
+  /// is then what the user reads. It must give the same graph for the same command line.
+  /// Returns the exit status: 0 done; 1 failed; 2 a bad command line; 128 + n ended by signal n.
+  int run(int argc, char** argv, const std::function<graph(const run_options&)>& describe);
+
+private:
+  std::string name_;
+  run_options options_;
+  std::string child_;
+  std::unique_ptr<CLI::App> command_line_;
+};
+
+} // namespace troupe

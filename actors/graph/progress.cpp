@@ -1,0 +1,284 @@
+#include "actors/graph/progress.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t bar_width_max = 40;
+constexpr std::size_t bar_width_min = 10;
+/// Where the terminal does not tell its size.
+constexpr unsigned columns_default = 80;
+constexpr unsigned rows_default = 24;
+/// Pause between two lines where there is no terminal.
+constexpr std::chrono::seconds line_pause{1};
+
+constexpr std::string_view plain = "";
+constexpr std::string_view bold = "\x1b[1m";
+constexpr std::string_view dim = "\x1b[2m";
+constexpr std::string_view red = "\x1b[31m";
+constexpr std::string_view green = "\x1b[32m";
+constexpr std::string_view yellow = "\x1b[33m";
+constexpr std::string_view plain_again = "\x1b[0m";
+
+/// A text of ASCII, and how it looks.
+struct span_of_line {
+  std::string text;
+  std::string_view look = plain;
+};
+using line_spans = std::vector<span_of_line>;
+
+std::string assemble(const line_spans& spans, std::size_t columns, bool color) {
+  std::string line;
+  std::size_t left = columns;
+  for (const auto& [text, look] : spans) {
+    const std::string_view shown = std::string_view{text}.substr(0, left);
+    left -= shown.size();
+    if (color && !look.empty() && !shown.empty())
+      line.append(look).append(shown).append(plain_again);
+    else
+      line.append(shown);
+  }
+  return line;
+}
+
+const char* name_of(job_phase phase) {
+  switch (phase) {
+  case job_phase::gathering: return "gathering";
+  case job_phase::training: return "training";
+  case job_phase::finishing: return "finishing";
+  case job_phase::finished: return "finished";
+  case job_phase::stopped: return "stopped";
+  }
+  return "unknown";
+}
+
+span_of_line state_of(const process_progress& process) {
+  if (process.dead)
+    return {"dead", red};
+  switch (process.state) {
+  case member_state::absent: return {"absent", red};
+  case member_state::joining: return {"joining", yellow};
+  case member_state::restoring: return {"restoring", yellow};
+  case member_state::active: return {"active", green};
+  case member_state::finished: return {"finished", dim};
+  }
+  return {"unknown", red};
+}
+
+double fraction_done(const progress_snapshot& x) {
+  if (x.batches == 0)
+    return 0.0;
+  return std::min(1.0, static_cast<double>(x.batches_done) / static_cast<double>(x.batches));
+}
+
+std::string time_text(std::chrono::nanoseconds elapsed) {
+  const double seconds = std::chrono::duration<double>(elapsed).count();
+  if (seconds < 100.0)
+    return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<std::uint64_t>(seconds);
+  if (whole < 3600)
+    return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+/// "812", "81.2k", "3.40M"
+std::string count_text(double x) {
+  if (x < 10e3)
+    return fmt::format("{:.0f}", x);
+  if (x < 1e6)
+    return fmt::format("{:.1f}k", x / 1e3);
+  return fmt::format("{:.2f}M", x / 1e6);
+}
+
+std::string megabytes_text(double bytes) { return fmt::format("{:.1f} MB/s", bytes / 1e6); }
+
+std::vector<std::string> figures(const progress_snapshot& x) {
+  std::vector<std::string> all;
+  all.push_back(fmt::format("epoch {:.2f}/{}", x.pass, x.passes));
+  if (x.loss)
+    all.push_back(fmt::format("loss {:.4f}", *x.loss));
+  if (x.accuracy)
+    all.push_back(fmt::format("accuracy {:.4f}", *x.accuracy));
+  all.push_back(count_text(x.samples_per_second) + " samples/s");
+  all.push_back(megabytes_text(x.bytes_per_second));
+  all.push_back(fmt::format("staleness {:.1f} (max {})", x.staleness_mean, x.staleness_max));
+  if (x.checkpoint > 0)
+    all.push_back(fmt::format("checkpoint {}", x.checkpoint));
+  return all;
+}
+
+std::string bar_line(const progress_snapshot& x, std::size_t columns, bool color) {
+  const double done = fraction_done(x);
+  const std::string before = fmt::format("{:<10}", name_of(x.phase));
+  // Rounded down: 100 % means all.
+  const std::string after =
+    fmt::format(" {:3} %  {}", static_cast<int>(done * 100.0), time_text(x.elapsed));
+  const std::size_t taken = before.size() + after.size() + 2;
+  const std::size_t width =
+    std::clamp(columns > taken ? columns - taken : 0, bar_width_min, bar_width_max);
+  const auto filled = static_cast<std::size_t>(done * static_cast<double>(width));
+  std::string bar(filled, '=');
+  if (filled < width)
+    bar += '>';
+  bar.resize(width, ' ');
+  return assemble({{before, bold}, {"[" + bar + "]", green}, {after, plain}}, columns, color);
+}
+
+std::string process_line(const process_progress& x, std::size_t name_width, std::size_t columns,
+                         bool color) {
+  span_of_line state = state_of(x);
+  state.text = fmt::format("{:<9}", state.text);
+  std::string rest = fmt::format("  {:<16}{:>12}", x.detail, megabytes_text(x.bytes_per_second));
+  if (x.rss_bytes > 0)
+    rest += fmt::format("{:>9.0f} MB", static_cast<double>(x.rss_bytes) / 1e6);
+  line_spans spans{{fmt::format("  {:<{}}  ", x.name, name_width), plain}, state, {rest, plain}};
+  if (x.starts > 1)
+    spans.push_back({fmt::format("  restarts {}", x.starts - 1), yellow});
+  return assemble(spans, columns, color);
+}
+
+std::string without_controls(std::string text) {
+  std::replace_if(
+    text.begin(), text.end(),
+    [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
+  return text;
+}
+
+/// Columns that a line of render() takes: all but its escape sequences.
+std::size_t width_of(const std::string& line) {
+  std::size_t width = 0;
+  bool in_sequence = false;
+  for (const char c : line) {
+    if (c == '\x1b')
+      in_sequence = true;
+    width += in_sequence ? 0 : 1;
+    in_sequence = in_sequence && c != 'm';
+  }
+  return width;
+}
+
+struct screen_size {
+  unsigned columns = columns_default;
+  unsigned rows = rows_default;
+};
+
+screen_size size_of(std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
+    return {};
+  return {size.ws_col, size.ws_row};
+}
+
+} // namespace
+
+std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color) {
+  std::vector<std::string> lines{bar_line(snapshot, columns, color)};
+  std::string line;
+  for (const std::string& figure : figures(snapshot)) {
+    if (!line.empty() && line.size() + 2 + figure.size() > columns) {
+      lines.push_back(assemble({{line, plain}}, columns, color));
+      line.clear();
+    }
+    line += (line.empty() ? "" : "  ") + figure;
+  }
+  lines.push_back(assemble({{line, plain}}, columns, color));
+  std::size_t name_width = 0;
+  for (const process_progress& process : snapshot.processes)
+    name_width = std::max(name_width, process.name.size());
+  for (const process_progress& process : snapshot.processes)
+    lines.push_back(process_line(process, name_width, columns, color));
+  return lines;
+}
+
+std::string render_line(const progress_snapshot& snapshot) {
+  std::string line = fmt::format("{} {} {:.0f} %", time_text(snapshot.elapsed),
+                                 name_of(snapshot.phase), 100.0 * fraction_done(snapshot));
+  for (const std::string& figure : figures(snapshot))
+    line += ", " + figure;
+  const auto active =
+    std::count_if(snapshot.processes.begin(), snapshot.processes.end(),
+                  [](const auto& x) { return x.state == member_state::active && !x.dead; });
+  return line + fmt::format(", active processes {}/{}", active, snapshot.processes.size());
+}
+
+progress_display::progress_display(std::FILE* out, bool terminal)
+    : out_(out), terminal_(terminal) {}
+
+bool progress_display::is_terminal(std::FILE* out) { return isatty(fileno(out)) == 1; }
+
+void progress_display::event(const std::string& text, std::chrono::nanoseconds elapsed) {
+  const std::string line = fmt::format("[{:>8}] {}\n", time_text(elapsed), without_controls(text));
+  write(terminal_ ? erase_block() + line + draw_block() : line);
+}
+
+void progress_display::show(const progress_snapshot& snapshot) {
+  if (terminal_) {
+    const std::string erased = erase_block();
+    last_ = snapshot;
+    write(erased + draw_block());
+    return;
+  }
+  const bool is_due = !line_at_ || snapshot.elapsed >= *line_at_ + line_pause;
+  if (!is_due && line_phase_ == snapshot.phase)
+    return;
+  line_at_ = snapshot.elapsed;
+  line_phase_ = snapshot.phase;
+  write(render_line(snapshot) + "\n");
+}
+
+void progress_display::finish() {
+  last_.reset();
+  drawn_widths_.clear();
+}
+
+/// Moves to the first column of the block's first line. A terminal that became narrower has wrapped
+/// the lines that stand there, so each may take several rows. What is drawn next overwrites them,
+/// so that nothing flickers.
+std::string progress_display::erase_block() const {
+  if (drawn_widths_.empty())
+    return "";
+  const unsigned columns = size_of(out_).columns;
+  std::size_t rows = 0;
+  for (const std::size_t width : drawn_widths_)
+    rows += std::max<std::size_t>(1, (width + columns - 1) / columns);
+  return fmt::format("\x1b[{}A\r", rows);
+}
+
+/// Each line ends the row it stands in; what is left of an older and longer block is cleared.
+std::string progress_display::draw_block() {
+  drawn_widths_.clear();
+  if (!last_)
+    return "\x1b[J";
+  const screen_size size = size_of(out_);
+  // One column stays free: behind a full line terminals differ in where the cursor is.
+  const unsigned columns = std::max(2u, size.columns) - 1;
+  std::vector<std::string> lines = render(*last_, columns, true);
+  // A block higher than the screen could not be reached again with the cursor.
+  const std::size_t rows = std::max(2u, size.rows - 1);
+  if (lines.size() > rows) {
+    const std::size_t hidden = lines.size() - rows + 1;
+    lines.resize(rows - 1);
+    lines.push_back(fmt::format("  and {} more", hidden).substr(0, columns));
+  }
+  std::string text;
+  for (const std::string& line : lines) {
+    text += line + "\x1b[K\n";
+    drawn_widths_.push_back(width_of(line));
+  }
+  return text + "\x1b[J";
+}
+
+void progress_display::write(const std::string& text) const {
+  std::fwrite(text.data(), 1, text.size(), out_);
+  std::fflush(out_);
+}
+
+} // namespace troupe

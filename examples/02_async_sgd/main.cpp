@@ -1,0 +1,43 @@
+// Asynchronous SGD on a cluster of processes: servers hold the parameters, workers compute gradients.
+#include "actors/graph/program.hpp"
+#include "examples/02_async_sgd/blas_choice.hpp"
+#include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/model.hpp"
+
+#include "CLI/CLI.hpp"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+template <class T>
+T required(troupe::result<T> what) {
+  if (!what)
+    throw std::runtime_error{what.error().text};
+  return *std::move(what);
+}
+
+int main(int argc, char** argv) {
+  async_sgd::choose_blas_kernels(argv);
+  std::string data = "digits";
+  std::string shape = "mlp:256";
+  troupe::program program{"async_sgd", "Trains a classifier on a cluster that outlives kills."};
+  program.command_line()
+    .add_option("--data", data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST")
+    ->capture_default_str();
+  program.command_line()
+    .add_option("--model", shape, "softmax, or mlp:WIDTH,... of the hidden layers")
+    ->capture_default_str();
+
+  return program.run(argc, argv, [&](const troupe::run_options& options) {
+    auto samples = std::make_shared<const async_sgd::dataset>(
+      required(async_sgd::load_dataset(data)));
+    const auto model = required(async_sgd::parse_model(shape, *samples));
+    troupe::graph g;
+    auto parameters = g.servers(model.tables(options.sync, options.optimizer));
+    g.workers(samples->train.labels.size(), [=] { return make_trainer(model, samples); })
+      .into(parameters);
+    g.judge([=] { return make_evaluator(model, samples); }).of(parameters);
+    return g;
+  });
+}
