@@ -21,11 +21,13 @@ struct tensor {
 
 /// The format follows the extension. Written to a temporary name, synced, renamed: a file of this
 /// name is always whole. Equal tensors give equal bytes.
-/// Errors: invalid_argument (extension; .npy with more than one tensor), io_failed.
+/// Errors: invalid_argument (extension; .npy with not exactly one tensor; .npz of 4 GiB or more; a
+/// name that is twice there or not UTF-8; shape and number of values differ), io_failed.
 result<void> write_tensors(const std::filesystem::path& file, const std::vector<tensor>& tensors);
 
 /// Tensors in the file's order. A .npy's tensor has the file's stem as its name.
-/// Errors: invalid_argument (extension, dtype other than f32, Fortran order), malformed, io_failed.
+/// Errors: invalid_argument (extension; dtype other than f32, Fortran order, compression, zip64),
+/// malformed, damaged (checksum of a .npz member), io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file);
 
 } // namespace troupe::storage

@@ -1,0 +1,119 @@
+#include "storage/tensor_file.hpp"
+
+#include "storage/detail/file.hpp"
+#include "storage/detail/npy.hpp"
+#include "storage/detail/safetensors.hpp"
+#include "storage/detail/tensor_bytes.hpp"
+#include "storage/detail/zip.hpp"
+
+#include <limits>
+#include <set>
+#include <string_view>
+
+namespace troupe::storage {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view member_suffix = ".npy";
+
+bool is_known(const fs::path& extension) {
+  return extension == ".npy" || extension == ".npz" || extension == ".safetensors";
+}
+
+failure unknown_extension(const fs::path& file) {
+  return {errc::invalid_argument,
+          "not a tensor file, wanted .npy, .npz or .safetensors: " + file.string()};
+}
+
+failure in_file(failure why, const fs::path& file) {
+  why.text += ", in " + file.string();
+  return why;
+}
+
+result<std::string> encode_npy(const std::vector<tensor>& tensors) {
+  if (tensors.size() != 1)
+    return {errc::invalid_argument, "a .npy holds one tensor, use .npz or .safetensors for "
+                                      + std::to_string(tensors.size())};
+  std::string bytes = detail::npy_head(tensors[0].shape);
+  return bytes += detail::bytes_of_values(tensors[0]);
+}
+
+result<std::string> encode_npz(const std::vector<tensor>& tensors) {
+  detail::zip_writer zip;
+  for (const tensor& one : tensors) {
+    const auto added = zip.add(one.name + std::string{member_suffix}, detail::npy_head(one.shape),
+                               detail::bytes_of_values(one));
+    if (!added)
+      return added.error();
+  }
+  return zip.finish();
+}
+
+result<tensor> decode_npy(std::string name, std::string_view bytes) {
+  auto parts = detail::parse_npy(bytes);
+  if (!parts)
+    return parts.error();
+  return detail::tensor_of(std::move(name), std::move(parts->shape), parts->values);
+}
+
+result<std::vector<tensor>> decode_npz(std::string_view bytes) {
+  const auto members = detail::read_zip(bytes);
+  if (!members)
+    return members.error();
+  std::set<std::string_view> names;
+  std::vector<tensor> tensors;
+  for (const auto& [name, content] : *members) {
+    if (!name.ends_with(member_suffix))
+      return {errc::malformed, "a member of a .npz is not a .npy: " + name};
+    if (!names.insert(name).second)
+      return {errc::malformed, "two members of a .npz have one name: " + name};
+    auto made = decode_npy(name.substr(0, name.size() - member_suffix.size()), content);
+    if (!made)
+      return in_file(made.error(), name);
+    tensors.push_back(std::move(*made));
+  }
+  return tensors;
+}
+
+} // namespace
+
+result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tensors) {
+  const auto extension = file.extension();
+  if (!is_known(extension))
+    return unknown_extension(file);
+  if (const auto sound = detail::check_tensors(tensors); !sound)
+    return in_file(sound.error(), file);
+  const auto bytes = extension == ".npy"   ? encode_npy(tensors)
+                     : extension == ".npz" ? encode_npz(tensors)
+                                           : detail::encode_safetensors(tensors);
+  if (!bytes)
+    return in_file(bytes.error(), file);
+  // The directory must have a name, for it is synced.
+  return detail::replace_file(file.has_parent_path() ? file : "." / file, *bytes);
+}
+
+result<std::vector<tensor>> read_tensors(const fs::path& file) {
+  const auto extension = file.extension();
+  if (!is_known(extension))
+    return unknown_extension(file);
+  const auto bytes = detail::read_file(file, std::numeric_limits<std::size_t>::max());
+  if (!bytes)
+    return bytes.error();
+  auto tensors = [&]() -> result<std::vector<tensor>> {
+    if (extension == ".npz")
+      return decode_npz(*bytes);
+    if (extension == ".safetensors")
+      return detail::decode_safetensors(*bytes);
+    auto one = decode_npy(file.stem().string(), *bytes);
+    if (!one)
+      return one.error();
+    return std::vector<tensor>{std::move(*one)};
+  }();
+  if (!tensors)
+    return in_file(tensors.error(), file);
+  return tensors;
+}
+
+} // namespace troupe::storage
