@@ -63,7 +63,7 @@ private:
 
 message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   switch (from.which()) {
-    case schema::Envelope::HELLO: return detail::read(from.getHello(), from.getVersion());
+    case schema::Envelope::HELLO: return detail::read(from.getHello());
     case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
     case schema::Envelope::PUSH_REQUEST: return detail::read(from.getPushRequest(), body);
     case schema::Envelope::PUSH_REPLY: return detail::read(from.getPushReply());

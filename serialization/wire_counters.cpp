@@ -10,8 +10,8 @@ void write(const batch_set& from, schema::BatchSet::Builder to) {
 
 batch_set read(schema::BatchSet::Reader from) {
   const auto words = from.getWords();
-  // Beyond any job; and the set's own arithmetic must not wrap around.
-  if (from.getFloor() > batches_max || words.size() > batches_max / 64)
+  // So far from the largest number the set's arithmetic cannot wrap around.
+  if (from.getFloor() > batches_max || words.size() > (batches_max - from.getFloor() + 63) / 64)
     throw rejected{"a set with batches that no job has: from " + std::to_string(from.getFloor())};
   return {batch_id{from.getFloor()}, read_numbers<std::uint64_t>(words)};
 }

@@ -37,8 +37,9 @@ void write(const hello& from, schema::Hello::Builder to) {
   write(from.from, to.initFrom());
 }
 
-hello read(schema::Hello::Reader from, std::uint32_t version) {
-  return {.version = version,
+hello read(schema::Hello::Reader from) {
+  // decode() has refused every other version.
+  return {.version = protocol_version,
           .job = from.getJob(),
           .secret = from.getSecret(),
           .from = read(from.getFrom())};

@@ -56,7 +56,7 @@ void write(const hello& from, schema::Hello::Builder to);
 void write(const refusal& from, schema::Refusal::Builder to);
 void write(const failure& from, schema::Failure::Builder to, std::size_t text_max);
 void write(const member_id& from, schema::Member::Builder to);
-hello read(schema::Hello::Reader from, std::uint32_t version);
+hello read(schema::Hello::Reader from);
 refusal read(schema::Refusal::Reader from);
 failure read(schema::Failure::Reader from);
 member_id read(schema::Member::Reader from);

@@ -1,0 +1,116 @@
+// One message of each kind with fixed content. Their bytes are in golden/; change neither, but add a
+// message when a field is added.
+#pragma once
+
+#include "serialization/wire.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::test {
+
+inline std::vector<piece> golden_pieces() {
+  const auto values = std::make_shared<std::vector<float>>(std::vector{1.0f, -2.5f, 0.0f, 1e-20f, 3e8f});
+  return {{{{1}, 4096, 3}, {values, values->data()}}, {{{2}, 0, 2}, {values, values->data() + 3}}};
+}
+
+inline job_spec golden_job() {
+  job_spec job;
+  job.name = "golden job";
+  job.seed = 11;
+  job.partitions = 16;
+  job.servers = 2;
+  job.workers = 3;
+  job.samples = 60'000;
+  job.batch_samples = 128;
+  job.passes = 4;
+  table_spec table{.name = "layer1.weight", .shape = {784, 128}, .sync = {}, .optimizer = {},
+                   .init = {initializer_kind::normal, 0.05f}};
+  table.sync = {consistency_mode::ssp, 3};
+  table.optimizer = {.kind = optimizer_kind::adam,
+                     .learning_rate = 0.001f,
+                     .momentum = 0.9f,
+                     .beta2 = 0.99f,
+                     .epsilon = 1e-7f,
+                     .weight_decay = 0.01f,
+                     .clip_value = 5.0f,
+                     .clip_norm = 2.0f,
+                     .scale_by_staleness = true};
+  job.tables = {table, {.name = "layer1.bias", .shape = {128}, .sync = {}, .optimizer = {},
+                        .init = {}}};
+  return job;
+}
+
+inline histogram golden_histogram() {
+  histogram made;
+  for (std::uint64_t x : {0, 1, 1, 5, 1000})
+    made.add(x);
+  return made;
+}
+
+inline worker_counters golden_worker_counters() { return {1, 2, 3, 4, 5, 6, 7, 8, 9.5, 10}; }
+
+inline server_counters golden_server_counters() {
+  return {1, 2, 3, 4, 5, 6, 7, golden_histogram(), {}};
+}
+
+inline view golden_view() {
+  return {{3}, {2}, {{{0}, {77}, "127.0.0.1:4000", true}, {{1}, {78}, "[::1]:4001", false}},
+          {{0}, {1}, {0}, {1}}};
+}
+
+inline std::vector<std::pair<std::string, message>> golden_messages() {
+  const member_id server{role::server, 1, {0x0123456789abcdef}};
+  const step_header step{{4}, {55}, {2}, {1234}, 99};
+  const std::vector<clock_entry> clocks{{{0}, {5}, 12, true}, {{1}, {6}, 0, false}};
+  batch_set marks{{70}};
+  marks.insert({200});
+  const server_report of_server{.address = "127.0.0.1:4000",
+                                .assignment = 3,
+                                .failed = "",
+                                .generation = {2},
+                                .marks = marks,
+                                .clocks = clocks,
+                                .pull_clock_max = 13,
+                                .part = {7, {1}, {{"server-1/000012.sst", 4096, 0xdeadbeef}}, 199},
+                                .checkpoint_failed = 6,
+                                .checkpoint_failure = "no space",
+                                .version = 200,
+                                .counters = golden_server_counters()};
+  const observer_orders to_observer{
+    .view = golden_view(),
+    .phase = job_phase::training,
+    .batches_done = 71,
+    .checkpoint = 7,
+    .members = {{server, member_state::active, 1 << 20, 200, 3, golden_worker_counters(),
+                 golden_server_counters()}},
+    .events = {"worker 0 joined", "checkpoint 7"},
+    .events_total = 12};
+  return {
+    {"hello", hello{1, 0x1122334455667788, 9, server}},
+    {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
+    {"push_request", push_request{8, {step, {{1}, {2}}, 41, 0.75f, golden_pieces()}}},
+    {"push_reply", push_reply{8, {42, true}}},
+    {"pull_request", pull_request{9, {step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}}}},
+    {"pull_reply", pull_reply{9, {43, golden_pieces()}}},
+    {"failure_reply", failure_reply{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
+    {"report_worker",
+     report{{role::worker, 0, {5}}, 1, 2, 3,
+            worker_report{{2}, {{{6, {64}, 16, 1}, {{64}, {66}}}}, 12, golden_worker_counters(),
+                          "cannot go on"}}},
+    {"report_server", report{server, 1, 2, 3, of_server}},
+    {"report_observer",
+     report{{role::observer, 0, {1}}, 1, 2, 3, observer_report{{{server}}, true, true, "gave up"}}},
+    {"orders_worker",
+     orders{{role::worker, 0, {5}}, 1, 2, true, "the job failed",
+            worker_orders{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
+    {"orders_server",
+     orders{server, 1, 2, false, "",
+            server_orders{golden_job(), 3, {2}, {{0}, {2}}, 6, clocks, 7, 12}}},
+    {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
+  };
+}
+
+} // namespace troupe::test

@@ -1,0 +1,237 @@
+#include "serialization/job.hpp"
+
+#include "doctest/doctest.h"
+#include "serialization/wire.hpp"
+#include "tests/serialization/random_messages.hpp"
+
+#include <functional>
+#include <limits>
+
+namespace troupe::test {
+
+namespace {
+
+job_spec small_job() {
+  job_spec job;
+  job.name = "small";
+  job.samples = 1000;
+  job.batch_samples = 64;
+  job.passes = 3;
+  job.workers = 3;
+  job.tables = {{.name = "w", .shape = {10, 20}, .sync = {}, .optimizer = {}, .init = {}},
+                {.name = "b", .shape = {20}, .sync = {}, .optimizer = {}, .init = {}}};
+  return job;
+}
+
+using change = std::function<void(job_spec&)>;
+
+job_spec changed(const change& how) {
+  auto job = small_job();
+  how(job);
+  return job;
+}
+
+} // namespace
+
+TEST_CASE("consistencies are read and written") {
+  for (const auto* text : {"bsp", "ssp:0", "ssp:3", "ssp:1000000", "asp", "hogwild"}) {
+    const auto parsed = parse_consistency(text);
+    REQUIRE(parsed);
+    CHECK(to_string(*parsed) == text);
+  }
+  CHECK(parse_consistency("ssp:3")->staleness_clocks == 3);
+}
+
+TEST_CASE("a consistency that does not exist is refused with the choices") {
+  for (const auto* text : {"", "BSP", "ssp", "ssp:", "ssp:-1", "ssp:1x", "ssp:1000001", "ssp: 1",
+                           "ssp:99999999999999999999", "asp "}) {
+    const auto parsed = parse_consistency(text);
+    REQUIRE(!parsed);
+    CHECK(parsed.error().code == errc::invalid_argument);
+    CHECK(parsed.error().text
+          == "consistency must be bsp, ssp:S (S: clocks, 0 to 1000000), asp or hogwild, not '"
+               + std::string{text} + "'");
+  }
+}
+
+TEST_CASE("optimizers are read and written") {
+  for (const auto* text : {"sgd", "momentum", "adagrad", "adam"})
+    CHECK(std::string{to_string(*parse_optimizer(text))} == text);
+  CHECK(parse_optimizer("Adam").error().text
+        == "optimizer must be sgd, momentum, adagrad or adam, not 'Adam'");
+}
+
+TEST_CASE("a good job is valid") {
+  CHECK(validate(small_job()));
+  random_source random{1};
+  for (int i = 0; i < 200; ++i)
+    CHECK(validate(random_job(random)));
+}
+
+TEST_CASE("each defect of a job is named") {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  const std::pair<const char*, change> defects[] = {
+    {"printable", [](job_spec& x) { x.name = "a\nb"; }},
+    {"printable", [](job_spec& x) { x.name = std::string(65, 'a'); }},
+    {"partitions", [](job_spec& x) { x.partitions = 0; }},
+    {"partitions", [](job_spec& x) { x.partitions = 48; }},
+    {"partitions", [](job_spec& x) { x.partitions = 8192; }},
+    {"servers", [](job_spec& x) { x.servers = 0; }},
+    {"servers", [](job_spec& x) { x.servers = 65; }},
+    {"workers", [](job_spec& x) { x.workers = 0; }},
+    {"workers", [](job_spec& x) { x.workers = 65537; }},
+    {"samples", [](job_spec& x) { x.samples = 0; }},
+    {"samples", [](job_spec& x) { x.samples = std::uint64_t{1} << 32; }},
+    {"batch_samples", [](job_spec& x) { x.batch_samples = 0; }},
+    {"passes", [](job_spec& x) { x.passes = 0; }},
+    {"passes", [](job_spec& x) { x.passes = ~std::uint64_t{0}; }},
+    {"tables", [](job_spec& x) { x.tables.clear(); }},
+    {"tables", [](job_spec& x) { x.tables.resize(4097); }},
+    {"a table's name", [](job_spec& x) { x.tables[0].name = ""; }},
+    {"a table's name", [](job_spec& x) { x.tables[0].name = "W"; }},
+    {"a table's name", [](job_spec& x) { x.tables[0].name = std::string(65, 'w'); }},
+    {"two tables", [](job_spec& x) { x.tables[0].name = "b"; }},
+    {"'w': the shape", [](job_spec& x) { x.tables[0].shape = {}; }},
+    {"'w': the shape", [](job_spec& x) { x.tables[0].shape.assign(9, 1); }},
+    {"extent", [](job_spec& x) { x.tables[0].shape = {3, 0}; }},
+    {"2^40", [](job_spec& x) { x.tables[0].shape = {std::uint64_t{1} << 40, 2}; }},
+    {"2^40", [](job_spec& x) { x.tables[0].shape.assign(3, std::uint64_t{1} << 32); }},
+    {"2^40", [](job_spec& x) { x.tables[0].shape = {std::uint64_t{1} << 40}; }},
+    {"staleness", [](job_spec& x) { x.tables[0].sync.staleness_clocks = 1'000'001; }},
+    {"hogwild", [](job_spec& x) { x.tables[0].sync.mode = consistency_mode::hogwild; }},
+    {"scale", [=](job_spec& x) { x.tables[0].init.scale = nan; }},
+    {"learning_rate", [](job_spec& x) { x.tables[0].optimizer.learning_rate = 0.0f; }},
+    {"learning_rate", [=](job_spec& x) { x.tables[0].optimizer.learning_rate = nan; }},
+    {"momentum",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::momentum;
+       x.tables[0].optimizer.momentum = 1.0f;
+     }},
+    {"beta2",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::adam;
+       x.tables[0].optimizer.beta2 = -0.1f;
+     }},
+    {"epsilon",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::adagrad;
+       x.tables[0].optimizer.epsilon = 0.0f;
+     }},
+    {"weight_decay", [](job_spec& x) { x.tables[0].optimizer.weight_decay = -1.0f; }},
+    {"clip", [](job_spec& x) { x.tables[0].optimizer.clip_norm = -1.0f; }},
+  };
+  for (const auto& [part, how] : defects) {
+    const auto outcome = validate(changed(how));
+    CAPTURE(part);
+    REQUIRE(!outcome);
+    CHECK(outcome.error().code == errc::invalid_argument);
+    CHECK_MESSAGE(outcome.error().text.find(part) != std::string::npos, outcome.error().text);
+  }
+}
+
+TEST_CASE("the size of a shape that overflows is the largest number") {
+  table_spec table;
+  table.shape.assign(3, std::uint64_t{1} << 32);
+  CHECK(table.size() == ~std::uint64_t{0});
+}
+
+TEST_CASE("the fingerprint changes with what two processes must agree on") {
+  const auto base = fingerprint(small_job());
+  CHECK(base != 0);
+  CHECK(base == fingerprint(small_job()));
+  const change matters[] = {
+    [](job_spec& x) { x.name = "other"; },
+    [](job_spec& x) { x.seed = 2; },
+    [](job_spec& x) { x.partitions = 32; },
+    [](job_spec& x) { x.batch_samples = 63; },
+    [](job_spec& x) { x.samples = 999; },
+    [](job_spec& x) { x.tables.pop_back(); },
+    [](job_spec& x) { x.tables[0].name = "v"; },
+    [](job_spec& x) { x.tables[0].shape = {20, 10}; },
+    [](job_spec& x) { x.tables[0].shape = {200}; },
+    [](job_spec& x) { x.tables[1].optimizer.kind = optimizer_kind::adam; },
+    [](job_spec& x) { x.tables[1].sync.mode = consistency_mode::bsp; },
+  };
+  for (const auto& how : matters)
+    CHECK(fingerprint(changed(how)) != base);
+}
+
+TEST_CASE("the fingerprint ignores what may differ or change") {
+  const change free[] = {
+    [](job_spec& x) { x.servers = 7; },
+    [](job_spec& x) { x.workers = 7; },
+    [](job_spec& x) { x.passes = 7; },
+    [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },
+    [](job_spec& x) { x.tables[0].sync = {consistency_mode::ssp, 7}; },
+  };
+  for (const auto& how : free)
+    CHECK(fingerprint(changed(how)) == fingerprint(small_job()));
+}
+
+TEST_CASE("the fingerprint of a bsp job depends on the number of slots") {
+  auto job = small_job();
+  job.tables[0].sync.mode = consistency_mode::bsp;
+  const auto three = fingerprint(job);
+  job.workers = 4;
+  CHECK(fingerprint(job) != three);
+}
+
+TEST_CASE("the fingerprint is the same for ever") {
+  // Checkpoints hold it.
+  CHECK(fingerprint(small_job()) == 0xf1d5ee309005d960);
+}
+
+TEST_CASE("bsp clocks partition the batches and never span passes") {
+  random_source random{2};
+  for (int i = 0; i < 50; ++i) {
+    auto job = random_job(random);
+    job.samples = 1 + random.below(500);
+    std::uint64_t clock = 0;
+    for (batch_id batch; batch.value < job.batches(); ++clock) {
+      CHECK(bsp_first(job, clock) == batch);
+      const auto end = bsp_end(job, clock);
+      CHECK(end > batch);
+      CHECK(end.value - batch.value <= job.workers);
+      CHECK((end.value - 1) / job.batches_per_pass() == batch.value / job.batches_per_pass());
+      for (; batch < end; ++batch.value)
+        CHECK(bsp_clock(job, batch) == clock);
+    }
+  }
+}
+
+TEST_CASE("a job survives its file") {
+  random_source random{3};
+  for (int i = 0; i < 200; ++i) {
+    const auto job = random_job(random);
+    const auto bytes = wire::encode_job(job);
+    const auto read = wire::decode_job(bytes);
+    REQUIRE_MESSAGE(read, read.error().text);
+    CHECK(*read == job);
+  }
+}
+
+TEST_CASE("a job's file of another format is refused") {
+  auto bytes = wire::encode_job(small_job());
+  bytes[16] = std::byte{9};
+  const auto read = wire::decode_job(bytes);
+  REQUIRE(!read);
+  CHECK(read.error().code == errc::version_mismatch);
+  CHECK(read.error().text == "the job's file has format 9, this program reads 1");
+}
+
+TEST_CASE("the largest number of tables survives a file") {
+  auto job = small_job();
+  job.tables.clear();
+  for (int i = 0; i < 4096; ++i)
+    job.tables.push_back({.name = std::string(59, 'x') + std::to_string(i % 10) + std::to_string(i),
+                          .shape = std::vector<std::uint64_t>(8, 2),
+                          .sync = {},
+                          .optimizer = {},
+                          .init = {}});
+  REQUIRE(validate(job));
+  const auto read = wire::decode_job(wire::encode_job(job));
+  REQUIRE(read);
+  CHECK(*read == job);
+}
+
+} // namespace troupe::test

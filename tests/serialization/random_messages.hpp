@@ -1,0 +1,258 @@
+// Messages of every kind with random content, and their comparison.
+#pragma once
+
+#include "serialization/wire.hpp"
+#include "tests/serialization/random_source.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace troupe::test {
+
+inline member_id random_member(random_source& random) {
+  return {static_cast<role>(random.below(4)), random.number32(), {random.number()}};
+}
+
+inline step_header random_step(random_source& random) {
+  return {{random.number32()}, {random.number()}, {random.number()}, {random.number()},
+          random.number()};
+}
+
+inline range random_range(random_source& random) {
+  return {{static_cast<std::uint32_t>(random.below(tables_max))}, random.below(elements_max / 2),
+          random.below(elements_max / 2)};
+}
+
+inline piece random_piece(random_source& random) {
+  auto where = random_range(random);
+  where.count = random.below(9);
+  if (where.count == 0)
+    return {where, nullptr};
+  auto values = std::make_shared<std::vector<float>>(where.count);
+  for (auto& x : *values)
+    x = random.real();
+  return {where, {values, values->data()}};
+}
+
+inline batch_set random_set(random_source& random) {
+  return {batch_id{random.below(1000)}, random.several([&] { return random.next(); })};
+}
+
+inline histogram random_histogram(random_source& random) {
+  histogram made;
+  for (auto i = random.below(20); i > 0; --i)
+    made.add(random.number());
+  return made;
+}
+
+inline lease random_lease(random_source& random) {
+  return {random.number(), {random.number()}, random.number32(), random.number32()};
+}
+
+inline clock_entry random_clock(random_source& random) {
+  return {{random.number32()}, {random.number()}, random.number(), random.chance()};
+}
+
+inline worker_counters random_worker_counters(random_source& random) {
+  return {random.number(), random.number(), random.number(), random.number(), random.number(),
+          random.number(), random.number(), random.number(), random.real(), random.number()};
+}
+
+inline server_counters random_server_counters(random_source& random) {
+  return {random.number(), random.number(), random.number(), random.number(), random.number(),
+          random.number(), random.number(), random_histogram(random), random_histogram(random)};
+}
+
+inline table_spec random_table(random_source& random, std::uint32_t index) {
+  table_spec table;
+  table.name = "t" + std::to_string(index) + (random.chance() ? ".bias" : "_x");
+  for (auto rank = 1 + random.below(3); rank > 0; --rank)
+    table.shape.push_back(1 + random.below(400));
+  table.sync = {static_cast<consistency_mode>(random.below(3)),
+                static_cast<std::uint32_t>(random.below(10))};
+  table.optimizer.kind = static_cast<optimizer_kind>(random.below(4));
+  table.optimizer.learning_rate = 0.5f / static_cast<float>(1 + random.below(100));
+  table.optimizer.clip_norm = static_cast<float>(random.below(10));
+  table.optimizer.scale_by_staleness = random.chance();
+  table.init = {static_cast<initializer_kind>(random.below(3)),
+                static_cast<float>(random.below(10)) / 8.0f};
+  return table;
+}
+
+/// Passes validate().
+inline job_spec random_job(random_source& random) {
+  job_spec job;
+  job.name = "job " + std::to_string(random.below(100));
+  job.seed = random.number();
+  job.partitions = std::uint32_t{1} << random.below(8);
+  job.servers = static_cast<std::uint32_t>(1 + random.below(job.partitions));
+  job.workers = static_cast<std::uint32_t>(1 + random.below(20));
+  job.samples = 1 + random.below(100'000);
+  job.batch_samples = static_cast<std::uint32_t>(1 + random.below(100));
+  job.passes = 1 + random.below(10);
+  const auto tables = static_cast<std::uint32_t>(1 + random.below(6));
+  for (std::uint32_t i = 0; i < tables; ++i)
+    job.tables.push_back(random_table(random, i));
+  return job;
+}
+
+inline view random_view(random_source& random) {
+  return {{random.number()},
+          {random.number()},
+          random.several([&] {
+            return server_entry{{random.number32()}, {random.number()}, random.text(),
+                                random.chance()};
+          }),
+          random.several([&] { return server_id{random.number32()}; })};
+}
+
+inline failure random_failure(random_source& random) {
+  const errc codes[] = {errc::non_finite, errc::fenced, errc::not_yet, errc::wrong_job,
+                        errc::diverged};
+  return {codes[random.below(5)], random.text()};
+}
+
+inline worker_report random_worker_report(random_source& random) {
+  return {{random.number()},
+          random.several([&] {
+            return lease_progress{random_lease(random),
+                                  random.several([&] { return batch_id{random.number()}; })};
+          }),
+          random.number(), random_worker_counters(random), random.text()};
+}
+
+inline server_report random_server_report(random_source& random) {
+  server_report made;
+  made.address = random.text();
+  made.assignment = random.number();
+  made.failed = random.text();
+  made.generation = {random.number()};
+  made.marks = random_set(random);
+  made.clocks = random.several([&] { return random_clock(random); });
+  made.pull_clock_max = random.number();
+  made.part.checkpoint = random.number();
+  made.part.server = {random.number32()};
+  made.part.files = random.several([&] {
+    return file_entry{random.text(), random.number(), random.number32()};
+  });
+  made.part.version = random.number();
+  made.checkpoint_failed = random.number();
+  made.checkpoint_failure = random.text();
+  made.version = random.number();
+  made.counters = random_server_counters(random);
+  return made;
+}
+
+inline observer_report random_observer_report(random_source& random) {
+  return {random.several([&] { return death{random_member(random)}; }), random.chance(),
+          random.chance(), random.text()};
+}
+
+inline observer_orders random_observer_orders(random_source& random) {
+  return {random_view(random),
+          static_cast<job_phase>(random.below(5)),
+          random.number(),
+          random.number(),
+          random.several([&] {
+            return member_status{random_member(random),
+                                 static_cast<member_state>(random.below(5)),
+                                 random.number(),
+                                 random.number(),
+                                 random.number(),
+                                 random_worker_counters(random),
+                                 random_server_counters(random)};
+          }),
+          random.several([&] { return random.text(); }),
+          random.number()};
+}
+
+inline server_orders random_server_orders(random_source& random) {
+  return {random.chance() ? random_job(random) : job_spec{},
+          random.number(),
+          {random.number()},
+          random.several([&] { return partition_id{random.number32()}; }),
+          random.number(),
+          random.several([&] { return random_clock(random); }),
+          random.number(),
+          random.number()};
+}
+
+constexpr std::size_t message_kinds = 13;
+
+/// `kind` below message_kinds: one for each alternative of message, report and orders.
+inline message random_message(random_source& random, std::size_t kind) {
+  auto pieces = [&] { return random.several([&] { return random_piece(random); }); };
+  auto a_report = [&](auto body) {
+    return report{random_member(random), random.number(), random.number(), random.number(),
+                  std::move(body)};
+  };
+  auto some_orders = [&](auto body) {
+    return orders{random_member(random), random.number(), random.number(), random.chance(),
+                  random.text(), std::move(body)};
+  };
+  switch (kind) {
+    case 0: return hello{wire::protocol_version, random.number(), random.number(),
+                         random_member(random)};
+    case 1: return refusal{random_failure(random)};
+    case 2: return push_request{random.number(),
+                                {random_step(random),
+                                 random.several([&] { return table_id{random.number32()}; }),
+                                 random.number(), random.real(), pieces()}};
+    case 3: return push_reply{random.number(), {random.number(), random.chance()}};
+    case 4: return pull_request{random.number(),
+                                {random_step(random), random.chance(),
+                                 random.several([&] { return random_range(random); })}};
+    case 5: return pull_reply{random.number(), {random.number(), pieces()}};
+    case 6: return failure_reply{random.number(), random_failure(random)};
+    case 7: return a_report(random_worker_report(random));
+    case 8: return a_report(random_server_report(random));
+    case 9: return a_report(random_observer_report(random));
+    case 10: return some_orders(worker_orders{random_view(random), random.several([&] {
+                                                return random_lease(random);
+                                              }),
+                                              random.number(), random.chance()});
+    case 11: return some_orders(random_server_orders(random));
+    default: return some_orders(random_observer_orders(random));
+  }
+}
+
+inline bool same(const std::vector<piece>& a, const std::vector<piece>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const piece& x, const piece& y) {
+    return x.where == y.where
+           && (x.where.count == 0
+               || std::memcmp(x.values.get(), y.values.get(), x.where.count * sizeof(float)) == 0);
+  });
+}
+
+/// Equal in every field and value.
+inline bool same(const message& a, const message& b) {
+  if (a.index() != b.index())
+    return false;
+  return std::visit(
+    [&]<class T>(const T& x) {
+      const auto& y = std::get<T>(b);
+      if constexpr (std::is_same_v<T, push_request>) {
+        return x.request == y.request && x.update.step == y.update.step
+               && x.update.tables == y.update.tables
+               && x.update.base_version == y.update.base_version
+               && x.update.gradient_norm == y.update.gradient_norm
+               && same(x.update.pieces, y.update.pieces);
+      } else if constexpr (std::is_same_v<T, push_reply>) {
+        return x.request == y.request && x.receipt == y.receipt;
+      } else if constexpr (std::is_same_v<T, pull_request>) {
+        return x.request == y.request && x.query.step == y.query.step
+               && x.query.latest == y.query.latest && x.query.ranges == y.query.ranges;
+      } else if constexpr (std::is_same_v<T, pull_reply>) {
+        return x.request == y.request && x.values.version == y.values.version
+               && same(x.values.pieces, y.values.pieces);
+      } else if constexpr (std::is_same_v<T, failure_reply>) {
+        return x.request == y.request && x.why == y.why;
+      } else {
+        return x == y;
+      }
+    },
+    a);
+}
+
+} // namespace troupe::test

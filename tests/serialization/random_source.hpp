@@ -1,0 +1,54 @@
+// Random content for messages, the same from the same seed everywhere.
+#pragma once
+
+#include "serialization/messages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// splitmix64.
+class random_source {
+public:
+  explicit random_source(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15;
+    auto x = state_;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+  }
+
+  /// A value below `end`.
+  std::uint64_t below(std::uint64_t end) { return next() % end; }
+  bool chance() { return below(2) == 0; }
+  /// All magnitudes are equally likely.
+  std::uint64_t number() { return next() >> below(64); }
+  std::uint32_t number32() { return static_cast<std::uint32_t>(number()); }
+  float real() { return static_cast<float>(below(2001)) / 16.0f - 60.0f; }
+
+  std::string text() {
+    std::string made(below(20), ' ');
+    for (auto& c : made)
+      c = static_cast<char>(next());
+    return made;
+  }
+
+  /// Up to 5 results of `make`.
+  template <class Make>
+  auto several(Make&& make) {
+    std::vector<decltype(make())> made;
+    for (auto count = below(6); count > 0; --count)
+      made.push_back(make());
+    return made;
+  }
+
+private:
+  std::uint64_t state_;
+};
+
+} // namespace troupe::test

@@ -1,0 +1,26 @@
+// wire::decode_prefix and wire::decode with any bytes. Input: a frame, as in golden/.
+#include "tests/serialization/frame_bytes.hpp"
+#include "tests/serialization/fuzz_main.hpp"
+
+#include <cstdlib>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace troupe;
+  const auto bytes = std::as_bytes(std::span{data, size});
+  if (bytes.size() < wire::prefix_bytes)
+    return 0;
+  const auto sizes = wire::decode_prefix(bytes.first<wire::prefix_bytes>());
+  const auto rest = bytes.subspan(wire::prefix_bytes);
+  // Where the prefix does not fit the input, the input is all head: else most mutations would end
+  // at a wrong length.
+  const auto head_bytes = sizes ? std::min(sizes->head_bytes, rest.size()) : rest.size();
+  const auto decoded = test::decode_segments(rest.first(head_bytes), rest.subspan(head_bytes));
+  if (!decoded)
+    return 0;
+  // What was accepted can be sent on, and stays the same.
+  const auto sent = test::flatten(wire::encode(*decoded));
+  const auto again = test::decode_frame(sent);
+  if (!again || test::flatten(wire::encode(*again)) != sent)
+    std::abort();
+  return 0;
+}

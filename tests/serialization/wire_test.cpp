@@ -1,0 +1,262 @@
+#include "serialization/wire.hpp"
+
+#include "doctest/doctest.h"
+#include "tests/serialization/frame_bytes.hpp"
+#include "tests/serialization/random_messages.hpp"
+
+#include <array>
+#include <limits>
+#include <string>
+
+namespace troupe::test {
+
+namespace {
+
+push_request push_of(std::vector<piece> pieces) {
+  push_request push;
+  push.update.pieces = std::move(pieces);
+  return push;
+}
+
+std::uint32_t word32(const std::vector<std::byte>& bytes, std::size_t offset) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, bytes.data() + offset, sizeof(word));
+  return word;
+}
+
+failure refused(const result<message>& decoded) {
+  REQUIRE(!decoded);
+  return decoded.error();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("every message survives the wire") {
+  random_source random{1};
+  for (std::size_t kind = 0; kind < message_kinds; ++kind)
+    for (int i = 0; i < 300; ++i) {
+      const auto sent = random_message(random, kind);
+      const auto received = decode_frame(flatten(wire::encode(sent)));
+      CAPTURE(kind);
+      REQUIRE_MESSAGE(received, received.error().text);
+      REQUIRE(same(sent, *received));
+    }
+}
+
+TEST_CASE("a message much larger than was guessed survives the wire") {
+  random_source random{2};
+  auto big = random_observer_orders(random);
+  for (int i = 0; i < 3000; ++i)
+    big.members.push_back({.member = random_member(random),
+                           .worker = random_worker_counters(random),
+                           .server = random_server_counters(random)});
+  const message sent = orders{.to = {}, .failed = {}, .body = big};
+  const auto received = decode_frame(flatten(wire::encode(sent)));
+  REQUIRE(received);
+  CHECK(same(sent, *received));
+}
+
+TEST_CASE("numbers at their limits and special floats survive the wire") {
+  worker_report body;
+  body.counters.loss_sum = -std::numeric_limits<double>::infinity();
+  body.counters.samples = ~std::uint64_t{0};
+  body.leases = {{{~std::uint64_t{0}, {~std::uint64_t{0}}, ~0u, ~0u}, {{~std::uint64_t{0}}}}};
+  const message sent = report{.from = {role::observer, ~0u, {~std::uint64_t{0}}}, .body = body};
+  const auto received = decode_frame(flatten(wire::encode(sent)));
+  REQUIRE(received);
+  CHECK(same(sent, *received));
+
+  const float odd[] = {-0.0f, 1e-40f, std::numeric_limits<float>::quiet_NaN(),
+                       std::numeric_limits<float>::infinity()};
+  const message push = push_of({{{{0}, 0, 4}, {std::make_shared<int>(), odd}}});
+  const auto pushed = decode_frame(flatten(wire::encode(push)));
+  REQUIRE(pushed);
+  CHECK(same(push, *pushed));
+}
+
+TEST_CASE("tensors are gathered from the sender's memory and point into the received body") {
+  const auto values = std::make_shared<std::vector<float>>(1000, 1.0f);
+  const auto frame = wire::encode(push_of({{{{0}, 0, 1000}, {values, values->data()}}}));
+  REQUIRE(frame.body.size() == 1);
+  CHECK(static_cast<const void*>(frame.body[0].bytes.data()) == values->data());
+
+  auto body = aligned_copy(frame.body[0].bytes);
+  const auto head = aligned_copy(std::span{frame.head}.subspan(wire::prefix_bytes));
+  auto received = wire::decode({head.get(), frame.head.size() - wire::prefix_bytes}, body, 4000);
+  REQUIRE(received);
+  const auto& piece = std::get<push_request>(*received).update.pieces.at(0);
+  CHECK(static_cast<const void*>(piece.values.get()) == body.get());
+  CHECK(body.use_count() == 2);
+  received = failure{};
+  CHECK(body.use_count() == 1);
+}
+
+TEST_CASE("a frame is a stream of two segments whose second is padded with zeros") {
+  const auto values = std::make_shared<std::vector<float>>(3, 1.0f);
+  const auto bytes = flatten(wire::encode(push_of({{{{0}, 0, 3}, {values, values->data()}}})));
+  CHECK(word32(bytes, 0) == 1);
+  CHECK(word32(bytes, 8) == 2);
+  CHECK(word32(bytes, 12) == 0);
+  CHECK(bytes.size() == wire::prefix_bytes + 8 * (word32(bytes, 4) + word32(bytes, 8)));
+  CHECK(word32(bytes, bytes.size() - 4) == 0);
+}
+
+TEST_CASE("a peer of another version is told apart by bytes that never change") {
+  auto bytes = flatten(wire::encode(hello{.version = 7, .from = {}}));
+  CHECK(word32(bytes, wire::prefix_bytes + 8) == 7);
+  CHECK(bytes.size() <= wire::hello_bytes_max);
+  const auto why = refused(decode_frame(bytes));
+  CHECK(why.code == errc::version_mismatch);
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 1");
+
+  // Whatever a later version puts behind the first 16 bytes.
+  for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
+    bytes[i] = std::byte{0xff};
+  CHECK(refused(decode_frame(bytes)).code == errc::version_mismatch);
+}
+
+TEST_CASE("a stranger's bytes are not taken for another version") {
+  auto bytes = flatten(wire::encode(hello{.version = 7, .from = {}}));
+  bytes[wire::prefix_bytes + 12] = std::byte{};
+  CHECK(refused(decode_frame(bytes)).code == errc::malformed);
+}
+
+TEST_CASE("a refusal fits into the first frame, however long its text") {
+  const auto bytes = flatten(wire::encode(refusal{{errc::wrong_job, std::string(100'000, 'x')}}));
+  CHECK(bytes.size() <= wire::hello_bytes_max);
+  const auto received = decode_frame(bytes);
+  REQUIRE(received);
+  CHECK(std::get<refusal>(*received).why.text == std::string(1024, 'x'));
+}
+
+TEST_CASE("texts are cut by the sender to what receivers accept") {
+  const auto received
+    = decode_frame(flatten(wire::encode(failure_reply{1, {errc::not_ready, std::string(9999, 'x')}})));
+  REQUIRE(received);
+  CHECK(std::get<failure_reply>(*received).why.text.size() == 4096);
+}
+
+TEST_CASE("a prefix that is not ours or passes a limit is refused") {
+  auto prefix = [](std::uint32_t further, std::uint64_t head, std::uint64_t body,
+                   std::uint32_t padding) {
+    const std::uint32_t words[] = {further, static_cast<std::uint32_t>(head / 8),
+                                   static_cast<std::uint32_t>(body / 8), padding};
+    std::array<std::byte, wire::prefix_bytes> bytes;
+    std::memcpy(bytes.data(), words, sizeof(words));
+    return wire::decode_prefix(bytes);
+  };
+  const auto good = prefix(1, 24, 8, 0);
+  REQUIRE(good);
+  CHECK(good->head_bytes == 24);
+  CHECK(good->body_bytes == 8);
+  CHECK(prefix(1, wire::head_bytes_max, wire::body_bytes_max, 0));
+  CHECK(!prefix(0, 24, 8, 0));
+  CHECK(!prefix(2, 24, 8, 0));
+  CHECK(!prefix(1, 16, 8, 0));
+  CHECK(!prefix(1, 24, 8, 1));
+  CHECK(!prefix(1, wire::head_bytes_max + 8, 0, 0));
+  CHECK(!prefix(1, 24, wire::body_bytes_max + 8, 0));
+}
+
+TEST_CASE("values must be as many as the pieces say") {
+  const auto values = std::make_shared<std::vector<float>>(5, 1.0f);
+  const auto frame = wire::encode(push_of({{{{0}, 0, 5}, {values, values->data()}}}));
+  const auto head = std::span{frame.head}.subspan(wire::prefix_bytes);
+  const std::vector<std::byte> body(48);
+  CHECK(decode_segments(head, std::span{body}.first(24)));
+  for (std::size_t size : {0, 8, 16, 32, 40})
+    CHECK(refused(decode_segments(head, std::span{body}.first(size))).code == errc::malformed);
+
+  const auto bare = wire::encode(hello{.version = 1, .from = {}});
+  CHECK(!decode_segments(std::span{bare.head}.subspan(wire::prefix_bytes),
+                         std::span{body}.first(8)));
+}
+
+TEST_CASE("ranges that no table can have are refused") {
+  auto received = [](range where) {
+    pull_request pull;
+    pull.query.ranges = {where};
+    return decode_frame(flatten(wire::encode(pull)));
+  };
+  CHECK(received({{4095}, elements_max - 1, 1}));
+  CHECK(!received({{4096}, 0, 1}));
+  CHECK(!received({{0}, elements_max, 1}));
+  CHECK(!received({{0}, 1, ~std::uint64_t{0}}));
+  CHECK(!received({{0}, ~std::uint64_t{0}, 1}));
+}
+
+TEST_CASE("enumerators that do not exist are refused") {
+  auto of_role = [](unsigned x) { return hello{1, 0, 0, {static_cast<role>(x), 0, {}}}; };
+  CHECK(decode_frame(flatten(wire::encode(of_role(3)))));
+  CHECK(contains(refused(decode_frame(flatten(wire::encode(of_role(4))))).text, "role: 4"));
+
+  auto of_code = [](unsigned x) { return failure_reply{0, {static_cast<errc>(x), ""}}; };
+  CHECK(decode_frame(flatten(wire::encode(of_code(48)))));
+  for (unsigned code : {0, 4, 19, 24, 39, 49, 255})
+    CHECK(!decode_frame(flatten(wire::encode(of_code(code)))));
+
+  observer_orders body;
+  body.phase = static_cast<job_phase>(5);
+  CHECK(!decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+}
+
+TEST_CASE("lists that are longer than any honest one are refused") {
+  pull_request pull;
+  pull.query.ranges.resize((1 << 18) + 1);
+  CHECK(contains(refused(decode_frame(flatten(wire::encode(pull)))).text, "too many ranges"));
+
+  push_request push;
+  push.update.tables.resize(4097);
+  CHECK(contains(refused(decode_frame(flatten(wire::encode(push)))).text, "too many tables"));
+
+  worker_orders body;
+  body.view.server_of.resize(4097);
+  CHECK(contains(
+    refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body})))).text,
+    "too many partitions"));
+}
+
+TEST_CASE("a list of very many empty elements costs nothing") {
+  pull_request pull;
+  pull.query.ranges = {{{1}, 2, 3}};
+  auto bytes = flatten(wire::encode(pull));
+  // The list's tag: one element of three words. Made to say: 2^29 - 1 elements of no words.
+  const std::uint64_t tag = 0x0000000300000004;
+  const std::uint64_t many = 0x000000007ffffffc;
+  auto patched = 0;
+  for (std::size_t i = wire::prefix_bytes; i + 8 <= bytes.size(); i += 8)
+    if (std::memcmp(bytes.data() + i, &tag, 8) == 0) {
+      std::memcpy(bytes.data() + i, &many, 8);
+      ++patched;
+    }
+  REQUIRE(patched == 1);
+  CHECK(refused(decode_frame(bytes)).code == errc::malformed);
+}
+
+TEST_CASE("a batch set with batches that no job has is refused") {
+  auto received = [](batch_set marks) {
+    server_report body;
+    body.marks = std::move(marks);
+    return decode_frame(flatten(wire::encode(report{.from = {}, .body = body})));
+  };
+  CHECK(received(batch_set{{batches_max}}));
+  CHECK(!received(batch_set{{batches_max + 1}}));
+  CHECK(!received(batch_set{{batches_max - 64}, {1, 1}}));
+}
+
+TEST_CASE("orders bring a usable job or none") {
+  random_source random{3};
+  auto body = random_server_orders(random);
+  body.job = random_job(random);
+  CHECK(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+  body.job.partitions = 0;
+  const auto why
+    = refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+  CHECK(contains(why.text, "partitions must be"));
+}
+
+} // namespace troupe::test
