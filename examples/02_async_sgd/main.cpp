@@ -30,8 +30,8 @@ int main(int argc, char** argv) {
     ->capture_default_str();
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
-    auto samples = std::make_shared<const async_sgd::dataset>(
-      required(async_sgd::load_dataset(data)));
+    auto samples =
+      std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
     const auto model = required(async_sgd::parse_model(shape, *samples));
     troupe::graph g;
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
