@@ -215,8 +215,8 @@ progress_display::progress_display(std::FILE* out, bool terminal)
 bool progress_display::is_terminal(std::FILE* out) { return isatty(fileno(out)) == 1; }
 
 void progress_display::event(const std::string& text, std::chrono::nanoseconds elapsed) {
-  const std::string line = fmt::format("[{:>8}] {}\n", time_text(elapsed), without_controls(text));
-  write(terminal_ ? erase_block() + line + draw_block() : line);
+  const std::string line = fmt::format("[{:>8}] {}", time_text(elapsed), without_controls(text));
+  write(terminal_ ? erase_block() + line + "\x1b[K\n" + draw_block() : line + "\n");
 }
 
 void progress_display::show(const progress_snapshot& snapshot) {

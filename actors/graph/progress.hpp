@@ -51,8 +51,8 @@ std::vector<std::string> render(const progress_snapshot& snapshot, unsigned colu
 /// The same in one line, without process lines and colour.
 std::string render_line(const progress_snapshot& snapshot);
 
-/// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write; nothing
-/// of the terminal's settings is changed, so that a killed program leaves no trace.
+/// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write;
+/// nothing of the terminal's settings is changed, so that a killed program leaves no trace.
 class progress_display {
 public:
   /// `terminal`: redraw with ANSI sequences; is_terminal(out) says what is sensible.

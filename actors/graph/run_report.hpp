@@ -75,8 +75,8 @@ public:
   /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, recoveries,
   /// peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every server, which counts it; so what servers count (applied,
-  /// duplicates_dropped, and the part of refused that is theirs) is divided by their number, and may
-  /// be a fraction where a resend reached only some. waiting_pulls is the sum over servers.
+  /// duplicates_dropped, and the part of refused that is theirs) is divided by their number, and
+  /// may be a fraction where a resend reached only some. waiting_pulls is the sum over servers.
   /// bytes are those of the workers. samples_per_second counts each batch of the job once, over the
   /// time in which training went on; seconds is from job_started to job_finished.
   std::string to_json(const std::string& command) const;
