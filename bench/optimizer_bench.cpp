@@ -28,9 +28,9 @@ template <class T>
 struct line_allocator {
   using value_type = T;
   T* allocate(std::size_t count) {
-    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64}));
+    return static_cast<T*>(::operator new (count * sizeof(T), std::align_val_t{64}));
   }
-  void deallocate(T* memory, std::size_t) { ::operator delete(memory, std::align_val_t{64}); }
+  void deallocate(T* memory, std::size_t) { ::operator delete (memory, std::align_val_t{64}); }
   bool operator==(const line_allocator&) const = default;
 };
 template <class T>
@@ -114,9 +114,8 @@ void measure_all(std::vector<row>& rows, std::size_t count, std::size_t rounds, 
   }));
   rows.push_back(measure("squared_norm", count, 4 * count, rounds, calls,
                          [&] { return kernels::squared_norm(gradient); }));
-  rows.push_back(measure("first_non_finite", count, 4 * count, rounds, calls, [&] {
-    return static_cast<double>(kernels::first_non_finite(gradient));
-  }));
+  rows.push_back(measure("first_non_finite", count, 4 * count, rounds, calls,
+                         [&] { return static_cast<double>(kernels::first_non_finite(gradient)); }));
 }
 
 void print(const std::vector<row>& rows, bool json) {

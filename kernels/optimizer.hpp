@@ -1,7 +1,8 @@
 // Optimiser steps on one stretch of a block: reads old weights, old state and gradient once, writes
 // new weights and new state, and notices a gradient that is not finite on the way.
 //
-// With g' = clamp(g * gradient_scale, -clip_value, +clip_value) + weight_decay * w   (clip_value 0: no clamp):
+// With g' = clamp(g * gradient_scale, -clip_value, +clip_value) + weight_decay * w
+// (clip_value 0: no clamp):
 //   sgd       w' = w - rate * g'
 //   momentum  m' = mu * m + g';                          w' = w - rate * m'
 //   adagrad   s' = s + g' * g';                          w' = w - rate * g' / (sqrt(s') + epsilon)
@@ -38,24 +39,25 @@ constexpr std::size_t state_per_weight(optimizer kind) {
 
 struct step_options {
   optimizer kind = optimizer::sgd;
-  float rate = 0.1f;           ///< Learning rate. Finite, > 0.
-  float momentum = 0.9f;       ///< mu, or beta1 of adam.
+  float rate = 0.1f;     ///< Learning rate. Finite, > 0.
+  float momentum = 0.9f; ///< mu, or beta1 of adam.
   float beta2 = 0.999f;
-  float epsilon = 1e-8f;       ///< > 0: what a zero gradient on fresh state is divided by.
+  float epsilon = 1e-8f; ///< > 0: what a zero gradient on fresh state is divided by.
   float weight_decay = 0.0f;
   float clip_value = 0.0f;     ///< 0: off.
   float gradient_scale = 1.0f; ///< Applied first: 1 / slots of a sum, times the clip by norm.
   std::uint64_t step = 1;      ///< t of adam: steps taken on these weights, this one included.
 };
 
-/// Returns false where an element of `gradient` is NaN or infinite; the outputs are then unspecified.
+/// Returns false where an element of `gradient` is NaN or infinite; the outputs are then
+/// unspecified.
 [[nodiscard]] bool optimizer_step(std::span<float> new_weights, std::span<float> new_state,
                                   std::span<const float> weights, std::span<const float> state,
                                   std::span<const float> gradient, const step_options& options);
 
 /// The same on memory that other threads update at the same time (Recht et al. 2011, "Hogwild!"):
-/// each element is loaded and stored with relaxed atomics, updates of others may be lost. Others see
-/// a NaN at once: ask first_non_finite(gradient) before.
+/// each element is loaded and stored with relaxed atomics, updates of others may be lost. Others
+/// see a NaN at once: ask first_non_finite(gradient) before.
 [[nodiscard]] bool optimizer_step_shared(std::span<float> weights, std::span<float> state,
                                          std::span<const float> gradient,
                                          const step_options& options);

@@ -1,5 +1,6 @@
-// The one definition of the optimisers' arithmetic: one weight, and the loop over a stretch of them.
-// The loop takes its memory access as a policy, so that the plain and the shared form are one body.
+// The one definition of the optimisers' arithmetic: one weight, and the loop over a stretch of
+// them. The loop takes its memory access as a policy, so that the plain and the shared form are one
+// body.
 #pragma once
 
 #include "kernels/optimizer.hpp"
@@ -25,8 +26,8 @@ struct step_constants {
   float gradient_scale;
 };
 
-/// base^exponent by squaring. Not std::pow: the C library picks its variant by CPU, and the variants
-/// may differ in the last bit.
+/// base^exponent by squaring. Not std::pow: the C library picks its variant by CPU, and the
+/// variants may differ in the last bit.
 constexpr double power(double base, std::uint64_t exponent) {
   double result = 1.0;
   for (; exponent != 0; exponent >>= 1) {
@@ -62,7 +63,8 @@ struct element {
 };
 
 template <optimizer Kind>
-[[gnu::always_inline]] inline element stepped(element old, float gradient, const step_constants& k) {
+[[gnu::always_inline]] inline element stepped(element old, float gradient,
+                                              const step_constants& k) {
   const float clamped = std::min(std::max(gradient * k.gradient_scale, -k.clip), k.clip);
   const float g = clamped + k.weight_decay * old.weight;
   if constexpr (Kind == optimizer::sgd) {
@@ -81,7 +83,7 @@ template <optimizer Kind>
   }
 }
 
-/// Where one step reads and writes. `state` and `new_state` hold v `count` floats behind m.
+/// Where one step reads and writes. In `state` and `new_state`, v lies `count` floats behind m.
 struct step_memory {
   float* new_weights;
   float* new_state;

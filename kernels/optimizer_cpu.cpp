@@ -45,9 +45,9 @@ bool optimizer_step_shared(std::span<float> weights, std::span<float> state,
   assert(weights.size() == gradient.size());
   assert(state.size() == gradient.size() * state_per_weight(options.kind));
   assert(options.kind != optimizer::adam || options.step > 0);
-  return detail::step_any<shared_access>({weights.data(), state.data(), weights.data(),
-                                          state.data(), gradient.data(), gradient.size()},
-                                         options.kind, detail::constants_of(options));
+  return detail::step_any<shared_access>(
+    {weights.data(), state.data(), weights.data(), state.data(), gradient.data(), gradient.size()},
+    options.kind, detail::constants_of(options));
 }
 
 } // namespace troupe::kernels

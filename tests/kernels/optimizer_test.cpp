@@ -17,7 +17,8 @@ namespace troupe::kernels {
 
 namespace {
 
-constexpr std::array kinds{optimizer::sgd, optimizer::momentum, optimizer::adagrad, optimizer::adam};
+constexpr std::array kinds{optimizer::sgd, optimizer::momentum, optimizer::adagrad,
+                           optimizer::adam};
 constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -94,8 +95,12 @@ std::vector<step_options> variants() {
       for (const float decay : {0.0f, 0.01f})
         for (const std::uint64_t step : {1, 2, 1000, 1'000'000})
           if (kind == optimizer::adam || step == 1)
-            all.push_back({.kind = kind, .rate = 0.05f, .weight_decay = decay, .clip_value = clip,
-                           .gradient_scale = decay > 0.0f ? 0.3f : 1.0f, .step = step});
+            all.push_back({.kind = kind,
+                           .rate = 0.05f,
+                           .weight_decay = decay,
+                           .clip_value = clip,
+                           .gradient_scale = decay > 0.0f ? 0.3f : 1.0f,
+                           .step = step});
   return all;
 }
 
@@ -118,12 +123,13 @@ worst errors_of(const problem& p, const outcome& o) {
     const float scaled = p.gradient[i] * k.gradient_scale;
     const float limit = k.clip_value > 0.0f ? k.clip_value : infinity;
     const float rounded = std::clamp(scaled, -limit, limit) + k.weight_decay * p.weights[i];
-    const double exact = std::clamp(double{p.gradient[i]} * k.gradient_scale, -double{limit},
-                                    double{limit})
-                         + double{k.weight_decay} * p.weights[i];
+    const double exact =
+      std::clamp(double{p.gradient[i]} * k.gradient_scale, -double{limit}, double{limit})
+      + double{k.weight_decay} * p.weights[i];
     note(found.gradient, rounded, exact,
-         2 * u * (std::fabs(double{p.gradient[i]} * k.gradient_scale)
-                  + std::fabs(double{k.weight_decay} * p.weights[i]))
+         2 * u
+             * (std::fabs(double{p.gradient[i]} * k.gradient_scale)
+                + std::fabs(double{k.weight_decay} * p.weights[i]))
            + denormal);
     const double g = rounded, w = p.weights[i];
     double step = 0, size = 0, factor = 0; // size: |step| computed from absolute values.
@@ -280,8 +286,8 @@ TEST_CASE("optimizer_step notices NaN and infinity at every position") {
       for (const std::size_t count : {1, 3, 16, 33, 67})
         for (std::size_t position = 0; position < count; ++position)
           for (const float bad : {quiet, payload, infinity, -infinity}) {
-            problem p
-              = make_problem({.kind = kind, .clip_value = clip}, inputs::ordinary, count, 11);
+            problem p =
+              make_problem({.kind = kind, .clip_value = clip}, inputs::ordinary, count, 11);
             p.gradient[position] = bad;
             CHECK_FALSE(run(p).finite);
             CHECK_FALSE(optimizer_step_shared(p.weights, p.state, p.gradient, p.options));
