@@ -135,8 +135,8 @@ result<npy_parts> parse_npy(std::string_view bytes) {
   byte_reader reader(bytes.substr(magic.size()));
   const unsigned major = reader.little<std::uint8_t>();
   reader.little<std::uint8_t>();
-  const std::uint64_t length
-    = major == 1 ? reader.little<std::uint16_t>() : reader.little<std::uint32_t>();
+  const std::uint64_t length =
+    major == 1 ? reader.little<std::uint16_t>() : reader.little<std::uint32_t>();
   const std::string_view rest = bytes.substr(bytes.size() - reader.left());
   if (reader.left() == 0 || length > rest.size())
     return {errc::malformed, "the .npy header ends early"};

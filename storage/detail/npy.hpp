@@ -1,6 +1,6 @@
 // The .npy format (numpy.lib.format): magic, version, length of the header, the header, the values.
-// The header is a Python dictionary literal with the keys descr, fortran_order and shape, padded with
-// spaces and a newline so that the values begin at a multiple of 64.
+// The header is a Python dictionary literal with the keys descr, fortran_order and shape, padded
+// with spaces and a newline so that the values begin at a multiple of 64.
 #pragma once
 
 #include "serialization/error.hpp"

@@ -117,18 +117,17 @@ result<std::vector<tensor>> decode_safetensors(std::string_view bytes) {
       return found.error();
     entries.push_back(std::move(*found));
   }
-  std::ranges::stable_sort(entries, {},
-                           [](const entry& e) { return std::tuple{e.begin, e.end}; });
+  std::ranges::stable_sort(entries, {}, [](const entry& e) { return std::tuple{e.begin, e.end}; });
   const std::string_view values = bytes.substr(sizeof length + length);
   std::vector<tensor> tensors;
   std::uint64_t filled = 0;
   for (entry& e : entries) {
     if (e.begin != filled || e.end > values.size())
-      return {errc::malformed, "values of a .safetensors overlap, have a gap or are cut off: "
-                                 + e.name};
+      return {errc::malformed,
+              "values of a .safetensors overlap, have a gap or are cut off: " + e.name};
     filled = e.end;
-    auto made
-      = tensor_of(std::move(e.name), std::move(e.shape), values.substr(e.begin, e.end - e.begin));
+    auto made =
+      tensor_of(std::move(e.name), std::move(e.shape), values.substr(e.begin, e.end - e.begin));
     if (!made)
       return made.error();
     tensors.push_back(std::move(*made));

@@ -1,5 +1,5 @@
-// The .safetensors format: u64 length of the header, the header, the values of all tensors without a
-// gap. The header is a JSON object: for each tensor its dtype, shape and place, and, under
+// The .safetensors format: u64 length of the header, the header, the values of all tensors without
+// a gap. The header is a JSON object: for each tensor its dtype, shape and place, and, under
 // __metadata__, strings that are not read here. Padded with spaces to a multiple of 8.
 #pragma once
 

@@ -16,7 +16,8 @@ std::optional<std::uint64_t> element_count(std::span<const std::uint64_t> shape)
 std::string_view bytes_of_values(const tensor& from);
 
 /// Copies the values. Errors: malformed where bytes and shape do not agree.
-result<tensor> tensor_of(std::string name, std::vector<std::uint64_t> shape, std::string_view bytes);
+result<tensor> tensor_of(std::string name, std::vector<std::uint64_t> shape,
+                         std::string_view bytes);
 
 /// Errors: invalid_argument, for what no format can hold: see write_tensors.
 result<void> check_tensors(std::span<const tensor> tensors);

@@ -1,5 +1,5 @@
-// Zip archives of stored (uncompressed) members, below 4 GiB: all that a .npz needs. PKWARE APPNOTE.
-// Members have a fixed date, so that equal members give equal bytes.
+// Zip archives of stored (uncompressed) members, below 4 GiB: all that a .npz needs. Format:
+// PKWARE APPNOTE. Members have a fixed date, so that equal members give equal bytes.
 #pragma once
 
 #include "serialization/error.hpp"
@@ -14,7 +14,7 @@ namespace troupe::storage::detail {
 class zip_writer {
 public:
   /// Appends a member whose content is `head` followed by `tail`. Names are UTF-8.
-  /// Errors: invalid_argument where the archive would reach 4 GiB, 65535 members, or 64 KiB of name.
+  /// Errors: invalid_argument where the archive would reach 4 GiB, 65535 members, 64 KiB of name.
   result<void> add(std::string_view name, std::string_view head, std::string_view tail);
   /// The whole archive.
   std::string finish();

@@ -1,18 +1,17 @@
 #include "storage/tensor_file.hpp"
 
+#include "tests/storage/temporary_directory.hpp"
+
 #include "doctest/doctest.h"
 
 #include <bit>
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <random>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 
 namespace troupe::storage {
 
@@ -20,22 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using namespace std::string_literals;
-
-/// A directory of its own, removed in the end.
-class scratch {
-public:
-  scratch() {
-    std::string name = (fs::temp_directory_path() / "troupe_tensor_file.XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~scratch() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-
-private:
-  fs::path path_;
-};
 
 std::string content_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -49,15 +32,15 @@ void put(const fs::path& file, std::string_view content) {
 
 /// What writing `tensors` under this extension gives.
 std::string written(const std::string& extension, const std::vector<tensor>& tensors) {
-  const scratch folder;
-  REQUIRE(write_tensors(folder / ("t" + extension), tensors));
-  return content_of(folder / ("t" + extension));
+  const temporary_directory folder;
+  REQUIRE(write_tensors(folder.path() / ("t" + extension), tensors));
+  return content_of(folder.path() / ("t" + extension));
 }
 
 result<std::vector<tensor>> read_back(const std::string& extension, std::string_view content) {
-  const scratch folder;
-  put(folder / ("t" + extension), content);
-  return read_tensors(folder / ("t" + extension));
+  const temporary_directory folder;
+  put(folder.path() / ("t" + extension), content);
+  return read_tensors(folder.path() / ("t" + extension));
 }
 
 errc code_of(const result<std::vector<tensor>>& what) {
@@ -195,12 +178,12 @@ TEST_CASE("what other programs write is read") {
     CHECK(back->front() == tensor{"t", {1}, {1}});
   }
   // Metadata, names in another order than the values, escapes, unknown fields.
-  const auto back = read_back(
-    ".safetensors",
-    safetensors(R"( {"b\u00e4":{"data_offsets":[4,8],"shape":[1,1],"dtype":"F32"},)"
-                R"("__metadata__":{"format":"pt"},)"
-                R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"note":[{}]}} )",
-                one + one));
+  const auto back =
+    read_back(".safetensors",
+              safetensors(R"( {"b\u00e4":{"data_offsets":[4,8],"shape":[1,1],"dtype":"F32"},)"
+                          R"("__metadata__":{"format":"pt"},)"
+                          R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"note":[{}]}} )",
+                          one + one));
   REQUIRE(back);
   CHECK(*back == std::vector<tensor>{{"a", {1}, {1}}, {"b\xc3\xa4", {1, 1}, {1}}});
 }
@@ -237,9 +220,9 @@ TEST_CASE("what is sound but not supported is an invalid argument") {
     CHECK(code_of(read_back(".npy", npy(dictionary, one))) == errc::invalid_argument);
   CHECK(code_of(read_back(".npy", "\x93NUMPY\x04\x00"s + little(0, 4) + one))
         == errc::invalid_argument);
-  CHECK(code_of(read_back(".safetensors",
-                          safetensors(R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})",
-                                      one)))
+  CHECK(code_of(
+          read_back(".safetensors",
+                    safetensors(R"({"a":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}})", one)))
         == errc::invalid_argument);
   std::string compressed = written(".npz", {several[1]});
   compressed[compressed.rfind("PK\x01\x02") + 10] = 8;
@@ -249,10 +232,10 @@ TEST_CASE("what is sound but not supported is an invalid argument") {
 }
 
 TEST_CASE("write_tensors refuses what a file cannot hold, and leaves no file") {
-  const scratch folder;
+  const temporary_directory folder;
   const tensor one{"a", {1}, {1}};
   const auto refused = [&](const std::string& name, const std::vector<tensor>& tensors) {
-    const auto done = write_tensors(folder / name, tensors);
+    const auto done = write_tensors(folder.path() / name, tensors);
     REQUIRE_FALSE(done);
     CHECK(done.error().code == errc::invalid_argument);
     CHECK(fs::is_empty(folder.path()));
@@ -266,36 +249,36 @@ TEST_CASE("write_tensors refuses what a file cannot hold, and leaves no file") {
     refused(name, {{"a", {2}, {1}}});
     refused(name, {{"a", {std::uint64_t{1} << 63, 2}, {}}});
     for (const auto& bad : {"\xff"s, "\xc0\x80"s, "\xed\xa0\x80"s, "\xf4\x90\x80\x80"s,
-                                  "\xe0\x9f\xbf"s, "a\xc3"s, "a\0b"s})
+                            "\xe0\x9f\xbf"s, "a\xc3"s, "a\0b"s})
       refused(name, {{bad, {1}, {1}}});
   }
   refused("t.npz", {{std::string(70'000, 'a'), {1}, {1}}});
 }
 
 TEST_CASE("files that cannot be read or written are io_failed") {
-  const scratch folder;
-  CHECK(code_of(read_tensors(folder / "absent.npz")) == errc::io_failed);
-  const auto done = write_tensors(folder / "absent/t.npz", several);
+  const temporary_directory folder;
+  CHECK(code_of(read_tensors(folder.path() / "absent.npz")) == errc::io_failed);
+  const auto done = write_tensors(folder.path() / "absent/t.npz", several);
   REQUIRE_FALSE(done);
   CHECK(done.error().code == errc::io_failed);
 }
 
 TEST_CASE("write_tensors replaces a file and leaves nothing else behind") {
-  const scratch folder;
-  REQUIRE(write_tensors(folder / "t.npz", several));
-  REQUIRE(write_tensors(folder / "t.npz", {several[1]}));
-  CHECK(read_tensors(folder / "t.npz").operator*() == std::vector<tensor>{several[1]});
+  const temporary_directory folder;
+  REQUIRE(write_tensors(folder.path() / "t.npz", several));
+  REQUIRE(write_tensors(folder.path() / "t.npz", {several[1]}));
+  CHECK(*read_tensors(folder.path() / "t.npz") == std::vector<tensor>{several[1]});
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("write_tensors takes a name without a directory") {
-  const scratch folder;
+  const temporary_directory folder;
   const fs::path before = fs::current_path();
   fs::current_path(folder.path());
   const auto done = write_tensors("t.safetensors", several);
   fs::current_path(before);
   CHECK(done);
-  CHECK(fs::exists(folder / "t.safetensors"));
+  CHECK(fs::exists(folder.path() / "t.safetensors"));
 }
 
 TEST_CASE("malformed .npy and .safetensors headers are refused by name") {
@@ -314,20 +297,19 @@ TEST_CASE("malformed .npy and .safetensors headers are refused by name") {
     CAPTURE(dictionary);
     CHECK(code_of(read_back(".npy", npy(dictionary, one))) == errc::malformed);
   }
-  for (const auto& header :
-       {""s, "{"s, "[]"s, "7"s, R"({"a":7})"s, R"({"a":{}})"s,
-        R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})"s,
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":7})"s,
-        R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})"s,
-        R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})"s,
-        R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})"s,
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})"s,
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})"s,
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"s,
-        R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})"s,
-        R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"s
-          + R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-        std::string(100'000, '['), "{\"a\":" + std::string(100'000, '[')}) {
+  for (const auto& header : {""s, "{"s, "[]"s, "7"s, R"({"a":7})"s, R"({"a":{}})"s,
+                             R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":7})"s,
+                             R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})"s,
+                             R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"s
+                               + R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                             std::string(100'000, '['), "{\"a\":" + std::string(100'000, '[')}) {
     CAPTURE(header.substr(0, 100));
     CHECK(code_of(read_back(".safetensors", safetensors(header, one))) == errc::malformed);
   }
@@ -336,10 +318,10 @@ TEST_CASE("malformed .npy and .safetensors headers are refused by name") {
 
 TEST_CASE("every truncation is refused") {
   for (const std::string extension : {".npy", ".npz", ".safetensors"}) {
-    const std::string whole
-      = written(extension, extension == ".npy" ? std::vector{several[0]} : several);
-    const scratch folder;
-    const fs::path file = folder / ("t" + extension);
+    const std::string whole =
+      written(extension, extension == ".npy" ? std::vector{several[0]} : several);
+    const temporary_directory folder;
+    const fs::path file = folder.path() / ("t" + extension);
     for (std::size_t size = 0; size < whole.size(); ++size) {
       put(file, std::string_view{whole}.substr(0, size));
       CHECK_FALSE(read_tensors(file));
@@ -350,10 +332,10 @@ TEST_CASE("every truncation is refused") {
 TEST_CASE("flipped bits give an error or tensors, and never a damaged .npz member") {
   std::mt19937 random{42};
   for (const std::string extension : {".npy", ".npz", ".safetensors"}) {
-    const std::string whole
-      = written(extension, extension == ".npy" ? std::vector{several[0]} : several);
-    const scratch folder;
-    const fs::path file = folder / ("t" + extension);
+    const std::string whole =
+      written(extension, extension == ".npy" ? std::vector{several[0]} : several);
+    const temporary_directory folder;
+    const fs::path file = folder.path() / ("t" + extension);
     const auto try_out = [&](const std::string& bytes) {
       put(file, bytes);
       const auto back = read_tensors(file);

@@ -1,6 +1,8 @@
 // Tensor files between Troupe and the programs they are for, where those are installed.
 #include "storage/tensor_file.hpp"
 
+#include "tests/storage/temporary_directory.hpp"
+
 #include "doctest/doctest.h"
 
 #include <cstdlib>
@@ -8,7 +10,6 @@
 #include <fstream>
 #include <string>
 #include <sys/wait.h>
-#include <unistd.h>
 
 namespace troupe::storage {
 
@@ -101,25 +102,20 @@ safetensors.numpy.save_file({'layer/0/weight': found['layer/0/weight']},
                             os.path.join(folder, 'n.safetensors'), metadata={'format': 'np'})
 )";
 
-/// A directory with the tensors in each format, removed in the end.
+/// A directory with the tensors in each format.
 class exchange {
 public:
   exchange() {
-    std::string name = (fs::temp_directory_path() / "troupe_exchange.XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    folder_ = name;
     REQUIRE(write_tensors(folder_ / "t.npy", {tensors[0]}));
     REQUIRE(write_tensors(folder_ / "t.npz", tensors));
     REQUIRE(write_tensors(folder_ / "t.safetensors", tensors));
   }
-  ~exchange() { fs::remove_all(folder_); }
 
   /// Exit status of the script, which gets the directory as its argument.
   int run(const char* script) const {
     std::ofstream(folder_ / "script.py") << script;
-    const std::string command
-      = "command -v python3 >/dev/null || exit 77; exec python3 '" + (folder_ / "script.py").string()
-        + "' '" + folder_.string() + "'";
+    const std::string command = "command -v python3 >/dev/null || exit 77; exec python3 '"
+                                + (folder_ / "script.py").string() + "' '" + folder_.string() + "'";
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
@@ -131,7 +127,8 @@ public:
   }
 
 private:
-  fs::path folder_;
+  temporary_directory directory_;
+  const fs::path folder_ = directory_.path();
 };
 
 } // namespace
