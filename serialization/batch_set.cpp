@@ -95,8 +95,8 @@ void batch_set::restore_invariants() {
       words_.push_back(0);
     words_.front() |= (std::uint64_t{1} << below) - 1;
   }
-  const auto hole = std::find_if(words_.begin(), words_.end(),
-                                 [](std::uint64_t word) { return word != all_ones; });
+  const auto hole =
+    std::find_if(words_.begin(), words_.end(), [](std::uint64_t word) { return word != all_ones; });
   const auto full = static_cast<std::uint64_t>(std::distance(words_.begin(), hole));
   floor_.value = (first_word(*this) + full) * 64;
   if (hole != words_.end())

@@ -22,10 +22,10 @@ std::size_t size_class(std::size_t size_bytes) {
 }
 
 std::byte* allocate(std::size_t size_bytes) {
-  return static_cast<std::byte*>(::operator new(size_bytes, std::align_val_t{alignment}));
+  return static_cast<std::byte*>(::operator new (size_bytes, std::align_val_t{alignment}));
 }
 
-void release(std::byte* memory) { ::operator delete(memory, std::align_val_t{alignment}); }
+void release(std::byte* memory) { ::operator delete (memory, std::align_val_t{alignment}); }
 
 } // namespace
 

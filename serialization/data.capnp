@@ -1,7 +1,7 @@
 # The data path: pushes, pulls and their answers. Protocol version 1.
 #
-# The values of pieces are not here but in the frame's second segment, in the order of the pieces, one
-# behind the other; where a piece begins follows from the counts of those before it.
+# The values of pieces are not here but in the frame's second segment, in the order of the pieces,
+# one behind the other; where a piece begins follows from the counts of those before it.
 @0xa2c4ae3afdec5e04;
 
 using Cxx = import "/capnp/c++.capnp";

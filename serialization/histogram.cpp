@@ -25,8 +25,7 @@ std::uint64_t upper_edge(std::size_t bucket) {
   if (bucket < exact_buckets)
     return bucket;
   const auto width = bucket - exact_buckets + 9;
-  return width >= 64 ? std::numeric_limits<std::uint64_t>::max()
-                     : (std::uint64_t{1} << width) - 1;
+  return width >= 64 ? std::numeric_limits<std::uint64_t>::max() : (std::uint64_t{1} << width) - 1;
 }
 
 } // namespace

@@ -20,7 +20,7 @@ public:
   void add(std::uint64_t value);
   void merge(const histogram& other);
   std::uint64_t count() const;
-  double mean() const;               ///< 0 where nothing was counted.
+  double mean() const; ///< 0 where nothing was counted.
   std::uint64_t max() const { return max_; }
   /// Smallest value v such that at least q of all values are <= v (upper edge of its bucket, capped
   /// at max). q in [0, 1]; at 0 the smallest value. 0 where nothing was counted.

@@ -1,7 +1,7 @@
 # A job as bytes: in the coordinator's orders, and in files. Format version 1.
 #
-# Fields are only ever appended, with the next number; an unused one keeps its place. Enumerations are
-# numbers of the C++ enumerations named beside them.
+# Fields are only ever appended, with the next number; an unused one keeps its place. Enumerations
+# are numbers of the C++ enumerations named beside them.
 @0xd9ce958139ae6818;
 
 using Cxx = import "/capnp/c++.capnp";

@@ -45,10 +45,10 @@ std::uint64_t clocks_per_pass(const job_spec& job) {
 
 std::string to_string(const consistency& x) {
   switch (x.mode) {
-    case consistency_mode::bsp: return "bsp";
-    case consistency_mode::ssp: return "ssp:" + std::to_string(x.staleness_clocks);
-    case consistency_mode::asp: return "asp";
-    case consistency_mode::hogwild: return "hogwild";
+  case consistency_mode::bsp: return "bsp";
+  case consistency_mode::ssp: return "ssp:" + std::to_string(x.staleness_clocks);
+  case consistency_mode::asp: return "asp";
+  case consistency_mode::hogwild: return "hogwild";
   }
   return "unknown";
 }
@@ -69,9 +69,9 @@ result<consistency> parse_consistency(const std::string& text) {
     if (error == std::errc{} && end == last && parsed.staleness_clocks <= staleness_clocks_max)
       return parsed;
   }
-  return {errc::invalid_argument,
-          "consistency must be bsp, ssp:S (S: clocks, 0 to " + std::to_string(staleness_clocks_max)
-            + "), asp or hogwild, not '" + text + "'"};
+  return {errc::invalid_argument, "consistency must be bsp, ssp:S (S: clocks, 0 to "
+                                    + std::to_string(staleness_clocks_max)
+                                    + "), asp or hogwild, not '" + text + "'"};
 }
 
 const char* to_string(optimizer_kind kind) {

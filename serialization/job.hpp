@@ -47,13 +47,13 @@ result<optimizer_kind> parse_optimizer(const std::string& text);
 /// The step that a shard takes with each gradient. kernels/optimizer.hpp has the formulas.
 struct optimizer_spec {
   optimizer_kind kind = optimizer_kind::sgd;
-  float learning_rate = 0.1f; ///< > 0.
-  float momentum = 0.9f;      ///< momentum: in [0, 1). adam: beta1.
-  float beta2 = 0.999f;       ///< adam: in [0, 1).
-  float epsilon = 1e-8f;      ///< adagrad, adam: > 0.
-  float weight_decay = 0.0f;  ///< >= 0; added to the gradient as weight_decay * w.
-  float clip_value = 0.0f;    ///< Clamps each gradient element to [-x, x]; 0: off.
-  float clip_norm = 0.0f;     ///< Scales the whole gradient to at most this L2 norm; 0: off.
+  float learning_rate = 0.1f;      ///< > 0.
+  float momentum = 0.9f;           ///< momentum: in [0, 1). adam: beta1.
+  float beta2 = 0.999f;            ///< adam: in [0, 1).
+  float epsilon = 1e-8f;           ///< adagrad, adam: > 0.
+  float weight_decay = 0.0f;       ///< >= 0; added to the gradient as weight_decay * w.
+  float clip_value = 0.0f;         ///< Clamps each gradient element to [-x, x]; 0: off.
+  float clip_norm = 0.0f;          ///< Scales the whole gradient to at most this L2 norm; 0: off.
   bool scale_by_staleness = false; ///< Divides the step by max(1, staleness in versions).
 
   bool operator==(const optimizer_spec&) const = default;
@@ -84,11 +84,12 @@ struct table_spec {
 struct job_spec {
   std::string name; ///< At most 64 printable ASCII characters.
   std::uint64_t seed = 1;
-  std::uint32_t partitions = 64;     ///< Power of two, 1 .. 4096.
-  std::uint32_t servers = 1;         ///< Servers at the start of the job.
-  std::uint32_t workers = 1;         ///< W: worker count at the start; the slots of a bsp clock.
-  std::uint64_t samples = 0;         ///< Samples of one pass.
-  std::uint32_t batch_samples = 64;  ///< Samples of one batch; the last batch of a pass may be smaller.
+  std::uint32_t partitions = 64; ///< Power of two, 1 .. 4096.
+  std::uint32_t servers = 1;     ///< Servers at the start of the job.
+  std::uint32_t workers = 1;     ///< W: worker count at the start; the slots of a bsp clock.
+  std::uint64_t samples = 0;     ///< Samples of one pass.
+  /// Samples of one batch; the last batch of a pass may be smaller.
+  std::uint32_t batch_samples = 64;
   std::uint64_t passes = 1;
   std::vector<table_spec> tables;
 
@@ -97,8 +98,8 @@ struct job_spec {
   bool operator==(const job_spec&) const = default;
 };
 
-/// Says what is wrong with a specification, in one line. Everything below, and layout.hpp, requires a
-/// job that passes. Errors: invalid_argument.
+/// Says what is wrong with a specification, in one line. Everything below, and layout.hpp, requires
+/// a job that passes. Errors: invalid_argument.
 result<void> validate(const job_spec& job);
 
 /// 64-bit hash of what must be equal for two processes (or a checkpoint and a job) to fit together:

@@ -1,5 +1,5 @@
-// What makes a job specification usable. Everything that divides, allocates or indexes by a field of
-// it relies on these limits.
+// What makes a job specification usable. Everything that divides, allocates or indexes by a field
+// of it relies on these limits.
 #include "serialization/job.hpp"
 
 #include <algorithm>

@@ -90,13 +90,11 @@ private:
   }
 
   std::uint32_t lightest() const {
-    return static_cast<std::uint32_t>(std::min_element(load_.begin(), load_.end())
-                                      - load_.begin());
+    return static_cast<std::uint32_t>(std::min_element(load_.begin(), load_.end()) - load_.begin());
   }
 
   std::uint32_t heaviest() const {
-    return static_cast<std::uint32_t>(std::max_element(load_.begin(), load_.end())
-                                      - load_.begin());
+    return static_cast<std::uint32_t>(std::max_element(load_.begin(), load_.end()) - load_.begin());
   }
 
   std::vector<std::uint32_t>& owner_;

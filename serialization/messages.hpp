@@ -1,5 +1,6 @@
 // The messages of Troupe as plain values. Two belong to the data path (push, pull), two to the
-// control path (report, orders); the rest opens a link. serialization/wire.hpp turns them into bytes.
+// control path (report, orders); the rest opens a link. serialization/wire.hpp turns them into
+// bytes.
 #pragma once
 
 #include "serialization/batch_set.hpp"
@@ -39,7 +40,7 @@ struct step_header {
   worker_id worker;
   incarnation_id incarnation;
   generation_id generation;
-  batch_id batch;          ///< Identity of a push. For a bsp pull it names the clock: bsp_clock(batch).
+  batch_id batch; ///< Identity of a push. For a bsp pull it names the clock: bsp_clock(batch).
   std::uint64_t clock = 0; ///< The worker's step count; what ssp compares.
 
   bool operator==(const step_header&) const = default;
@@ -51,9 +52,10 @@ struct update {
   /// Tables that this push marks as done on every partition of the receiver, also those for which
   /// `pieces` brings nothing. A table with a piece must be listed.
   std::vector<table_id> tables;
-  std::uint64_t base_version = 0; ///< values::version of the pull that the gradient was computed from.
-  float gradient_norm = 0.0f;     ///< L2 norm over all pieces of all receivers; for clipping by norm.
-  std::vector<piece> pieces;      ///< May be empty: the batch is marked as done and changes nothing.
+  /// values::version of the pull that the gradient was computed from.
+  std::uint64_t base_version = 0;
+  float gradient_norm = 0.0f; ///< L2 norm over all pieces of all receivers; for clipping by norm.
+  std::vector<piece> pieces;  ///< May be empty: the batch is marked as done and changes nothing.
 };
 
 /// Answer to a push, given after it was applied.
@@ -107,8 +109,8 @@ struct worker_counters {
   std::uint64_t samples = 0; ///< Samples of acknowledged batches.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t wait_us = 0; ///< Time without a batch to compute on, waiting for replies.
-  double loss_sum = 0.0;     ///< Sum of mean losses of the batches computed ...
+  std::uint64_t wait_us = 0;    ///< Time without a batch to compute on, waiting for replies.
+  double loss_sum = 0.0;        ///< Sum of mean losses of the batches computed ...
   std::uint64_t loss_count = 0; ///< ... and their number.
 
   bool operator==(const worker_counters&) const = default;
@@ -171,12 +173,13 @@ struct server_report {
   std::uint64_t assignment = 0; ///< Number of the assignment that it serves; 0: none yet.
   std::string failed;           ///< Not empty: the assignment could not be carried out; the reason.
   generation_id generation;
-  batch_set marks;              ///< Batches applied on all its partitions and tables.
+  batch_set marks; ///< Batches applied on all its partitions and tables.
   std::vector<clock_entry> clocks;
   std::uint64_t pull_clock_max = 0; ///< Largest clock of an ssp pull answered so far.
-  checkpoint_part part;         ///< The newest one written; checkpoint 0: none.
-  std::uint64_t checkpoint_failed = 0; ///< Number of the newest checkpoint that could not be written.
-  std::string checkpoint_failure;      ///< Why.
+  checkpoint_part part;             ///< The newest one written; checkpoint 0: none.
+  /// Number of the newest checkpoint that could not be written.
+  std::uint64_t checkpoint_failed = 0;
+  std::string checkpoint_failure; ///< Why.
   std::uint64_t version = 0;
   server_counters counters;
 
@@ -201,8 +204,8 @@ struct observer_report {
 
 struct report {
   member_id from;
-  std::uint64_t job = 0;       ///< fingerprint(job_spec) of the sender.
-  std::uint64_t sequence = 0;  ///< Grows with each report of one incarnation.
+  std::uint64_t job = 0;           ///< fingerprint(job_spec) of the sender.
+  std::uint64_t sequence = 0;      ///< Grows with each report of one incarnation.
   std::uint64_t rss_bytes_max = 0; ///< Peak resident memory of the sender's process.
   std::variant<worker_report, server_report, observer_report> body;
 
@@ -223,8 +226,8 @@ struct server_entry {
 struct view {
   epoch_id epoch;
   generation_id generation;
-  std::vector<server_entry> servers;       ///< Ordered by server.
-  std::vector<server_id> server_of;        ///< One for each partition.
+  std::vector<server_entry> servers; ///< Ordered by server.
+  std::vector<server_id> server_of;  ///< One for each partition.
 
   bool operator==(const view&) const = default;
 };
@@ -240,14 +243,14 @@ struct worker_orders {
 
 struct server_orders {
   job_spec job;
-  std::uint64_t assignment = 0;  ///< Grows. A new number: drop everything and load what follows.
+  std::uint64_t assignment = 0; ///< Grows. A new number: drop everything and load what follows.
   generation_id generation;
   std::vector<partition_id> partitions;
-  std::uint64_t restore = 0;     ///< Checkpoint to load them from; 0: the tables' initialisers.
+  std::uint64_t restore = 0; ///< Checkpoint to load them from; 0: the tables' initialisers.
   /// Workers that may push. Those with known == false are being admitted: the shard reports a clock
   /// for them at which it is safe to start, and waits for them from there on.
   std::vector<clock_entry> workers;
-  std::uint64_t checkpoint = 0;  ///< Write this checkpoint now; 0: none asked for so far.
+  std::uint64_t checkpoint = 0;       ///< Write this checkpoint now; 0: none asked for so far.
   std::uint64_t checkpoint_clock = 0; ///< bsp: cut after this clock has been applied.
 
   bool operator==(const server_orders&) const = default;
@@ -260,7 +263,7 @@ struct member_status {
   member_id member;
   member_state state = member_state::absent;
   std::uint64_t rss_bytes_max = 0;
-  std::uint64_t clock = 0;   ///< worker: its next step. server: its version.
+  std::uint64_t clock = 0;               ///< worker: its next step. server: its version.
   std::uint64_t updates_rolled_back = 0; ///< server: acknowledged updates that its restore lost.
   worker_counters worker;
   server_counters server;
@@ -269,18 +272,18 @@ struct member_status {
 };
 
 enum class job_phase : std::uint8_t {
-  gathering,  ///< Waiting for servers and workers.
+  gathering, ///< Waiting for servers and workers.
   training,
-  finishing,  ///< All batches applied; the last checkpoint is being written.
-  finished,   ///< Values may be pulled; waiting for observer_report::done.
-  stopped,    ///< Everyone leaves.
+  finishing, ///< All batches applied; the last checkpoint is being written.
+  finished,  ///< Values may be pulled; waiting for observer_report::done.
+  stopped,   ///< Everyone leaves.
 };
 
 struct observer_orders {
   troupe::view view;
   job_phase phase = job_phase::gathering;
-  std::uint64_t batches_done = 0; ///< Applied on every partition.
-  std::uint64_t checkpoint = 0;   ///< Newest committed one; 0: none.
+  std::uint64_t batches_done = 0;     ///< Applied on every partition.
+  std::uint64_t checkpoint = 0;       ///< Newest committed one; 0: none.
   std::vector<member_status> members; ///< The present incarnation of each.
   std::vector<std::string> events;    ///< The last ones, oldest first, for the log.
   std::uint64_t events_total = 0;     ///< Events so far; the last of `events` has this number.
@@ -301,7 +304,7 @@ struct orders {
 
 // -- what opens a link ----------------------------------------------------------------------------
 
-/// First message in each direction. Its first 16 bytes on the wire never change between versions.
+/// First message in each direction. The bytes that tell its version never change (envelope.capnp).
 struct hello {
   std::uint32_t version = 0; ///< Protocol version, wire.hpp.
   std::uint64_t job = 0;     ///< fingerprint(job_spec).
@@ -317,14 +320,29 @@ struct refusal {
   bool operator==(const refusal&) const = default;
 };
 
-// -- requests on a link ----------------------------------------------------------------------------
+// -- requests on a link -------------------------------------------------------------------------
 
 /// `request` pairs a reply with its request; unique per link and direction.
-struct push_request { std::uint64_t request = 0; troupe::update update; };
-struct push_reply { std::uint64_t request = 0; troupe::receipt receipt; };
-struct pull_request { std::uint64_t request = 0; troupe::query query; };
-struct pull_reply { std::uint64_t request = 0; troupe::values values; };
-struct failure_reply { std::uint64_t request = 0; failure why; };
+struct push_request {
+  std::uint64_t request = 0;
+  troupe::update update;
+};
+struct push_reply {
+  std::uint64_t request = 0;
+  troupe::receipt receipt;
+};
+struct pull_request {
+  std::uint64_t request = 0;
+  troupe::query query;
+};
+struct pull_reply {
+  std::uint64_t request = 0;
+  troupe::values values;
+};
+struct failure_reply {
+  std::uint64_t request = 0;
+  failure why;
+};
 
 using message = std::variant<hello, refusal, push_request, push_reply, pull_request, pull_reply,
                              failure_reply, report, orders>;

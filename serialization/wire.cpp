@@ -32,13 +32,14 @@ struct word_guess {
   std::size_t operator()(const report&) const { return 2048; }
   std::size_t operator()(const orders&) const { return 2048; }
   template <class Small>
-  std::size_t operator()(const Small&) const { return 64; }
+  std::size_t operator()(const Small&) const {
+    return 64;
+  }
 };
 
 class envelope_writer {
 public:
-  envelope_writer(schema::Envelope::Builder to, detail::body_parts& body)
-      : to_(to), body_(body) {
+  envelope_writer(schema::Envelope::Builder to, detail::body_parts& body) : to_(to), body_(body) {
     to_.setVersion(protocol_version);
     to_.setMagic(magic);
   }
@@ -63,15 +64,15 @@ private:
 
 message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   switch (from.which()) {
-    case schema::Envelope::HELLO: return detail::read(from.getHello());
-    case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
-    case schema::Envelope::PUSH_REQUEST: return detail::read(from.getPushRequest(), body);
-    case schema::Envelope::PUSH_REPLY: return detail::read(from.getPushReply());
-    case schema::Envelope::PULL_REQUEST: return detail::read(from.getPullRequest());
-    case schema::Envelope::PULL_REPLY: return detail::read(from.getPullReply(), body);
-    case schema::Envelope::FAILURE_REPLY: return detail::read(from.getFailureReply());
-    case schema::Envelope::REPORT: return detail::read(from.getReport());
-    case schema::Envelope::ORDERS: return detail::read(from.getOrders());
+  case schema::Envelope::HELLO: return detail::read(from.getHello());
+  case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
+  case schema::Envelope::PUSH_REQUEST: return detail::read(from.getPushRequest(), body);
+  case schema::Envelope::PUSH_REPLY: return detail::read(from.getPushReply());
+  case schema::Envelope::PULL_REQUEST: return detail::read(from.getPullRequest());
+  case schema::Envelope::PULL_REPLY: return detail::read(from.getPullReply(), body);
+  case schema::Envelope::FAILURE_REPLY: return detail::read(from.getFailureReply());
+  case schema::Envelope::REPORT: return detail::read(from.getReport());
+  case schema::Envelope::ORDERS: return detail::read(from.getOrders());
   }
   throw detail::rejected{"a message of an unknown kind"};
 }

@@ -27,16 +27,19 @@ constexpr std::uint32_t protocol_version = 1;
 constexpr std::uint32_t job_format_version = 1;
 
 constexpr std::size_t prefix_bytes = 16;
-constexpr std::size_t head_bytes_max = std::size_t{16} << 20;  ///< Segment 0.
-constexpr std::size_t body_bytes_max = std::size_t{1} << 30;   ///< Segment 1.
-constexpr std::size_t hello_bytes_max = 4096;                  ///< Whole first frame of a peer.
+constexpr std::size_t head_bytes_max = std::size_t{16} << 20; ///< Segment 0.
+constexpr std::size_t body_bytes_max = std::size_t{1} << 30;  ///< Segment 1.
+constexpr std::size_t hello_bytes_max = 4096;                 ///< Whole first frame of a peer.
 
 /// A message ready to be sent: the bytes to gather, in order.
 struct frame {
   /// Prefix and segment 0.
   std::vector<std::byte> head;
   /// Segment 1: borrowed from the message's pieces, kept alive by them.
-  struct part { std::shared_ptr<const void> owner; std::span<const std::byte> bytes; };
+  struct part {
+    std::shared_ptr<const void> owner;
+    std::span<const std::byte> bytes;
+  };
   std::vector<part> body;
 
   std::size_t size_bytes() const;
@@ -45,7 +48,10 @@ struct frame {
 frame encode(const message& what);
 
 /// Sizes of the two segments that follow a prefix.
-struct sizes { std::size_t head_bytes = 0; std::size_t body_bytes = 0; };
+struct sizes {
+  std::size_t head_bytes = 0;
+  std::size_t body_bytes = 0;
+};
 
 /// Errors: malformed where the prefix is not one of ours or passes a limit.
 result<sizes> decode_prefix(std::span<const std::byte, prefix_bytes> prefix);

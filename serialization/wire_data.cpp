@@ -52,8 +52,10 @@ float_ptr body_reader::take(std::uint64_t count) {
 
 void body_reader::finish() const {
   if ((taken_bytes_ + 7) / 8 * 8 != size_bytes_)
-    throw rejected{"the message brings " + std::to_string(size_bytes_) + " bytes of values, its "
-                   "pieces have " + std::to_string(taken_bytes_)};
+    throw rejected{"the message brings " + std::to_string(size_bytes_)
+                   + " bytes of values, its "
+                     "pieces have "
+                   + std::to_string(taken_bytes_)};
 }
 
 void write(const range& from, schema::Range::Builder to) {

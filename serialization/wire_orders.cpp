@@ -72,14 +72,14 @@ void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
 }
 
 observer_orders read(schema::ObserverOrders::Reader from) {
-  observer_orders made{
-    .view = read(from.getView()),
-    .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
-    .batches_done = from.getBatchesDone(),
-    .checkpoint = from.getCheckpoint(),
-    .members = read_list<member_status>(from.getMembers(), members_max, "members"),
-    .events = {},
-    .events_total = from.getEventsTotal()};
+  observer_orders made{.view = read(from.getView()),
+                       .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
+                       .batches_done = from.getBatchesDone(),
+                       .checkpoint = from.getCheckpoint(),
+                       .members =
+                         read_list<member_status>(from.getMembers(), members_max, "members"),
+                       .events = {},
+                       .events_total = from.getEventsTotal()};
   check_count(from.getEvents().size(), events_max, "events");
   for (const auto event : from.getEvents())
     made.events.push_back(read_text(event));
@@ -146,9 +146,9 @@ orders read(schema::Orders::Reader from) {
               .failed = read_text(from.getFailed()),
               .body = {}};
   switch (from.which()) {
-    case schema::Orders::WORKER: made.body = read(from.getWorker()); return made;
-    case schema::Orders::SERVER: made.body = read(from.getServer()); return made;
-    case schema::Orders::OBSERVER: made.body = read(from.getObserver()); return made;
+  case schema::Orders::WORKER: made.body = read(from.getWorker()); return made;
+  case schema::Orders::SERVER: made.body = read(from.getServer()); return made;
+  case schema::Orders::OBSERVER: made.body = read(from.getObserver()); return made;
   }
   throw rejected{"orders of an unknown kind"};
 }

@@ -131,9 +131,9 @@ report read(schema::Report::Reader from) {
               .rss_bytes_max = from.getRssBytesMax(),
               .body = {}};
   switch (from.which()) {
-    case schema::Report::WORKER: made.body = read(from.getWorker()); return made;
-    case schema::Report::SERVER: made.body = read(from.getServer()); return made;
-    case schema::Report::OBSERVER: made.body = read(from.getObserver()); return made;
+  case schema::Report::WORKER: made.body = read(from.getWorker()); return made;
+  case schema::Report::SERVER: made.body = read(from.getServer()); return made;
+  case schema::Report::OBSERVER: made.body = read(from.getObserver()); return made;
   }
   throw rejected{"a report of an unknown kind"};
 }

@@ -1,4 +1,4 @@
-// A Cap'n Proto message of exactly one segment, built behind the prefix that precedes it in a frame.
+// A Cap'n Proto message of exactly one segment, built behind the prefix that precedes it.
 #pragma once
 
 #include <capnp/message.h>

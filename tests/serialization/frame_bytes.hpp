@@ -26,10 +26,10 @@ inline std::vector<std::byte> flatten(const wire::frame& sent) {
 /// A copy aligned to 64, of exactly this size.
 inline std::shared_ptr<std::byte> aligned_copy(std::span<const std::byte> bytes) {
   constexpr std::align_val_t alignment{64};
-  auto* memory = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes.size(), 1),
-                                                        alignment));
+  auto* memory =
+    static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes.size(), 1), alignment));
   std::copy(bytes.begin(), bytes.end(), memory);
-  return {memory, [](std::byte* x) { ::operator delete(x, std::align_val_t{64}); }};
+  return {memory, [](std::byte* x) { ::operator delete (x, std::align_val_t{64}); }};
 }
 
 /// Decodes segments of these bytes.

@@ -1,17 +1,46 @@
-// A main function for compilers without libFuzzer: runs the target once for each file named on the
-// command line. Compiled in with -DTROUPE_FUZZ_REPLAY.
+// What fuzz targets share: inputs begin as valid ones, and a main function for compilers without
+// libFuzzer (-DTROUPE_FUZZ_REPLAY), which runs the target once for each file on the command line.
 #pragma once
 
+#include "tests/serialization/random_source.hpp"
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
-#ifdef TROUPE_FUZZ_REPLAY
-#include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <string>
+#ifndef TROUPE_FUZZ_REPLAY
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+namespace troupe::test {
+
+/// Body of LLVMFuzzerCustomMutator: one input in sixteen, and each that is too short to be
+/// anything, becomes what `make(random)` returns; the others are changed by libFuzzer.
+template <class Make>
+std::size_t mutate_or_make(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                           unsigned seed, Make&& make) {
+  random_source random{seed};
+  if (size >= 16 && random.below(16) != 0)
+    return LLVMFuzzerMutate(data, size, max_size);
+  const std::vector<std::byte> made = make(random);
+  const auto length = std::min(made.size(), max_size);
+  std::memcpy(data, made.data(), length);
+  return length;
+}
+
+} // namespace troupe::test
+
+#else
+
+  #include <cstdio>
+  #include <fstream>
+  #include <iterator>
+  #include <string>
 
 int main(int count, char** names) {
   for (int i = 1; i < count; ++i) {
@@ -22,4 +51,5 @@ int main(int count, char** names) {
   std::printf("%d files\n", count - 1);
   return 0;
 }
+
 #endif

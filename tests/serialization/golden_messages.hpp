@@ -1,5 +1,5 @@
-// One message of each kind with fixed content. Their bytes are in golden/; change neither, but add a
-// message when a field is added.
+// One message of each kind with fixed content. Their bytes are in golden/; change neither, but
+// add a message when a field is added.
 #pragma once
 
 #include "serialization/wire.hpp"
@@ -12,7 +12,8 @@
 namespace troupe::test {
 
 inline std::vector<piece> golden_pieces() {
-  const auto values = std::make_shared<std::vector<float>>(std::vector{1.0f, -2.5f, 0.0f, 1e-20f, 3e8f});
+  const auto values =
+    std::make_shared<std::vector<float>>(std::vector{1.0f, -2.5f, 0.0f, 1e-20f, 3e8f});
   return {{{{1}, 4096, 3}, {values, values->data()}}, {{{2}, 0, 2}, {values, values->data() + 3}}};
 }
 
@@ -26,7 +27,10 @@ inline job_spec golden_job() {
   job.samples = 60'000;
   job.batch_samples = 128;
   job.passes = 4;
-  table_spec table{.name = "layer1.weight", .shape = {784, 128}, .sync = {}, .optimizer = {},
+  table_spec table{.name = "layer1.weight",
+                   .shape = {784, 128},
+                   .sync = {},
+                   .optimizer = {},
                    .init = {initializer_kind::normal, 0.05f}};
   table.sync = {consistency_mode::ssp, 3};
   table.optimizer = {.kind = optimizer_kind::adam,
@@ -38,8 +42,8 @@ inline job_spec golden_job() {
                      .clip_value = 5.0f,
                      .clip_norm = 2.0f,
                      .scale_by_staleness = true};
-  job.tables = {table, {.name = "layer1.bias", .shape = {128}, .sync = {}, .optimizer = {},
-                        .init = {}}};
+  job.tables = {table,
+                {.name = "layer1.bias", .shape = {128}, .sync = {}, .optimizer = {}, .init = {}}};
   return job;
 }
 
@@ -57,7 +61,9 @@ inline server_counters golden_server_counters() {
 }
 
 inline view golden_view() {
-  return {{3}, {2}, {{{0}, {77}, "127.0.0.1:4000", true}, {{1}, {78}, "[::1]:4001", false}},
+  return {{3},
+          {2},
+          {{{0}, {77}, "127.0.0.1:4000", true}, {{1}, {78}, "[::1]:4001", false}},
           {{0}, {1}, {0}, {1}}};
 }
 
@@ -97,18 +103,24 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"pull_reply", pull_reply{9, {43, golden_pieces()}}},
     {"failure_reply", failure_reply{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
     {"report_worker",
-     report{{role::worker, 0, {5}}, 1, 2, 3,
-            worker_report{{2}, {{{6, {64}, 16, 1}, {{64}, {66}}}}, 12, golden_worker_counters(),
-                          "cannot go on"}}},
+     report{
+       {role::worker, 0, {5}},
+       1,
+       2,
+       3,
+       worker_report{
+         {2}, {{{6, {64}, 16, 1}, {{64}, {66}}}}, 12, golden_worker_counters(), "cannot go on"}}},
     {"report_server", report{server, 1, 2, 3, of_server}},
     {"report_observer",
      report{{role::observer, 0, {1}}, 1, 2, 3, observer_report{{{server}}, true, true, "gave up"}}},
-    {"orders_worker",
-     orders{{role::worker, 0, {5}}, 1, 2, true, "the job failed",
-            worker_orders{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
-    {"orders_server",
-     orders{server, 1, 2, false, "",
-            server_orders{golden_job(), 3, {2}, {{0}, {2}}, 6, clocks, 7, 12}}},
+    {"orders_worker", orders{{role::worker, 0, {5}},
+                             1,
+                             2,
+                             true,
+                             "the job failed",
+                             worker_orders{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
+    {"orders_server", orders{server, 1, 2, false, "",
+                             server_orders{golden_job(), 3, {2}, {{0}, {2}}, 6, clocks, 7, 12}}},
     {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
   };
 }

@@ -1,5 +1,5 @@
-// The bytes of every message and of a job's file are those of the released formats. To add files for
-// new ones, run the test program with --no-skip --test-case="writes the golden files that are missing".
+// The bytes of every message and of a job's file are those of the released formats. To add files
+// for new ones, run the test program with --no-skip --test-case="writes the golden files*".
 #include "doctest/doctest.h"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/golden_messages.hpp"

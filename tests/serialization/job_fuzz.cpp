@@ -2,6 +2,7 @@
 #include "serialization/layout.hpp"
 #include "serialization/wire.hpp"
 #include "tests/serialization/fuzz_main.hpp"
+#include "tests/serialization/random_messages.hpp"
 
 #include <cstdlib>
 #include <span>
@@ -22,3 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::abort();
   return 0;
 }
+
+#ifndef TROUPE_FUZZ_REPLAY
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
+  using namespace troupe::test;
+  return mutate_or_make(data, size, max_size, seed, [](random_source& random) {
+    return troupe::wire::encode_job(random_job(random));
+  });
+}
+#endif

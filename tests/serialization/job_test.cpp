@@ -93,8 +93,14 @@ TEST_CASE("each defect of a job is named") {
     {"two tables", [](job_spec& x) { x.tables[0].name = "b"; }},
     {"'w': the shape", [](job_spec& x) { x.tables[0].shape = {}; }},
     {"'w': the shape", [](job_spec& x) { x.tables[0].shape.assign(9, 1); }},
-    {"extent", [](job_spec& x) { x.tables[0].shape = {3, 0}; }},
-    {"2^40", [](job_spec& x) { x.tables[0].shape = {std::uint64_t{1} << 40, 2}; }},
+    {"extent",
+     [](job_spec& x) {
+       x.tables[0].shape = {3, 0};
+     }},
+    {"2^40",
+     [](job_spec& x) {
+       x.tables[0].shape = {std::uint64_t{1} << 40, 2};
+     }},
     {"2^40", [](job_spec& x) { x.tables[0].shape.assign(3, std::uint64_t{1} << 32); }},
     {"2^40", [](job_spec& x) { x.tables[0].shape = {std::uint64_t{1} << 40}; }},
     {"staleness", [](job_spec& x) { x.tables[0].sync.staleness_clocks = 1'000'001; }},
@@ -147,7 +153,9 @@ TEST_CASE("the fingerprint changes with what two processes must agree on") {
     [](job_spec& x) { x.samples = 999; },
     [](job_spec& x) { x.tables.pop_back(); },
     [](job_spec& x) { x.tables[0].name = "v"; },
-    [](job_spec& x) { x.tables[0].shape = {20, 10}; },
+    [](job_spec& x) {
+      x.tables[0].shape = {20, 10};
+    },
     [](job_spec& x) { x.tables[0].shape = {200}; },
     [](job_spec& x) { x.tables[1].optimizer.kind = optimizer_kind::adam; },
     [](job_spec& x) { x.tables[1].sync.mode = consistency_mode::bsp; },
@@ -162,7 +170,9 @@ TEST_CASE("the fingerprint ignores what may differ or change") {
     [](job_spec& x) { x.workers = 7; },
     [](job_spec& x) { x.passes = 7; },
     [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },
-    [](job_spec& x) { x.tables[0].sync = {consistency_mode::ssp, 7}; },
+    [](job_spec& x) {
+      x.tables[0].sync = {consistency_mode::ssp, 7};
+    },
   };
   for (const auto& how : free)
     CHECK(fingerprint(changed(how)) == fingerprint(small_job()));

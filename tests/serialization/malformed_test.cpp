@@ -9,8 +9,8 @@ namespace {
 
 void check_harmless(const result<message>& decoded) {
   if (!decoded) {
-    CHECK((decoded.error().code == errc::malformed
-           || decoded.error().code == errc::version_mismatch));
+    CHECK(
+      (decoded.error().code == errc::malformed || decoded.error().code == errc::version_mismatch));
     CHECK(!decoded.error().text.empty());
     return;
   }
@@ -33,8 +33,7 @@ TEST_CASE("every truncation of a message is survived") {
       const auto all = std::span{bytes};
       for (std::size_t size = 0; size < bytes.size(); ++size)
         CHECK(!decode_frame(all.first(size)));
-      const auto head_bytes
-        = wire::decode_prefix(all.first<wire::prefix_bytes>())->head_bytes;
+      const auto head_bytes = wire::decode_prefix(all.first<wire::prefix_bytes>())->head_bytes;
       const auto head = all.subspan(wire::prefix_bytes, head_bytes);
       const auto body = all.subspan(wire::prefix_bytes + head_bytes);
       for (std::size_t size = 0; size < head.size(); ++size)
@@ -66,8 +65,8 @@ TEST_CASE("words replaced by others of the same message are survived") {
       auto bytes = flatten(wire::encode(random_message(random, kind)));
       const auto words = bytes.size() / 8;
       for (auto copies = 1 + random.below(3); copies > 0; --copies)
-        std::memmove(bytes.data() + 8 * random.below(words),
-                     bytes.data() + 8 * random.below(words), 8);
+        std::memmove(bytes.data() + 8 * random.below(words), bytes.data() + 8 * random.below(words),
+                     8);
       check_harmless(decode_frame(bytes));
     }
 }

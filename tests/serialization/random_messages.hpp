@@ -15,12 +15,13 @@ inline member_id random_member(random_source& random) {
 }
 
 inline step_header random_step(random_source& random) {
-  return {{random.number32()}, {random.number()}, {random.number()}, {random.number()},
-          random.number()};
+  return {
+    {random.number32()}, {random.number()}, {random.number()}, {random.number()}, random.number()};
 }
 
 inline range random_range(random_source& random) {
-  return {{static_cast<std::uint32_t>(random.below(tables_max))}, random.below(elements_max / 2),
+  return {{static_cast<std::uint32_t>(random.below(tables_max))},
+          random.below(elements_max / 2),
           random.below(elements_max / 2)};
 }
 
@@ -56,12 +57,13 @@ inline clock_entry random_clock(random_source& random) {
 
 inline worker_counters random_worker_counters(random_source& random) {
   return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.number(), random.real(), random.number()};
+          random.number(), random.number(), random.number(), random.real(),   random.number()};
 }
 
 inline server_counters random_server_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random_histogram(random), random_histogram(random)};
+  return {random.number(), random.number(),          random.number(),
+          random.number(), random.number(),          random.number(),
+          random.number(), random_histogram(random), random_histogram(random)};
 }
 
 inline table_spec random_table(random_source& random, std::uint32_t index) {
@@ -98,13 +100,13 @@ inline job_spec random_job(random_source& random) {
 }
 
 inline view random_view(random_source& random) {
-  return {{random.number()},
-          {random.number()},
-          random.several([&] {
-            return server_entry{{random.number32()}, {random.number()}, random.text(),
-                                random.chance()};
-          }),
-          random.several([&] { return server_id{random.number32()}; })};
+  return {
+    {random.number()},
+    {random.number()},
+    random.several([&] {
+      return server_entry{{random.number32()}, {random.number()}, random.text(), random.chance()};
+    }),
+    random.several([&] { return server_id{random.number32()}; })};
 }
 
 inline failure random_failure(random_source& random) {
@@ -119,7 +121,9 @@ inline worker_report random_worker_report(random_source& random) {
             return lease_progress{random_lease(random),
                                   random.several([&] { return batch_id{random.number()}; })};
           }),
-          random.number(), random_worker_counters(random), random.text()};
+          random.number(),
+          random_worker_counters(random),
+          random.text()};
 }
 
 inline server_report random_server_report(random_source& random) {
@@ -188,32 +192,34 @@ inline message random_message(random_source& random, std::size_t kind) {
                   std::move(body)};
   };
   auto some_orders = [&](auto body) {
-    return orders{random_member(random), random.number(), random.number(), random.chance(),
-                  random.text(), std::move(body)};
+    return orders{random_member(random), random.number(), random.number(),
+                  random.chance(),       random.text(),   std::move(body)};
   };
   switch (kind) {
-    case 0: return hello{wire::protocol_version, random.number(), random.number(),
-                         random_member(random)};
-    case 1: return refusal{random_failure(random)};
-    case 2: return push_request{random.number(),
-                                {random_step(random),
-                                 random.several([&] { return table_id{random.number32()}; }),
-                                 random.number(), random.real(), pieces()}};
-    case 3: return push_reply{random.number(), {random.number(), random.chance()}};
-    case 4: return pull_request{random.number(),
-                                {random_step(random), random.chance(),
-                                 random.several([&] { return random_range(random); })}};
-    case 5: return pull_reply{random.number(), {random.number(), pieces()}};
-    case 6: return failure_reply{random.number(), random_failure(random)};
-    case 7: return a_report(random_worker_report(random));
-    case 8: return a_report(random_server_report(random));
-    case 9: return a_report(random_observer_report(random));
-    case 10: return some_orders(worker_orders{random_view(random), random.several([&] {
-                                                return random_lease(random);
-                                              }),
-                                              random.number(), random.chance()});
-    case 11: return some_orders(random_server_orders(random));
-    default: return some_orders(random_observer_orders(random));
+  case 0:
+    return hello{wire::protocol_version, random.number(), random.number(), random_member(random)};
+  case 1: return refusal{random_failure(random)};
+  case 2:
+    return push_request{random.number(),
+                        {random_step(random),
+                         random.several([&] { return table_id{random.number32()}; }),
+                         random.number(), random.real(), pieces()}};
+  case 3: return push_reply{random.number(), {random.number(), random.chance()}};
+  case 4:
+    return pull_request{random.number(), {random_step(random), random.chance(), random.several([&] {
+                                            return random_range(random);
+                                          })}};
+  case 5: return pull_reply{random.number(), {random.number(), pieces()}};
+  case 6: return failure_reply{random.number(), random_failure(random)};
+  case 7: return a_report(random_worker_report(random));
+  case 8: return a_report(random_server_report(random));
+  case 9: return a_report(random_observer_report(random));
+  case 10:
+    return some_orders(worker_orders{random_view(random),
+                                     random.several([&] { return random_lease(random); }),
+                                     random.number(), random.chance()});
+  case 11: return some_orders(random_server_orders(random));
+  default: return some_orders(random_observer_orders(random));
   }
 }
 

@@ -1,6 +1,7 @@
 // wire::decode_prefix and wire::decode with any bytes. Input: a frame, as in golden/.
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/fuzz_main.hpp"
+#include "tests/serialization/random_messages.hpp"
 
 #include <cstdlib>
 
@@ -24,3 +25,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::abort();
   return 0;
 }
+
+#ifndef TROUPE_FUZZ_REPLAY
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
+  using namespace troupe::test;
+  return mutate_or_make(data, size, max_size, seed, [](random_source& random) {
+    return flatten(troupe::wire::encode(random_message(random, random.below(message_kinds))));
+  });
+}
+#endif

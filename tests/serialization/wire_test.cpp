@@ -134,8 +134,8 @@ TEST_CASE("a refusal fits into the first frame, however long its text") {
 }
 
 TEST_CASE("texts are cut by the sender to what receivers accept") {
-  const auto received
-    = decode_frame(flatten(wire::encode(failure_reply{1, {errc::not_ready, std::string(9999, 'x')}})));
+  const auto received = decode_frame(
+    flatten(wire::encode(failure_reply{1, {errc::not_ready, std::string(9999, 'x')}})));
   REQUIRE(received);
   CHECK(std::get<failure_reply>(*received).why.text.size() == 4096);
 }
@@ -172,8 +172,8 @@ TEST_CASE("values must be as many as the pieces say") {
     CHECK(refused(decode_segments(head, std::span{body}.first(size))).code == errc::malformed);
 
   const auto bare = wire::encode(hello{.version = 1, .from = {}});
-  CHECK(!decode_segments(std::span{bare.head}.subspan(wire::prefix_bytes),
-                         std::span{body}.first(8)));
+  CHECK(
+    !decode_segments(std::span{bare.head}.subspan(wire::prefix_bytes), std::span{body}.first(8)));
 }
 
 TEST_CASE("ranges that no table can have are refused") {
@@ -254,8 +254,8 @@ TEST_CASE("orders bring a usable job or none") {
   body.job = random_job(random);
   CHECK(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
   body.job.partitions = 0;
-  const auto why
-    = refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+  const auto why =
+    refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
   CHECK(contains(why.text, "partitions must be"));
 }
 
