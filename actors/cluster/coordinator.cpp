@@ -20,8 +20,8 @@ constexpr auto last_retry_pause = 1000ms;
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
 constexpr std::size_t strangers_max = 1000;
-/// A coordinator's restart skips so many checkpoint numbers: those that its predecessor asked for and
-/// no server wrote have left no trace, but a server that waits for such a cut would take ours for it.
+/// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server wrote
+/// have left no trace, but a server that waits for such a cut would take ours for it.
 constexpr std::uint64_t numbers_skipped = 8;
 
 bool well_formed(const report& what) {
@@ -49,7 +49,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
       observed_at_(now),
       ledger_(job_, options.ledger),
       schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
-                last_checkpoint + (state_.term > 0 ? numbers_skipped : 0)) {
+                last_checkpoint + numbers_skipped * state_.term) {
   const bool known = state_.term > 0 && state_.job == fingerprint_;
   recovering_ = known;
   if (!known || state_.server_of.size() != job_.partitions)
