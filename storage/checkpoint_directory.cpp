@@ -168,8 +168,12 @@ result<manifest> verify(const fs::path& directory, std::uint64_t checkpoint, con
     return what;
   if (auto fits = check_job(directory, *what, job); !fits)
     return fits.error();
-  if (auto whole = check_files(directory, *what); !whole)
-    return whole.error();
+  if (auto whole = check_files(directory, *what); !whole) {
+    const auto& why = whole.error();
+    if (why.code == errc::damaged)
+      return why;
+    return {why.code, detail::title(directory, checkpoint) + " is unreadable: " + why.text};
+  }
   return what;
 }
 

@@ -150,6 +150,10 @@ failure damaged(const fs::path& directory, std::uint64_t checkpoint, const std::
   return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: " + why};
 }
 
+failure unreadable(const fs::path& directory, std::uint64_t checkpoint, const failure& why) {
+  return {why.code, detail::title(directory, checkpoint) + " is unreadable: " + why.text};
+}
+
 } // namespace
 
 std::string to_json(const manifest& what) {
@@ -215,12 +219,15 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
   std::error_code error;
   if (!fs::exists(home / detail::manifest_name, error))
     return damaged(directory, checkpoint, "manifest.json is missing");
+  if (fs::file_size(home / detail::commit_name, error) > commit_bytes_max ||
+      fs::file_size(home / detail::manifest_name, error) > manifest_bytes_max)
+    return damaged(directory, checkpoint, "manifest.json or COMMIT is too large");
   const auto seal = detail::read_file(home / detail::commit_name, commit_bytes_max);
   if (!seal)
-    return seal.error();
+    return unreadable(directory, checkpoint, seal.error());
   const auto text = detail::read_file(home / detail::manifest_name, manifest_bytes_max);
   if (!text)
-    return text.error();
+    return unreadable(directory, checkpoint, text.error());
   if (*seal != seal_of(*text))
     return damaged(directory, checkpoint, "manifest.json and COMMIT do not fit together");
   auto what = manifest_from_json(*text);

@@ -27,6 +27,8 @@ constexpr std::string_view red = "\x1b[31m";
 constexpr std::string_view green = "\x1b[32m";
 constexpr std::string_view yellow = "\x1b[33m";
 constexpr std::string_view plain_again = "\x1b[0m";
+constexpr std::string_view wrapping_off = "\x1b[?7l";
+constexpr std::string_view wrapping_on = "\x1b[?7h";
 
 /// A text of ASCII, and how it looks.
 struct span_of_line {
@@ -268,12 +270,13 @@ std::string progress_display::draw_block() {
     lines.resize(rows - 1);
     lines.push_back(fmt::format("  and {} more", hidden).substr(0, columns));
   }
-  std::string text;
+  // A screen that became narrower a moment ago must cut lines, not wrap them.
+  std::string text{wrapping_off};
   for (const std::string& line : lines) {
     text += line + "\x1b[K\n";
     drawn_widths_.push_back(width_of(line));
   }
-  return text + "\x1b[J";
+  return text.append("\x1b[J").append(wrapping_on);
 }
 
 void progress_display::write(const std::string& text) const {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,8 +52,8 @@ std::vector<std::string> render(const progress_snapshot& snapshot, unsigned colu
 /// The same in one line, without process lines and colour.
 std::string render_line(const progress_snapshot& snapshot);
 
-/// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write;
-/// nothing of the terminal's settings is changed, so that a killed program leaves no trace.
+/// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write, which
+/// leaves the terminal's settings as they were, so that a killed program leaves no trace.
 class progress_display {
 public:
   /// `terminal`: redraw with ANSI sequences; is_terminal(out) says what is sensible.
@@ -68,14 +69,23 @@ public:
   void finish();
 
 private:
-  std::string erase_block() const;
-  std::string draw_block();
+  struct screen_size {
+    unsigned columns = 0;
+    unsigned rows = 0;
+    bool operator==(const screen_size&) const = default;
+  };
+
+  screen_size size() const;
+  std::string go_to_block(screen_size now) const;
+  std::string draw_block(screen_size now);
   void write(const std::string& text) const;
 
   std::FILE* out_;
   bool terminal_;
   std::optional<progress_snapshot> last_;
-  std::vector<std::size_t> drawn_widths_; ///< Columns of each line that stands on the screen.
+  std::size_t drawn_rows_ = 0;     ///< Rows of the block that stands on the screen.
+  screen_size drawn_size_;         ///< Size of the screen at that time.
+  std::deque<std::string> events_; ///< The last ones, for when the screen changes its size.
   std::optional<std::chrono::nanoseconds> line_at_;
   std::optional<job_phase> line_phase_;
 };

@@ -1,5 +1,5 @@
 // gateway: the other end of a remote; answers the requests of one link from a kv of this process.
-#include "actors/links/detail/switchboard.hpp"
+#include "actors/links/switchboard.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"

@@ -1,6 +1,6 @@
 #include "actors/links/node.hpp"
 
-#include "actors/links/detail/switchboard.hpp"
+#include "actors/links/switchboard.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"

@@ -1,5 +1,5 @@
 // uplink: a coordinator_handle that stands for the coordinator in another process.
-#include "actors/links/detail/switchboard.hpp"
+#include "actors/links/switchboard.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"

@@ -5,9 +5,9 @@
 
 namespace async_sgd {
 
-/// Where OpenBLAS fell back although the CPU has AVX-512 or AVX2, starts the program again, in the same
-/// process, with OPENBLAS_CORETYPE set; children inherit it. Does nothing where that is set already.
-/// Requires: called first in main(): nothing is open, no thread of ours runs.
+/// Where OpenBLAS fell back although the CPU has AVX-512 or AVX2, starts the program again, in the
+/// same process, with OPENBLAS_CORETYPE set; children inherit it. Does nothing where that is set
+/// already. Requires: called first in main(): nothing is open, no thread of ours runs.
 void choose_blas_kernels(char** argv);
 
 } // namespace async_sgd

@@ -1,5 +1,5 @@
-// Comma-separated numbers, the class in the last column. A first line without any number in front of
-// its last column is a header.
+// Comma-separated numbers, the class in the last column. A first line without any number in front
+// of its last column is a header.
 #include "examples/02_async_sgd/readers.hpp"
 
 #include <algorithm>

@@ -48,11 +48,11 @@ struct dataset {
 /// Loads one of
 ///   digits               60,000 + 10,000 drawn images, see digits.hpp; takes no time
 ///   mnist:DIR            the four IDX files of MNIST, or of a set in its form
-///   libsvm:TRAIN,TEST    text, `label index:value ...`; the labels of TRAIN, sorted, are the classes
-///   csv:TRAIN,TEST       numeric columns, the last one is the class: a number or a name. Columns are
-///                        standardised with mean and deviation of TRAIN. A header line is skipped.
-/// Each file may be gzipped. Errors: io_failed, damaged, malformed, invalid_argument; one line which
-/// names file and line or offset.
+///   libsvm:TRAIN,TEST    text, `label index:value ...`; the labels of TRAIN, sorted, are classes
+///   csv:TRAIN,TEST       numeric columns, the last one is the class: a number or a name. Columns
+///                        are standardised with mean and deviation of TRAIN. A header is skipped.
+/// Each file may be gzipped. Errors: io_failed, damaged, malformed, invalid_argument; one line
+/// which names file and line or offset.
 troupe::result<dataset> load_dataset(const std::string& text);
 
 /// Writes the rows `which` of dense or drawn samples to `out`.

@@ -1,4 +1,5 @@
-// LIBSVM text: a line is `label index:value ...`, indices count from 1; what follows # is a comment.
+// LIBSVM text: a line is `label index:value ...`, indices count from 1; what follows # is a
+// comment.
 #include "examples/02_async_sgd/readers.hpp"
 
 #include <algorithm>

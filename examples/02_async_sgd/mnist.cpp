@@ -1,4 +1,5 @@
-// IDX: big-endian u32 magic (2051 images, 2049 labels), count, for images rows and columns, then bytes.
+// IDX: big-endian u32 magic (2051 images, 2049 labels), count, for images rows and columns, then
+// bytes.
 #include "examples/02_async_sgd/readers.hpp"
 
 #include <algorithm>

@@ -20,8 +20,8 @@ namespace async_sgd {
 
 namespace {
 
-/// Keeps the variance of activations and of gradients: He et al. 2015 in front of a ReLU, Glorot and
-/// Bengio 2010 in front of the softmax. A single layer is convex and starts at zero.
+/// Keeps the variance of activations and of gradients: He et al. 2015 in front of a ReLU, Glorot
+/// and Bengio 2010 in front of the softmax. A single layer is convex and starts at zero.
 initializer weight_initializer(const model& shape, std::size_t layer) {
   if (shape.layers() == 1)
     return {};

@@ -1,4 +1,5 @@
-// A classifier: softmax over the outputs of a network of fully connected layers, trained on cross-entropy.
+// A classifier: softmax over the outputs of a network of fully connected layers, trained on
+// cross-entropy.
 #pragma once
 
 #include "actors/training/trainer.hpp"
@@ -18,7 +19,8 @@ struct model {
   std::vector<std::uint32_t> widths; ///< Features, hidden layers, classes.
 
   std::size_t layers() const { return widths.size() - 1; }
-  /// w1 f32[features, width], b1 f32[width], w2, b2, ...; every table with the same sync and optimizer.
+  /// w1 f32[features, width], b1 f32[width], w2, b2, ...; every table with the same sync and
+  /// optimizer.
   std::vector<troupe::table_spec> tables(const troupe::consistency& sync,
                                          const troupe::optimizer_spec& optimizer) const;
 };

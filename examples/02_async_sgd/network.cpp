@@ -38,7 +38,8 @@ void relu_gradient(const float* output, std::size_t count, float* delta) {
     delta[i] = output[i] > 0.0f ? delta[i] : 0.0f;
 }
 
-/// c = op(a) op(b) + keep * c, where op(a) is m x k and op(b) is k x n, all row-major and contiguous.
+/// c = op(a) op(b) + keep * c, where op(a) is m x k and op(b) is k x n, all row-major and
+/// contiguous.
 struct product {
   CBLAS_TRANSPOSE a_form, b_form;
   std::size_t m, n, k;

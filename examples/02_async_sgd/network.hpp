@@ -1,10 +1,12 @@
 // Fully connected layers with ReLU between them, softmax cross-entropy behind the last.
 //
-//   h(0) = rows of the batch;  z(k) = h(k-1) W(k) + b(k);  h(k) = max(z(k), 0);  p = softmax(z(last))
-//   d(last) = (p - onehot(label)) / rows;  dW(k) = h(k-1)' d(k);  db(k) = sum of the rows of d(k)
+//   h(0) = rows of the batch;  z(k) = h(k-1) W(k) + b(k);  h(k) = max(z(k), 0)
+//   d(last) = (softmax(z(last)) - onehot(label)) / rows
+//   dW(k) = h(k-1)' d(k);  db(k) = sum of the rows of d(k)
 //   d(k-1) = d(k) W(k)' where h(k-1) > 0, else 0
 //
-// Sparse rows are never made dense: the first layer adds up rows of W(1), and its gradient is scattered.
+// Sparse rows are never made dense: the first layer adds up rows of W(1), and its gradient is
+// scattered.
 #pragma once
 
 #include "actors/training/trainer.hpp"

@@ -1,7 +1,8 @@
 #include "storage/detail/database.hpp"
 
+#include "storage/detail/file_checksum.hpp"
+
 #include "rocksdb/env.h"
-#include "rocksdb/file_checksum.h"
 #include "rocksdb/table.h"
 
 #include <cstdarg>
@@ -40,7 +41,7 @@ rocksdb::Options small_database() {
   options.avoid_flush_during_shutdown = true;
   options.paranoid_checks = true;
   options.verify_sst_unique_id_in_manifest = true;
-  options.file_checksum_gen_factory = rocksdb::GetFileChecksumGenCrc32cFactory();
+  options.file_checksum_gen_factory = make_file_checksums();
   return options;
 }
 

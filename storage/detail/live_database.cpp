@@ -2,6 +2,7 @@
 
 #include "storage/detail/database.hpp"
 #include "storage/detail/file.hpp"
+#include "storage/detail/file_checksum.hpp"
 #include "storage/detail/records.hpp"
 #include "storage/detail/unsynced_files.hpp"
 
@@ -234,13 +235,8 @@ result<std::map<std::string, std::uint32_t>> live_database::link_to(const fs::pa
   std::vector<rocksdb::LiveFileMetaData> files;
   database_->GetLiveFilesMetaData(&files);
   std::map<std::string, std::uint32_t> sums;
-  for (const auto& file : files) {
-    // RocksDB keeps the sum as four bytes, the most significant first.
-    std::uint32_t sum = 0;
-    for (const char c : file.file_checksum)
-      sum = sum << 8 | static_cast<unsigned char>(c);
-    sums[file.relative_filename] = sum;
-  }
+  for (const auto& file : files)
+    sums[file.relative_filename] = file_checksum_value(file.file_checksum);
   return sums;
 }
 

@@ -37,7 +37,7 @@ std::string without_sequences(const std::string& text) {
   std::string shown;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\x1b')
-      i = text.find_first_of("mAKJ", i);
+      i = text.find_first_of("mAKJlh", i);
     else
       shown += text[i];
   }
@@ -154,7 +154,7 @@ TEST_CASE("progress_display redraws its block in place") {
   display.show(half_way());
   const std::string second = out.text().substr(first.size());
   CHECK(second.starts_with("\x1b[" + std::to_string(rows) + "A\r"));
-  CHECK(second.ends_with("\x1b[J"));
+  CHECK(second.ends_with("\x1b[J\x1b[?7h"));
 }
 
 TEST_CASE("progress_display lets events scroll by above its block") {

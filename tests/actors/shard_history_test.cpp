@@ -155,9 +155,9 @@ private:
       request_cut();
     else if (what < 990)
       reconnect(any_worker());
-    else if (what < 993 && deaths_left_ > 0)
+    else if (what < 995 && deaths_left_ > 0)
       die(any_worker());
-    else if (what < 994 && restores_left_ > 0)
+    else if (what < 998 && restores_left_ > 0)
       restore();
   }
 

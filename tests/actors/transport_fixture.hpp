@@ -33,6 +33,27 @@ inline std::vector<std::byte> bytes_of(const message& what) {
   return flat;
 }
 
+/// Numbers that tell positions and tensors apart.
+inline std::shared_ptr<float> pattern(std::size_t count, std::uint32_t seed) {
+  static buffer_pool pool;
+  auto made = pool.floats(count);
+  for (std::size_t i = 0; i < count; ++i)
+    made.get()[i] = static_cast<float>((i * 2654435761u + seed) & 0xffffff);
+  return made;
+}
+
+inline push_request push_of(std::uint64_t request, std::size_t count, std::uint32_t seed = 0) {
+  push_request made;
+  made.request = request;
+  made.update.tables = {{2}};
+  made.update.pieces = {{{{2}, 5, count}, pattern(count, seed)}};
+  return made;
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 /// A transport and the record of its callbacks.
 class side {
 public:
@@ -77,8 +98,7 @@ public:
   std::vector<failure> lost;
   std::vector<failure> rejected;
   bool broken_promise = false; ///< Something followed `lost`, or it came twice.
-  bool keeps_messages = true;
-  std::size_t received_count = 0;
+  std::map<std::uint64_t, bool> ended;
   transport links; ///< Last: its thread uses the others.
 
 private:
@@ -88,16 +108,12 @@ private:
       note(link, [&] { opened.push_back({link, peer, local}); });
     };
     events.received = [this](link_id link, message what) {
-      note(link, [&] {
-        ++received_count;
-        if (keeps_messages)
-          received.push_back(std::move(what));
-      });
+      note(link, [&] { received.push_back(std::move(what)); });
     };
     events.lost = [this](link_id link, const failure& why) {
       note(link, [&] {
         lost.push_back(why);
-        ended_[link.value] = true;
+        ended[link.value] = true;
       });
     };
     events.rejected = [this](const std::string&, const failure& why) {
@@ -110,12 +126,10 @@ private:
   template <class Change>
   void note(link_id link, Change change) {
     std::scoped_lock lock{mutex};
-    broken_promise = broken_promise || ended_[link.value];
+    broken_promise = broken_promise || ended[link.value];
     change();
     changed.notify_all();
   }
-
-  std::map<std::uint64_t, bool> ended_;
 };
 
 /// A peer without manners.

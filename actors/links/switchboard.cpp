@@ -1,4 +1,4 @@
-#include "actors/links/detail/switchboard.hpp"
+#include "actors/links/switchboard.hpp"
 
 #include "caf/send.hpp"
 
