@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include <sys/ioctl.h>
@@ -19,6 +20,8 @@ constexpr unsigned columns_default = 80;
 constexpr unsigned rows_default = 24;
 /// Pause between two lines where there is no terminal.
 constexpr std::chrono::seconds line_pause{1};
+/// More than a screen shows.
+constexpr std::size_t events_kept = 200;
 
 constexpr std::string_view plain = "";
 constexpr std::string_view bold = "\x1b[1m";
@@ -154,31 +157,6 @@ std::string without_controls(std::string text) {
   return text;
 }
 
-/// Columns that a line of render() takes: all but its escape sequences.
-std::size_t width_of(const std::string& line) {
-  std::size_t width = 0;
-  bool in_sequence = false;
-  for (const char c : line) {
-    if (c == '\x1b')
-      in_sequence = true;
-    width += in_sequence ? 0 : 1;
-    in_sequence = in_sequence && c != 'm';
-  }
-  return width;
-}
-
-struct screen_size {
-  unsigned columns = columns_default;
-  unsigned rows = rows_default;
-};
-
-screen_size size_of(std::FILE* out) {
-  winsize size{};
-  if (ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0)
-    return {};
-  return {size.ws_col, size.ws_row};
-}
-
 } // namespace
 
 std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color) {
@@ -217,15 +195,27 @@ progress_display::progress_display(std::FILE* out, bool terminal)
 bool progress_display::is_terminal(std::FILE* out) { return isatty(fileno(out)) == 1; }
 
 void progress_display::event(const std::string& text, std::chrono::nanoseconds elapsed) {
-  const std::string line = fmt::format("[{:>8}] {}", time_text(elapsed), without_controls(text));
-  write(terminal_ ? erase_block() + line + "\x1b[K\n" + draw_block() : line + "\n");
+  std::string line = fmt::format("[{:>8}] {}", time_text(elapsed), without_controls(text));
+  if (!terminal_) {
+    write(line + "\n");
+    return;
+  }
+  const screen_size now = size();
+  std::string screen = go_to_block(now) + line + "\x1b[K\n";
+  screen += draw_block(now);
+  write(screen);
+  events_.push_back(std::move(line));
+  if (events_.size() > events_kept)
+    events_.pop_front();
 }
 
 void progress_display::show(const progress_snapshot& snapshot) {
   if (terminal_) {
-    const std::string erased = erase_block();
+    const screen_size now = size();
+    std::string text = go_to_block(now);
     last_ = snapshot;
-    write(erased + draw_block());
+    text += draw_block(now);
+    write(text);
     return;
   }
   const bool is_due = !line_at_ || snapshot.elapsed >= *line_at_ + line_pause;
@@ -238,44 +228,60 @@ void progress_display::show(const progress_snapshot& snapshot) {
 
 void progress_display::finish() {
   last_.reset();
-  drawn_widths_.clear();
+  drawn_rows_ = 0;
 }
 
-/// Moves to the first column of the block's first line. A terminal that became narrower has wrapped
-/// the lines that stand there, so each may take several rows. What is drawn next overwrites them,
-/// so that nothing flickers.
-std::string progress_display::erase_block() const {
-  if (drawn_widths_.empty())
+progress_display::screen_size progress_display::size() const {
+  winsize told{};
+  if (ioctl(fileno(out_), TIOCGWINSZ, &told) != 0 || told.ws_col == 0 || told.ws_row == 0)
+    return {columns_default, rows_default};
+  return {told.ws_col, told.ws_row};
+}
+
+/// Puts the cursor where the block begins. What is drawn next overwrites what stands there, so that
+/// nothing flickers. A screen of another size may have cut the old block, wrapped it, or scrolled:
+/// nobody knows where it is, so everything is painted again.
+std::string progress_display::go_to_block(screen_size now) const {
+  if (drawn_rows_ == 0)
     return "";
-  const unsigned columns = size_of(out_).columns;
-  std::size_t rows = 0;
-  for (const std::size_t width : drawn_widths_)
-    rows += std::max<std::size_t>(1, (width + columns - 1) / columns);
-  return fmt::format("\x1b[{}A\r", rows);
+  if (now == drawn_size_)
+    return fmt::format("\x1b[{}A\r", drawn_rows_);
+  std::size_t rows_left = now.rows - std::min<std::size_t>(now.rows, drawn_rows_ + 2);
+  auto first = events_.end();
+  while (first != events_.begin()) {
+    const std::size_t rows = std::prev(first)->size() / now.columns + 1;
+    if (rows > rows_left)
+      break;
+    rows_left -= rows;
+    --first;
+  }
+  std::string text = "\x1b[H\x1b[2J";
+  for (; first != events_.end(); ++first)
+    text += *first + "\n";
+  return text;
 }
 
 /// Each line ends the row it stands in; what is left of an older and longer block is cleared.
-std::string progress_display::draw_block() {
-  drawn_widths_.clear();
+std::string progress_display::draw_block(screen_size now) {
+  drawn_rows_ = 0;
+  drawn_size_ = now;
   if (!last_)
     return "\x1b[J";
-  const screen_size size = size_of(out_);
   // One column stays free: behind a full line terminals differ in where the cursor is.
-  const unsigned columns = std::max(2u, size.columns) - 1;
+  const unsigned columns = std::max(2u, now.columns) - 1;
   std::vector<std::string> lines = render(*last_, columns, true);
   // A block higher than the screen could not be reached again with the cursor.
-  const std::size_t rows = std::max(2u, size.rows - 1);
+  const std::size_t rows = std::max(2u, now.rows - 1);
   if (lines.size() > rows) {
     const std::size_t hidden = lines.size() - rows + 1;
     lines.resize(rows - 1);
     lines.push_back(fmt::format("  and {} more", hidden).substr(0, columns));
   }
+  drawn_rows_ = lines.size();
   // A screen that became narrower a moment ago must cut lines, not wrap them.
   std::string text{wrapping_off};
-  for (const std::string& line : lines) {
+  for (const std::string& line : lines)
     text += line + "\x1b[K\n";
-    drawn_widths_.push_back(width_of(line));
-  }
   return text.append("\x1b[J").append(wrapping_on);
 }
 
