@@ -9,7 +9,8 @@ using namespace std::chrono_literals;
 
 /// The pace is sampled over this time, and clocks are chosen as far ahead: orders take a few ms.
 constexpr auto sample_time = 500ms;
-/// A cut whose parts are not there by then never will be: a server's disk hangs, or a clock is stuck.
+/// A cut whose parts are not there by then never will be: a server's disk hangs, or a clock is
+/// stuck.
 constexpr auto cut_timeout = 60s;
 constexpr std::uint64_t margin_min = 2;
 
@@ -27,12 +28,8 @@ std::uint64_t bsp_clocks_total(const job_spec& job) {
 
 checkpoint_schedule::checkpoint_schedule(const job_spec& job, schedule_options options,
                                          std::uint64_t last_number)
-    : options_(options),
-      servers_(job.servers),
-      slots_(job.workers),
-      bsp_(any_bsp(job)),
-      clocks_total_(bsp_clocks_total(job)),
-      number_(last_number) {}
+    : options_(options), servers_(job.servers), slots_(job.workers), bsp_(any_bsp(job)),
+      clocks_total_(bsp_clocks_total(job)), number_(last_number) {}
 
 void checkpoint_schedule::observe(const position& where, time_point now) {
   if (now - sample_at_ < sample_time && where.clock >= sample_clock_)
@@ -77,10 +74,8 @@ void checkpoint_schedule::begin(const position& where, time_point now, bool alig
   ++number_;
   parts_.clear();
   since_ = now;
-  at_ = where;
   clock_ = bsp_ ? target(where.clock, aligned) : 0;
-  if (bsp_ && options_.clocks > 0)
-    at_.clock = clock_;
+  at_ = {where.settled, clock_};
 }
 
 bool checkpoint_schedule::overdue(time_point now) const {

@@ -13,7 +13,7 @@
 namespace troupe {
 
 struct schedule_options {
-  std::chrono::milliseconds interval{2000}; ///< From the end of one to the cut of the next; 0: none.
+  std::chrono::milliseconds interval{2000}; ///< End of one to cut of the next; 0: none.
   std::uint64_t clocks = 0;                 ///< Batches per worker slot between cuts; 0: by time.
 };
 
@@ -35,10 +35,11 @@ public:
   void observe(const position& where, time_point now);
   /// Counts the interval from now: training began.
   void restart(const position& where, time_point now);
-  /// Whether the next one should be cut now. Not while one is under way, nor where nothing happened.
+  /// Whether the next one should be cut now. Not while one is under way, nor where nothing
+  /// happened.
   bool due(const position& where, time_point now) const;
-  /// Begins the next one. bsp: at a clock far enough ahead that no server passes it before the orders
-  /// arrive; where `aligned`, at a multiple of schedule_options::clocks.
+  /// Begins the next one. bsp: at a clock far enough ahead that no server passes it before the
+  /// orders arrive; where `aligned`, at a multiple of schedule_options::clocks.
   void begin(const position& where, time_point now, bool aligned);
 
   /// Number and clock for the servers' orders; 0: none is asked for.
@@ -79,12 +80,12 @@ private:
   stage stage_ = stage::idle;
   std::uint64_t number_ = 0;
   std::uint64_t clock_ = 0;
-  position at_;             ///< Of the last cut.
-  time_point since_{0};     ///< Begin of the one under way, or end of the last one.
+  position at_;         ///< Of the last cut.
+  time_point since_{0}; ///< Begin of the one under way, or end of the last one.
   std::map<server_id, checkpoint_part> parts_;
   std::uint32_t failures_ = 0; ///< In a row.
 
-  std::uint64_t pace_ = 0;  ///< Clocks applied in a recent sample.
+  std::uint64_t pace_ = 0; ///< Clocks applied in a recent sample.
   std::uint64_t sample_clock_ = 0;
   time_point sample_at_{0};
 };

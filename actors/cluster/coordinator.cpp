@@ -20,16 +20,16 @@ constexpr auto last_retry_pause = 1000ms;
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
 constexpr std::size_t strangers_max = 1000;
-/// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server wrote
-/// have left no trace, but a server that waits for such a cut would take ours for it.
+/// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server
+/// wrote have left no trace, but a server that waits for such a cut would take ours for it.
 constexpr std::uint64_t numbers_skipped = 8;
 
 bool well_formed(const report& what) {
   switch (what.from.role) {
-    case role::worker: return std::holds_alternative<worker_report>(what.body);
-    case role::server: return std::holds_alternative<server_report>(what.body);
-    case role::observer: return std::holds_alternative<observer_report>(what.body);
-    case role::coordinator: break;
+  case role::worker: return std::holds_alternative<worker_report>(what.body);
+  case role::server: return std::holds_alternative<server_report>(what.body);
+  case role::observer: return std::holds_alternative<observer_report>(what.body);
+  case role::coordinator: break;
   }
   return false;
 }
@@ -39,15 +39,9 @@ bool well_formed(const report& what) {
 coordinator::coordinator(job_spec job, coordinator_options options,
                          storage::coordinator_state stored, std::uint64_t last_checkpoint,
                          time_point now, coordinator_effects& effects)
-    : job_(std::move(job)),
-      options_(options),
-      state_(std::move(stored)),
-      fingerprint_(fingerprint(job_)),
-      bsp_(any_bsp(job_)),
-      started_at_(now),
-      last_call_(now),
-      observed_at_(now),
-      ledger_(job_, options.ledger),
+    : job_(std::move(job)), options_(options), state_(std::move(stored)),
+      fingerprint_(fingerprint(job_)), bsp_(any_bsp(job_)), started_at_(now), last_call_(now),
+      observed_at_(now), ledger_(job_, options.ledger),
       schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
                 last_checkpoint + numbers_skipped * state_.term) {
   const bool known = state_.term > 0 && state_.job == fingerprint_;
@@ -73,7 +67,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   refresh_view();
 }
 
-// -- events ---------------------------------------------------------------------------------------
+// -- events -------------------------------------------------------------------------------------
 
 void coordinator::receive(const report& what, time_point now, coordinator_effects& effects) {
   notice_pause(now);
@@ -91,14 +85,14 @@ void coordinator::receive(const report& what, time_point now, coordinator_effect
   if (const auto old = members_.gives_way(what.from, now))
     lose(*old, "a newer one took its place", now, effects);
   switch (members_.hear(what, now)) {
-    case membership::standing::buried: send_home(what.from, "", effects); return;
-    case membership::standing::refused:
-      send_home(what.from, name_of(what.from) + " is already running elsewhere", effects);
-      return;
-    case membership::standing::waiting:
-    case membership::standing::repeated: return;
-    case membership::standing::joined: welcome(what.from, now, effects); break;
-    case membership::standing::news: break;
+  case membership::standing::buried: send_home(what.from, "", effects); return;
+  case membership::standing::refused:
+    send_home(what.from, name_of(what.from) + " is already running elsewhere", effects);
+    return;
+  case membership::standing::waiting:
+  case membership::standing::repeated: return;
+  case membership::standing::joined: welcome(what.from, now, effects); break;
+  case membership::standing::news: break;
   }
   std::visit([&](const auto& body) { take(what.from, body, now, effects); }, what.body);
   decide(now, effects);
@@ -221,7 +215,7 @@ void coordinator::take(const member_id& /*from*/, const observer_report& body, t
     fail(body.failed, effects);
 }
 
-// -- phases ---------------------------------------------------------------------------------------
+// -- phases -------------------------------------------------------------------------------------
 
 /// Brings everything up to date with what is known. It may run at any time, any number of times.
 void coordinator::decide(time_point now, coordinator_effects& effects) {
@@ -244,8 +238,9 @@ void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   if (!recovering_)
     return;
   const bool all_here = workers_.size() >= job_.workers
-                        && std::all_of(servers_.begin(), servers_.end(),
-                                       [](const auto& entry) { return entry.second.id.has_value(); });
+                        && std::all_of(servers_.begin(), servers_.end(), [](const auto& entry) {
+                             return entry.second.id.has_value();
+                           });
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;
@@ -285,15 +280,14 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
     phase_ = job_phase::finishing;
   if (phase_ == job_phase::finishing)
     finish(now, effects);
-  if (phase_ == job_phase::finished
-      && (done_ || now - observed_at_ > options_.liveness_timeout))
+  if (phase_ == job_phase::finished && (done_ || now - observed_at_ > options_.liveness_timeout))
     phase_ = job_phase::stopped;
 }
 
 /// The last checkpoint: of the whole work, or of what there is when the user asked to stop.
 void coordinator::finish(time_point now, coordinator_effects& effects) {
-  const bool saved = !options_.checkpoints || (last_checkpoint_ != 0
-                                               && committed_ == last_checkpoint_);
+  const bool saved =
+    !options_.checkpoints || (last_checkpoint_ != 0 && committed_ == last_checkpoint_);
   if (stop_deadline_ && (saved || now >= *stop_deadline_)) {
     phase_ = job_phase::stopped;
     return;

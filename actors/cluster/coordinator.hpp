@@ -1,7 +1,7 @@
-// What the coordinator decides: who is a member, who owns which partition, who works on what, when a
-// checkpoint is cut, and when the job is over. A plain state machine. Members send their whole state
-// (report), and get theirs as it should be (orders); so a lost message, a repeated one and a restart
-// of the coordinator are all the same case: the next report.
+// What the coordinator decides: who is a member, who owns which partition, who works on what, when
+// a checkpoint is cut, and when the job is over. A plain state machine. Members send their whole
+// state (report), and get theirs as it should be (orders); so a lost message, a repeated one and a
+// restart of the coordinator are all the same case: the next report.
 #pragma once
 
 #include "actors/cluster/checkpoint_schedule.hpp"
@@ -25,7 +25,8 @@ namespace troupe {
 
 struct coordinator_options {
   ledger_options ledger;
-  /// A member that has not reported for so long is dead. Must exceed many report intervals (100 ms).
+  /// A member that has not reported for so long is dead. Must exceed many report intervals (100
+  /// ms).
   std::chrono::milliseconds liveness_timeout{5000};
   /// Work begins when all workers of the job have come, or so long after the first one.
   std::chrono::milliseconds gather_timeout{15'000};
@@ -42,15 +43,23 @@ struct coordinator_options {
 };
 
 // -- effects --
-struct send_effect { troupe::orders orders; };
+struct send_effect {
+  troupe::orders orders;
+};
 /// Find the newest good checkpoint, then call checkpoint_found().
 struct find_checkpoint_effect {};
 /// Commit this one (and apply retention), then call checkpoint_committed().
-struct commit_checkpoint_effect { storage::manifest manifest; };
+struct commit_checkpoint_effect {
+  storage::manifest manifest;
+};
 /// Store before the effects behind it are carried out.
-struct persist_effect { storage::coordinator_state state; };
+struct persist_effect {
+  storage::coordinator_state state;
+};
 /// One line for the log and the display.
-struct event_effect { std::string text; };
+struct event_effect {
+  std::string text;
+};
 
 using coordinator_effect = std::variant<send_effect, find_checkpoint_effect,
                                         commit_checkpoint_effect, persist_effect, event_effect>;
@@ -67,8 +76,8 @@ using coordinator_effects = std::vector<coordinator_effect>;
 /// (6) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
 ///     passed, so that what members hold is known before anything new is decided.
 ///
-///     gathering --all serve, workers came--> training --complete--> finishing --committed--> finished
-///                                               ^-----------a server lost batches------------------|
+///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
+///                                               ^-----------a server lost batches--------------|
 ///     any --failed--> stopped       finished --observers are done--> stopped
 ///     training, finishing --stop--> finishing --committed, or 10 s--> stopped
 class coordinator {
@@ -104,15 +113,15 @@ private:
 
   /// One seat of a server; it outlives incarnations.
   struct server_state {
-    std::optional<member_id> id;     ///< The present incarnation.
-    server_report report;            ///< Its newest one.
-    std::uint64_t assignment = 0;    ///< Number given to it; 0: none yet.
+    std::optional<member_id> id;  ///< The present incarnation.
+    server_report report;         ///< Its newest one.
+    std::uint64_t assignment = 0; ///< Number given to it; 0: none yet.
     std::uint64_t restore = 0;
-    bool adopted = false;            ///< The assignment is one of an earlier term.
+    bool adopted = false; ///< The assignment is one of an earlier term.
     bool serving = false;
-    bool started = false;            ///< Its partitions have a history: load a checkpoint.
-    bool numbered = false;           ///< Given an assignment in this term.
-    batch_set lost_marks;            ///< Of a predecessor that has not been replaced yet.
+    bool started = false;  ///< Its partitions have a history: load a checkpoint.
+    bool numbered = false; ///< Given an assignment in this term.
+    batch_set lost_marks;  ///< Of a predecessor that has not been replaced yet.
     std::uint64_t rolled_back = 0;
   };
 
@@ -204,18 +213,19 @@ private:
   std::uint64_t next_lease_ = 1;
   std::uint64_t next_assignment_ = 1;
   std::uint64_t next_orders_ = 1;
-  bool frozen_ = false;          ///< bsp: history was rolled back, not all servers serve it yet.
+  bool frozen_ = false; ///< bsp: history was rolled back, not all servers serve it yet.
   std::optional<std::uint32_t> blamed_; ///< The server whose loss rolled all back ...
   batch_set acknowledged_;              ///< ... and what had been acknowledged before.
   bool marks_changed_ = false;
-  bool audit_needed_ = false;    ///< Marks went back: finished batches cannot be trusted.
+  bool audit_needed_ = false; ///< Marks went back: finished batches cannot be trusted.
   time_point audited_at_{0};
 
   bool finding_ = false;
   std::optional<std::uint64_t> restore_; ///< Newest good checkpoint, while that is sure to be true.
   checkpoint_schedule schedule_;
   std::uint64_t committed_ = 0;
-  std::uint64_t last_checkpoint_ = 0; ///< The one begun after the last batch, or after stop; 0: none.
+  /// The one begun after the last batch, or after stop; 0: none.
+  std::uint64_t last_checkpoint_ = 0;
   std::uint32_t last_failures_ = 0;
   time_point last_retry_at_{0};
 

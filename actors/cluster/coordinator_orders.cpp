@@ -11,8 +11,8 @@ using namespace std::chrono_literals;
 /// A report is answered if so much time passed since the last orders: they may have been lost.
 constexpr auto repeat_after = 100ms;
 
-/// Whether a member must hear of the difference at once. Observers wait for the next report when only
-/// counters moved.
+/// Whether a member must hear of the difference at once. Observers wait for the next report when
+/// only counters moved.
 bool differs(const orders& now_valid, const orders& sent) {
   if (now_valid.stop != sent.stop || now_valid.failed != sent.failed)
     return true;
@@ -105,7 +105,9 @@ server_orders coordinator::orders_for_server(std::uint32_t index) const {
       continue;
     const auto& worker = workers_.at(place.index);
     if (worker.stage == admission::candidate || worker.stage == admission::admitted)
-      mine.workers.push_back({{place.index}, record.id.incarnation, worker.start_clock,
+      mine.workers.push_back({{place.index},
+                              record.id.incarnation,
+                              worker.start_clock,
                               worker.stage == admission::admitted});
   }
   mine.checkpoint = schedule_.asked();
@@ -133,8 +135,8 @@ std::vector<member_status> coordinator::statuses() const {
     one.updates_rolled_back = seat.rolled_back;
     if (seat.id) {
       one.member = *seat.id;
-      one.state = over ? member_state::finished
-                  : seat.serving ? member_state::active
+      one.state = over                   ? member_state::finished
+                  : seat.serving         ? member_state::active
                   : seat.assignment != 0 ? member_state::restoring
                                          : member_state::joining;
       one.clock = seat.report.version;

@@ -19,7 +19,7 @@ std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
 
 } // namespace
 
-// -- losses ---------------------------------------------------------------------------------------
+// -- losses -------------------------------------------------------------------------------------
 
 void coordinator::lose(const member_id& who, const std::string& why, time_point now,
                        coordinator_effects& effects) {
@@ -83,17 +83,17 @@ void coordinator::roll_all_back(time_point now, coordinator_effects& effects) {
     schedule_.abandon(now);
 }
 
-// -- assignments ----------------------------------------------------------------------------------
+// -- assignments --------------------------------------------------------------------------------
 
 void coordinator::place_servers(coordinator_effects& effects) {
   bool waiting = false;
   for (auto& [index, seat] : servers_) {
-    if (!seat.id || seat.assignment != 0)
+    if (seat.assignment != 0)
       continue;
-    if (!seat.started)
+    if (seat.started)
+      waiting = true; // Also for one that is still to come: verifying takes its time.
+    else if (seat.id)
       assign(seat, 0);
-    else
-      waiting = true;
   }
   if (!waiting)
     return;
@@ -148,14 +148,14 @@ void coordinator::count_rolled_back(server_state& seat, std::uint32_t index,
   const auto count = count_missing(before, after);
   seat.rolled_back += count;
   seat.lost_marks = {};
-  const auto from = seat.restore == 0 ? std::string{" started over: "}
-                                      : " restored from checkpoint " + std::to_string(seat.restore)
-                                          + ": ";
+  const auto from = seat.restore == 0
+                      ? std::string{" started over: "}
+                      : " restored from checkpoint " + std::to_string(seat.restore) + ": ";
   tell("server " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",
        effects);
 }
 
-// -- marks ----------------------------------------------------------------------------------------
+// -- marks --------------------------------------------------------------------------------------
 
 void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
   if (!marks_changed_ || !all_serving())
@@ -216,7 +216,7 @@ bool coordinator::all_serving() const {
                      [](const auto& entry) { return entry.second.serving; });
 }
 
-// -- checkpoints ----------------------------------------------------------------------------------
+// -- checkpoints --------------------------------------------------------------------------------
 
 std::uint64_t coordinator::clocks_of(const batch_set& marks) const {
   return marks.floor().value >= job_.batches() ? bsp_clocks_total(job_)
@@ -254,12 +254,11 @@ void coordinator::collect_parts(time_point now, coordinator_effects& effects) {
       checkpoint_failed(seat.report.checkpoint_failure, now, effects);
       return;
     }
-    if (!seat.serving || seat.report.part.server.value != index
-        || !schedule_.add(seat.report.part))
+    if (!seat.serving || seat.report.part.server.value != index || !schedule_.add(seat.report.part))
       continue;
-    effects.push_back(commit_checkpoint_effect{{schedule_.number(), job_, state_.generation,
-                                                schedule_.clock(), ledger_.cursor(),
-                                                schedule_.parts()}});
+    effects.push_back(
+      commit_checkpoint_effect{{schedule_.number(), job_, state_.generation, schedule_.clock(),
+                                ledger_.cursor(), schedule_.parts()}});
     return;
   }
 }
@@ -273,7 +272,7 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
     fail("the last checkpoint cannot be written: " + why, effects);
 }
 
-// -- the view -------------------------------------------------------------------------------------
+// -- the view -----------------------------------------------------------------------------------
 
 void coordinator::refresh_view() {
   view next{view_.epoch, state_.generation, {}, state_.server_of};

@@ -8,8 +8,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// At the start of training all workers are let in before the first lease, so that the first of them
-/// does not get every slot of the first clocks; but nobody waits longer than this.
+/// At the start of training all workers are let in before the first lease, so that the first of
+/// them does not get every slot of the first clocks; but nobody waits longer than this.
 constexpr auto first_leases_wait = 1000ms;
 
 } // namespace
@@ -62,8 +62,8 @@ void coordinator::admit_workers() {
       continue;
     if (const auto promised = promised_clock(record.id)) {
       worker.stage = admission::admitted;
-      worker.start_clock = std::max(*promised,
-                                    last.generation == state_.generation ? last.clock : 0);
+      worker.start_clock =
+        std::max(*promised, last.generation == state_.generation ? last.clock : 0);
     }
   }
 }

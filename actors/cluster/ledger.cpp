@@ -30,7 +30,7 @@ ledger::ledger(const job_spec& job, ledger_options options)
   });
 }
 
-// -- giving out -----------------------------------------------------------------------------------
+// -- giving out ---------------------------------------------------------------------------------
 
 std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
                                      std::uint64_t& next_lease_id) {
@@ -119,11 +119,12 @@ worker_id ledger::least_loaded(const std::vector<worker_id>& workers) const {
 
 worker_id ledger::fewest_leases(const std::vector<worker_id>& workers) const {
   return *std::min_element(workers.begin(), workers.end(), [this](worker_id a, worker_id b) {
-    return std::tuple(leases_of(a).size(), load(a), a) < std::tuple(leases_of(b).size(), load(b), b);
+    return std::tuple(leases_of(a).size(), load(a), a)
+           < std::tuple(leases_of(b).size(), load(b), b);
   });
 }
 
-// -- coming back ----------------------------------------------------------------------------------
+// -- coming back --------------------------------------------------------------------------------
 
 bool ledger::progress(worker_id worker, const std::vector<lease_progress>& leases,
                       bool rebuilding) {
@@ -221,7 +222,7 @@ void ledger::lost(worker_id worker) {
   held_.erase(own);
 }
 
-// -- comparing with the marks ---------------------------------------------------------------------
+// -- comparing with the marks -------------------------------------------------------------------
 
 void ledger::settle(const batch_set& marks) {
   const auto before = std::exchange(settled_, marks);
@@ -278,7 +279,7 @@ void ledger::raise_cursor(std::uint64_t end) {
   }
 }
 
-// -- questions ------------------------------------------------------------------------------------
+// -- questions ----------------------------------------------------------------------------------
 
 bool ledger::valid(const lease& what) const {
   return what.count > 0 && what.count <= lease_count_max && what.stride > 0
@@ -292,21 +293,13 @@ const std::vector<lease>& ledger::leases_of(worker_id worker) const {
   return own == held_.end() ? none : own->second.leases;
 }
 
-bool ledger::holds_work(worker_id worker) const {
-  return !leases_of(worker).empty();
-}
+bool ledger::holds_work(worker_id worker) const { return !leases_of(worker).empty(); }
 
-batch_id ledger::cursor() const {
-  return {cursor_};
-}
+batch_id ledger::cursor() const { return {cursor_}; }
 
-std::uint64_t ledger::remaining() const {
-  return batches_ - cursor_ + queued_.size();
-}
+std::uint64_t ledger::remaining() const { return batches_ - cursor_ + queued_.size(); }
 
-std::uint64_t ledger::settled() const {
-  return std::min(settled_.size(), batches_);
-}
+std::uint64_t ledger::settled() const { return std::min(settled_.size(), batches_); }
 
 batch_set ledger::acknowledged() const {
   auto all = settled_;
@@ -315,8 +308,6 @@ batch_set ledger::acknowledged() const {
   return all;
 }
 
-bool ledger::complete() const {
-  return settled_.floor().value >= batches_;
-}
+bool ledger::complete() const { return settled_.floor().value >= batches_; }
 
 } // namespace troupe

@@ -16,7 +16,8 @@ namespace troupe {
 
 struct ledger_options {
   /// Batches of one lease in ssp, asp; clocks of one lease in bsp. Smaller: less to redo after a
-  /// death; larger: fewer messages. Near the end of the work leases shrink, so that all end together.
+  /// death; larger: fewer messages. Near the end of the work leases shrink, so that all end
+  /// together.
   std::uint32_t lease_batches = 16;
   /// Leases that a worker holds: the one it works on and those ahead.
   std::uint32_t leases_ahead = 2;
@@ -30,35 +31,36 @@ struct ledger_options {
 ///   settled    in the marks of every server
 /// Invariants:
 /// (1) a batch is open (not reported done) in at most one lease.
-/// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() jumps over
-///     nothing: what marks or believed leases skip is queued.
-/// (3) bsp: new work is given out in groups of whole clocks, all slots of a group at once; a lease is
-///     one slot of its clocks (stride = slots). So whatever a worker waits for, somebody holds.
+/// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() jumps
+///     over nothing: what marks or believed leases skip is queued.
+/// (3) bsp: new work is given out in groups of whole clocks, all slots of a group at once; a lease
+///     is one slot of its clocks (stride = slots). So whatever a worker waits for, somebody holds.
 class ledger {
 public:
   explicit ledger(const job_spec& job, ledger_options options = {});
 
-  /// Hands work to these (admitted) workers. What is queued goes first, smallest batch first, to those
-  /// with the least to do: in bsp all of it at once (others may wait for it), else until each has
-  /// leases_ahead * lease_batches batches to do. New work only to workers below leases_ahead. Lease ids
-  /// are taken from `next_lease_id` on, which is moved on. Returns the workers whose leases changed.
+  /// Hands work to these (admitted) workers. What is queued goes first, smallest batch first, to
+  /// those with the least to do: in bsp all of it at once (others may wait for it), else until each
+  /// has leases_ahead * lease_batches batches to do. New work only to workers below leases_ahead.
+  /// Lease ids are taken from `next_lease_id` on, which is moved on. Returns the workers whose
+  /// leases changed.
   std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id);
 
   /// A worker's own list: progress on leases, and, while `rebuilding` (after a restart of the
-  /// coordinator), leases that the ledger does not know and now believes, unless another worker holds
-  /// an open batch of them. Otherwise unknown leases are ignored. A lease whose batches are all done
-  /// is dropped. Returns whether the worker's leases changed.
+  /// coordinator), leases that the ledger does not know and now believes, unless another worker
+  /// holds an open batch of them. Otherwise unknown leases are ignored. A lease whose batches are
+  /// all done is dropped. Returns whether the worker's leases changed.
   bool progress(worker_id worker, const std::vector<lease_progress>& leases, bool rebuilding);
 
   /// What the worker holds goes back to the queue, but for batches it reported done.
   void lost(worker_id worker);
 
-  /// The batches that are in every server's marks, as last reported. Settles finished ones; those that
-  /// were settled and are not in the marks any more count as finished until an audit.
+  /// The batches that are in every server's marks, as last reported. Settles finished ones; those
+  /// that were settled and are not in the marks any more count as finished until an audit.
   void settle(const batch_set& marks);
-  /// Settles, then queues again what the marks lack: any batch below cursor() that is neither there,
-  /// nor queued, nor leased. With `trust_finished`, the first audit that meets a finished batch leaves
-  /// it alone (its marks may be on the way). Returns how many were queued.
+  /// Settles, then queues again what the marks lack: any batch below cursor() that is neither
+  /// there, nor queued, nor leased. With `trust_finished`, the first audit that meets a finished
+  /// batch leaves it alone (its marks may be on the way). Returns how many were queued.
   std::uint64_t audit(const batch_set& marks, bool trust_finished);
   /// A new history: only `marks` was done, nothing is held by anyone.
   void roll_back(const batch_set& marks);

@@ -9,7 +9,8 @@ using namespace std::chrono_literals;
 
 /// Five report intervals: who is silent for so long while its successor talks is most likely dead.
 constexpr auto doubt = 500ms;
-/// A broken connection is made again within a report interval; ten of them leave room for a busy host.
+/// A broken connection is made again within a report interval; ten of them leave room for a busy
+/// host.
 constexpr auto reconnect_time = 1000ms;
 
 member_id seat_of(const member_id& who) {

@@ -18,8 +18,8 @@ namespace troupe {
 /// A present incarnation.
 struct member_record {
   member_id id;
-  std::uint64_t sequence = 0; ///< Of its newest report.
-  time_point heard{0};        ///< When that came.
+  std::uint64_t sequence = 0;          ///< Of its newest report.
+  time_point heard{0};                 ///< When that came.
   std::optional<time_point> unplugged; ///< Its connection ended then, and it was not heard since.
   std::uint64_t rss_bytes_max = 0;
   orders sent; ///< The last ones; sequence 0: none.
@@ -27,7 +27,8 @@ struct member_record {
 };
 
 /// Invariants:
-/// (1) a seat, (role, index), has at most one incarnation; observers have a seat for each of theirs.
+/// (1) a seat, (role, index), has at most one incarnation; observers have a seat for each of
+///     theirs.
 /// (2) an incarnation that was buried never gets a seat again.
 class membership {
 public:
@@ -52,7 +53,10 @@ public:
   /// Nobody of this name is or was a member: it died before it was heard.
   bool buried(const member_id& who) const { return buried_.contains(who); }
 
-  struct silence { member_id who; std::string reason; };
+  struct silence {
+    member_id who;
+    std::string reason;
+  };
   /// Who must be taken for dead: silent for `timeout`, or without a connection for 1 s.
   std::vector<silence> silent(time_point now, std::chrono::milliseconds timeout) const;
   /// Forgives `gap` of silence: the coordinator itself did not run.

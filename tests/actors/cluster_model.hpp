@@ -30,10 +30,10 @@ struct world_options {
   std::uint64_t passes = 2;
   std::uint32_t lease_batches = 8;
   std::uint64_t checkpoint_clocks = 0;
-  double loss = 0.05;      ///< Of a report, orders, or an acknowledgement.
+  double loss = 0.05; ///< Of a report, orders, or an acknowledgement.
   double repetition = 0.05;
-  int delay_ms_max = 40;   ///< Longer than the time between some messages: they overtake each other.
-  double kill_rate = 2.0;  ///< Deaths a second, of any process, while kills_until lasts.
+  int delay_ms_max = 40;  ///< Messages overtake each other.
+  double kill_rate = 2.0; ///< Deaths a second, of any process, while kills_until lasts.
   milliseconds kills_until{4000};
   bool resume_after = false; ///< At the end of the kills everything dies at once, and is resumed.
 };
@@ -92,7 +92,11 @@ struct model_server {
 };
 
 struct model_worker {
-  struct flight { std::uint64_t clock = 0; std::set<std::uint32_t> acknowledged; time_point retry{0}; };
+  struct flight {
+    std::uint64_t clock = 0;
+    std::set<std::uint32_t> acknowledged;
+    time_point retry{0};
+  };
   member_id id;
   int step_ms = 10;
   std::uint64_t sequence = 0, clock = 0;
@@ -122,9 +126,23 @@ public:
   std::string describe() const;
 
 private:
-  struct letter { time_point at; std::uint64_t order; std::variant<report, orders> what; };
-  struct snapshot { std::map<std::uint32_t, content> parts; bool committed = false; std::uint64_t clock = 0; };
-  struct promise_to_call { time_point at; std::uint64_t term; bool find = false; std::uint64_t number = 0; bool good = true; };
+  struct letter {
+    time_point at;
+    std::uint64_t order;
+    std::variant<report, orders> what;
+  };
+  struct snapshot {
+    std::map<std::uint32_t, content> parts;
+    bool committed = false;
+    std::uint64_t clock = 0;
+  };
+  struct storage_answer {
+    time_point at;
+    std::uint64_t term;
+    bool find = false; ///< Else a commit.
+    std::uint64_t number = 0;
+    bool good = true;
+  };
 
   // -- chance --
   bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
@@ -165,7 +183,7 @@ private:
   time_point now_{0};
   std::uint64_t incarnations_ = 100, letters_ = 0, term_ = 0;
   std::vector<letter> mail_;
-  std::vector<promise_to_call> calls_;
+  std::vector<storage_answer> calls_;
   std::unique_ptr<coordinator> coordinator_;
   std::optional<time_point> coordinator_back_at_;
   bool resume_next_ = false, resumed_ = false;

@@ -1,0 +1,262 @@
+// What the coordinator does when members are lost, or when it is itself a new one.
+#include "tests/actors/coordinator_bench.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// -- deaths -------------------------------------------------------------------------------------
+
+TEST_CASE(
+  "a lost worker's batches go to others at once, and its late reports are answered with stop") {
+  bench one(bench_job(consistency_mode::asp, 2, 2, 1000));
+  one.train();
+  std::uint64_t held = 0;
+  for (const auto& x : one.orders_of(0, 200).leases)
+    held += x.count;
+  one.death(role::worker, 0, 200);
+  CHECK(one.told("worker 0 lost: " + std::to_string(held) + " batches go to others"));
+  CHECK(one.orders_of_server(0, 100).workers.size() == 1);
+  one.worker(0, 200);
+  CHECK(one.all_orders(role::worker, 0, 200).stop);
+  CHECK(one.all_orders(role::worker, 0, 200).failed.empty());
+  one.worker(0, 202);
+  CHECK(one.told("worker 0 rejoined"));
+  CHECK_FALSE(one.all_orders(role::worker, 0, 202).stop);
+}
+
+TEST_CASE("a second live worker of an index is refused") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  for (int i = 0; i < 8; ++i) {
+    one.now += 100ms;
+    one.worker(1, 201);
+    one.worker(1, 333);
+  }
+  CHECK(one.all_orders(role::worker, 1, 333).stop);
+  CHECK(one.all_orders(role::worker, 1, 333).failed == "worker 1 is already running elsewhere");
+  CHECK_FALSE(one.all_orders(role::worker, 1, 201).stop);
+}
+
+TEST_CASE("silence kills after the liveness timeout, a broken connection after a second") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  coordinator_effects effects;
+  one.boss->disconnected({role::worker, 0, {200}}, one.now, effects);
+  for (int i = 0; i < 10; ++i) {
+    one.tick(100ms);
+    one.server(0, 100);
+    one.server(1, 101);
+  }
+  CHECK_FALSE(one.told("lost"));
+  one.tick(100ms);
+  CHECK(one.told("worker 0 lost"));
+  CHECK_FALSE(one.told("worker 1 lost"));
+  for (int i = 0; i < 40; ++i) {
+    one.tick(100ms);
+    one.server(0, 100);
+    one.server(1, 101);
+  }
+  CHECK(one.told("worker 1 lost"));
+}
+
+TEST_CASE("nobody is dead because the coordinator itself slept") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.tick(60s);
+  CHECK_FALSE(one.told("lost"));
+}
+
+// -- lost servers -------------------------------------------------------------------------------
+
+TEST_CASE("asp: only the lost server restores, what it lacks is done again") {
+  bench one(bench_job(consistency_mode::asp, 2, 2, 1000));
+  one.train();
+  one.server(0, 100, 20);
+  one.server(1, 101, 20);
+  const auto other = one.orders_of_server(1, 101).assignment;
+  one.death(role::server, 0, 100);
+  CHECK(one.finds == 1);
+  one.server(0, 110);
+  CHECK(one.orders_of_server(0, 110).assignment == 0);
+  one.found(3);
+  CHECK(one.orders_of_server(0, 110).restore == 3);
+  CHECK_FALSE(one.orders_of(0, 200).view.servers[0].serving);
+  CHECK_FALSE(one.orders_of(0, 200).leases.empty());
+  const auto epoch = one.orders_of(0, 200).view.epoch;
+  one.server(0, 110, 15);
+  CHECK(one.orders_of(0, 200).view.servers[0].serving);
+  CHECK(one.orders_of(0, 200).view.epoch > epoch);
+  CHECK(one.orders_of(0, 200).view.generation == generation_id{0});
+  CHECK(one.orders_of_server(1, 101).assignment == other);
+  CHECK(one.told("server 0 restored from checkpoint 3: 5 updates rolled back"));
+}
+
+TEST_CASE("asp without a checkpoint: the lost server starts over") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.death(role::server, 0, 100);
+  one.server(0, 110);
+  one.found(std::nullopt);
+  CHECK(one.orders_of_server(0, 110).restore == 0);
+  CHECK(one.orders_of_server(0, 110).assignment != 0);
+}
+
+TEST_CASE(
+  "bsp: all servers go back together, in a persisted generation, without leases meanwhile") {
+  bench one(bench_job(consistency_mode::bsp, 2, 2, 200));
+  one.train();
+  one.server(0, 100, 20);
+  one.server(1, 101, 20);
+  const auto old = one.orders_of(0, 200).leases.front();
+  one.death(role::server, 0, 100);
+  CHECK(one.persisted.back().generation == generation_id{1});
+  CHECK(one.orders_of(0, 200).leases.empty());
+  CHECK(one.orders_of(0, 200).view.generation == generation_id{1});
+  one.found(3);
+  CHECK(one.orders_of_server(1, 101).restore == 3);
+  one.server(1, 101, 12);
+  CHECK(one.orders_of(0, 200).leases.empty());
+  one.server(0, 110);
+  CHECK(one.orders_of_server(0, 110).restore == 3);
+  one.server(0, 110, 12);
+  CHECK(one.told("server 0 restored from checkpoint 3: 8 updates rolled back"));
+  REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
+  CHECK(one.orders_of(0, 200).leases.front().first == batch_id{12});
+  CHECK(one.orders_of(0, 200).leases.front().id > old.id);
+}
+
+TEST_CASE("a server that reports that it has nothing is given an assignment again") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  const auto before = one.orders_of_server(0, 100).assignment;
+  one.receive({role::server, 0, {100}}, server_report{});
+  one.found(2);
+  CHECK(one.orders_of_server(0, 100).assignment > before);
+  CHECK(one.orders_of_server(0, 100).restore == 2);
+}
+
+// -- a new coordinator --------------------------------------------------------------------------
+
+TEST_CASE(
+  "a restarted coordinator believes running servers and leases, and orders nothing before") {
+  bench before(bench_job(consistency_mode::asp, 2, 2, 1000));
+  before.train();
+  bench after(before.job, {}, state_of(before));
+  const auto report_server = [&](std::uint32_t index) {
+    server_report body;
+    body.assignment = before.orders_of_server(index, 100 + index).assignment;
+    body.marks = batch_set(batch_id{4});
+    for (auto entry : before.orders_of_server(index, 100 + index).workers)
+      body.clocks.push_back({entry.worker, entry.incarnation, 3, true});
+    after.receive({role::server, index, {100 + index}}, body);
+  };
+  const auto report_worker = [&](std::uint32_t index) {
+    worker_report body;
+    body.clock = 3;
+    for (const auto& x : before.orders_of(index, 200 + index).leases)
+      body.leases.push_back({x, {}});
+    after.worker(index, 200 + index, body);
+  };
+  report_server(0);
+  report_server(1);
+  report_worker(0);
+  CHECK(after.last.empty());
+  CHECK(after.boss->phase() == job_phase::gathering);
+  report_worker(1);
+  CHECK(after.boss->phase() == job_phase::training);
+  CHECK(after.finds == 0);
+  CHECK(after.orders_of_server(0, 100).assignment == before.orders_of_server(0, 100).assignment);
+  CHECK(after.orders_of(0, 200).admitted);
+  CHECK(after.orders_of(0, 200).view.servers[0].serving);
+  CHECK(after.orders_of(0, 200).view.epoch > before.orders_of(0, 200).view.epoch);
+  const auto& mine = after.orders_of(0, 200).leases;
+  const auto& old = before.orders_of(0, 200).leases;
+  REQUIRE(mine.size() >= old.size());
+  CHECK(std::equal(old.begin(), old.end(), mine.begin()));
+}
+
+TEST_CASE("after recovery_timeout absence counts: what an absent worker held is done again") {
+  bench before(bench_job(consistency_mode::asp, 1, 2, 1000));
+  for (int i = 0; i < 3; ++i) {
+    before.server(0, 100);
+    before.worker(0, 200);
+    before.worker(1, 201);
+  }
+  REQUIRE_FALSE(before.orders_of(1, 201).leases.empty());
+  bench after(before.job, {}, state_of(before));
+  server_report body;
+  body.assignment = before.orders_of_server(0, 100).assignment;
+  worker_report mine;
+  for (const auto& x : before.orders_of(1, 201).leases) { // The other one has the first batches.
+    mine.leases.push_back({x, {}});
+    for (std::uint32_t i = 0; i < x.count; ++i)
+      mine.leases.back().done.push_back(x.at(i));
+  }
+  REQUIRE(mine.leases.front().lease.first != batch_id{0});
+  for (int i = 0; i < 32; ++i) {
+    after.receive({role::server, 0, {100}}, body);
+    after.worker(1, 201, mine);
+    after.tick(100ms);
+    if (after.last.contains({role::server, 0, {100}}))
+      body.clocks = after.orders_of_server(0, 100).workers;
+    for (auto& entry : body.clocks)
+      entry.known = true;
+  }
+  REQUIRE_FALSE(after.orders_of(1, 201).leases.empty());
+  CHECK(after.orders_of(1, 201).leases.front().first == batch_id{0});
+}
+
+TEST_CASE("bsp: a restart that finds a server without its state rolls all back") {
+  bench before(bench_job(consistency_mode::bsp, 2, 2, 200));
+  before.train();
+  bench after(before.job, {}, state_of(before));
+  server_report body;
+  body.assignment = before.orders_of_server(0, 100).assignment;
+  after.receive({role::server, 0, {100}}, body);
+  after.server(1, 111);
+  after.worker(0, 200);
+  after.worker(1, 201);
+  CHECK(after.persisted.back().generation == generation_id{1});
+  after.found(3);
+  CHECK(after.orders_of_server(0, 100).restore == 3);
+  CHECK(after.orders_of_server(1, 111).restore == 3);
+}
+
+TEST_CASE("all died: a restart without resume restores the newest checkpoint too") {
+  bench before(bench_job(consistency_mode::asp));
+  before.train();
+  bench after(before.job, {}, state_of(before));
+  after.server(0, 110);
+  after.server(1, 111);
+  after.worker(0, 210);
+  after.worker(1, 211);
+  CHECK(after.finds == 1);
+  after.found(5);
+  CHECK(after.orders_of_server(0, 110).restore == 5);
+}
+
+TEST_CASE("observers see phase, progress, members and events") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.server(0, 100, 5);
+  one.server(1, 101, 4);
+  one.now += 100ms;
+  one.observer();
+  const auto& shown = std::get<observer_orders>(one.all_orders(role::observer, 0, 900).body);
+  CHECK(shown.phase == job_phase::training);
+  CHECK(shown.batches_done == 4);
+  REQUIRE(shown.members.size() == 4);
+  CHECK(shown.members[0].state == member_state::active);
+  CHECK(shown.members[2].member == member_id{role::worker, 0, {200}});
+  CHECK(shown.members[2].state == member_state::active);
+  CHECK(shown.events_total == one.events.size());
+  CHECK(shown.events == one.events);
+  one.death(role::worker, 0, 200);
+  const auto& later = std::get<observer_orders>(one.all_orders(role::observer, 0, 900).body);
+  CHECK(later.members.back().state == member_state::absent);
+}
+
+} // namespace
+} // namespace troupe

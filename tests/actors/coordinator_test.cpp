@@ -1,0 +1,355 @@
+// The coordinator's rules one by one; coordinator_model_test.cpp has all of them at once.
+#include "tests/actors/coordinator_bench.hpp"
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+// -- start --------------------------------------------------------------------------------------
+
+TEST_CASE("the term is persisted first, and every order carries it") {
+  const auto job = bench_job(consistency_mode::asp);
+  bench one(job, {}, {4, {2}, fingerprint(job), std::vector<server_id>(8, server_id{1})});
+  REQUIRE(one.persisted.size() == 1);
+  CHECK(one.persisted[0].term == 5);
+  CHECK(one.persisted[0].generation == generation_id{2});
+  CHECK(one.persisted[0].job == fingerprint(job));
+}
+
+TEST_CASE("fresh servers get all partitions between them, and nothing to restore") {
+  bench one(bench_job(consistency_mode::asp));
+  one.server(0, 100);
+  one.server(1, 101);
+  const auto& a = one.orders_of_server(0, 100);
+  const auto& b = one.orders_of_server(1, 101);
+  CHECK(a.partitions.size() + b.partitions.size() == 8);
+  CHECK(a.assignment != b.assignment);
+  CHECK((a.assignment >> 32) == 1);
+  CHECK(a.restore == 0);
+  CHECK(one.finds == 0);
+}
+
+TEST_CASE("training begins when all servers serve and all workers came") {
+  bench one(bench_job(consistency_mode::asp));
+  one.server(0, 100);
+  one.server(1, 101);
+  one.worker(0, 200);
+  one.worker(1, 201);
+  CHECK(one.boss->phase() == job_phase::gathering);
+  CHECK_FALSE(one.orders_of(0, 200).view.servers[0].serving);
+  one.server(0, 100);
+  CHECK(one.boss->phase() == job_phase::gathering);
+  one.server(1, 101);
+  CHECK(one.boss->phase() == job_phase::training);
+  CHECK(one.orders_of(0, 200).view.servers[1].serving);
+}
+
+TEST_CASE("training begins with the workers that came, after the gather timeout") {
+  bench one(bench_job(consistency_mode::asp));
+  for (int i = 0; i < 2; ++i) {
+    one.server(0, 100);
+    one.server(1, 101);
+  }
+  one.worker(0, 200);
+  for (int i = 0; i < 149; ++i) {
+    one.tick(100ms);
+    one.worker(0, 200);
+    one.server(0, 100);
+    one.server(1, 101);
+  }
+  CHECK(one.boss->phase() == job_phase::gathering);
+  one.tick(100ms);
+  CHECK(one.boss->phase() == job_phase::training);
+}
+
+TEST_CASE("resume restores from the newest good checkpoint, or says that there is none") {
+  coordinator_options how;
+  how.resume = true;
+  bench one(bench_job(consistency_mode::asp), how);
+  CHECK(one.finds == 1);
+  one.server(0, 100);
+  CHECK(one.orders_of_server(0, 100).assignment == 0);
+  one.found(12);
+  CHECK(one.orders_of_server(0, 100).restore == 12);
+  CHECK(one.orders_of_server(0, 100).assignment != 0);
+  one.server(1, 101);
+  CHECK(one.orders_of_server(1, 101).restore == 12);
+
+  bench two(bench_job(consistency_mode::asp), how);
+  two.found(std::nullopt);
+  CHECK(two.told("no checkpoint found: starting from the beginning"));
+  two.server(0, 100);
+  CHECK(two.orders_of_server(0, 100).restore == 0);
+}
+
+TEST_CASE("a resumed job does only what the restored marks lack") {
+  coordinator_options how;
+  how.resume = true;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.found(12);
+  for (int round = 0; round < 3; ++round) {
+    one.server(0, 100, 40);
+    one.server(1, 101, 44);
+    one.worker(0, 200);
+    one.worker(1, 201);
+  }
+  std::set<std::uint64_t> first;
+  for (const auto index : {0u, 1u})
+    for (const auto& x : one.orders_of(index, 200 + index).leases)
+      first.insert(x.first.value);
+  CHECK(*first.begin() == 40);
+}
+
+// -- reports and orders -------------------------------------------------------------------------
+
+TEST_CASE("a report of another job is ignored, with one event") {
+  bench one(bench_job(consistency_mode::asp));
+  coordinator_effects effects;
+  for (int i = 1; i < 4; ++i) {
+    report what{{role::worker, 0, {200}}, 1234, static_cast<std::uint64_t>(i), 0, worker_report{}};
+    one.boss->receive(what, one.now, effects);
+  }
+  CHECK(effects.size() == 1);
+  CHECK(std::holds_alternative<event_effect>(effects[0]));
+}
+
+TEST_CASE("orders are sent when they change, and again to whoever reports 100 ms later") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  const member_id who{role::worker, 0, {200}};
+  const auto before = one.sent[who];
+  const auto sequence = one.last[who].sequence;
+  one.worker(0, 200);
+  CHECK(one.sent[who] == before); // Just told, nothing changed.
+  one.now += 100ms;
+  one.worker(0, 200);
+  CHECK(one.sent[who] == before + 1);
+  CHECK(one.last[who].sequence > sequence);
+  one.now += 100ms;
+  one.tick();
+  CHECK(one.sent[who] == before + 1); // Not asked.
+}
+
+TEST_CASE("an old report changes nothing") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.worker(0, 200);
+  const auto sent = one.sent;
+  one.now += 1s;
+  coordinator_effects effects;
+  report what{{role::worker, 0, {200}}, fingerprint(one.job), 1, 0, worker_report{}};
+  one.boss->receive(what, one.now, effects);
+  CHECK(effects.empty());
+}
+
+TEST_CASE("a server beyond the job's is sent home") {
+  bench one(bench_job(consistency_mode::asp));
+  one.server(2, 105);
+  CHECK(one.all_orders(role::server, 2, 105).stop);
+  CHECK_FALSE(one.all_orders(role::server, 2, 105).failed.empty());
+}
+
+// -- admission ----------------------------------------------------------------------------------
+
+TEST_CASE(
+  "a worker gets leases only after every server promised it a clock, and starts at the largest") {
+  bench one(bench_job(consistency_mode::ssp));
+  for (int i = 0; i < 2; ++i) {
+    one.server(0, 100);
+    one.server(1, 101);
+    one.worker(0, 200);
+    one.worker(1, 201);
+  }
+  CHECK(one.orders_of_server(0, 100).workers.size() == 2);
+  CHECK_FALSE(one.orders_of_server(0, 100).workers[0].known);
+  const auto promise = [&](std::uint32_t index, std::uint64_t clock) {
+    server_report body;
+    body.assignment = one.orders_of_server(index, 100 + index).assignment;
+    body.clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
+    one.receive({role::server, index, {100 + index}}, body);
+  };
+  promise(0, 7);
+  CHECK_FALSE(one.orders_of(0, 200).admitted);
+  CHECK(one.orders_of(0, 200).leases.empty());
+  promise(1, 9);
+  CHECK(one.orders_of(0, 200).admitted);
+  CHECK(one.orders_of(0, 200).start_clock == 9);
+  CHECK_FALSE(one.orders_of(0, 200).leases.empty());
+  CHECK(one.orders_of_server(0, 100).workers[0] == clock_entry{{0}, {200}, 9, true});
+}
+
+TEST_CASE("a promise to another incarnation does not count") {
+  bench one(bench_job(consistency_mode::ssp, 1, 1));
+  for (int i = 0; i < 2; ++i) {
+    one.server(0, 100);
+    one.worker(0, 200);
+  }
+  server_report body;
+  body.assignment = one.orders_of_server(0, 100).assignment;
+  body.clocks = {{{0}, {199}, 0, true}};
+  one.receive({role::server, 0, {100}}, body);
+  CHECK_FALSE(one.orders_of(0, 200).admitted);
+}
+
+TEST_CASE(
+  "a worker without work leaves the list, and comes back only when no server lists it any more") {
+  bench one(bench_job(consistency_mode::ssp, 1, 2, 2)); // Two batches: one lease each.
+  for (int i = 0; i < 3; ++i) {
+    one.server(0, 100);
+    one.worker(0, 200);
+    one.worker(1, 201);
+  }
+  const auto mine = one.orders_of(0, 200).leases;
+  REQUIRE(mine.size() == 1);
+  worker_report body;
+  body.clock = 1;
+  body.leases = {{mine[0], {mine[0].first}}};
+  one.worker(0, 200, body);
+  CHECK_FALSE(one.orders_of(0, 200).admitted);
+  CHECK(one.orders_of_server(0, 100).workers.size() == 1);
+
+  // Work appears while the server still lists it, with the clock of its first stay.
+  server_report stale;
+  stale.assignment = one.orders_of_server(0, 100).assignment;
+  stale.clocks = {{{0}, {200}, 1, true}, {{1}, {201}, 0, true}};
+  one.death(role::worker, 1, 201);
+  one.receive({role::server, 0, {100}}, stale);
+  CHECK_FALSE(one.orders_of(0, 200).admitted);
+  stale.clocks = {};
+  one.receive({role::server, 0, {100}}, stale);
+  CHECK(one.orders_of_server(0, 100).workers == std::vector<clock_entry>{{{0}, {200}, 0, false}});
+  stale.clocks = {{{0}, {200}, 5, true}};
+  one.receive({role::server, 0, {100}}, stale);
+  CHECK(one.orders_of(0, 200).admitted);
+  CHECK(one.orders_of(0, 200).start_clock == 5);
+}
+
+// -- the end ------------------------------------------------------------------------------------
+
+TEST_CASE("complete, last checkpoint, finished, done, stopped") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.observer();
+  one.server(0, 100, 64);
+  CHECK(one.boss->phase() == job_phase::training);
+  one.server(1, 101, 64);
+  CHECK(one.boss->phase() == job_phase::finishing);
+  CHECK(one.orders_of_server(0, 100).checkpoint == 1);
+  one.part(0, 100, 64);
+  one.part(1, 101, 64);
+  CHECK(one.boss->phase() == job_phase::finishing);
+  one.committed(1);
+  CHECK(one.boss->phase() == job_phase::finished);
+  CHECK_FALSE(one.all_orders(role::server, 0, 100).stop);
+  observer_report done;
+  done.done = true;
+  one.observer(done);
+  CHECK(one.boss->phase() == job_phase::stopped);
+  CHECK(one.all_orders(role::server, 0, 100).stop);
+  CHECK(one.all_orders(role::worker, 1, 201).stop);
+  CHECK(one.all_orders(role::observer, 0, 900).stop);
+  CHECK(one.all_orders(role::worker, 1, 201).failed.empty());
+}
+
+TEST_CASE("without an observer a finished job stops by itself") {
+  coordinator_options how;
+  how.checkpoints = false;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.train();
+  one.server(0, 100, 64);
+  one.server(1, 101, 64);
+  CHECK(one.boss->phase() == job_phase::finished);
+  for (int i = 0; i < 52; ++i)
+    one.tick(100ms);
+  CHECK(one.boss->phase() == job_phase::stopped);
+}
+
+TEST_CASE("a finished job trains again if a server comes back without the last batches") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.server(0, 100, 64);
+  one.server(1, 101, 64);
+  one.death(role::server, 0, 100);
+  one.server(0, 110);
+  one.found(std::nullopt);
+  one.server(0, 110, 0);
+  CHECK(one.boss->phase() == job_phase::training);
+}
+
+TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
+  for (const bool commits : {true, false}) {
+    bench one(bench_job(consistency_mode::asp, 2, 2, 1000));
+    one.train();
+    observer_report stop;
+    stop.stop = true;
+    one.observer(stop);
+    CHECK(one.boss->phase() == job_phase::finishing);
+    CHECK(one.orders_of_server(0, 100).checkpoint == 1);
+    if (commits) {
+      one.part(0, 100, 3);
+      one.part(1, 101, 3);
+      one.committed(1);
+    }
+    for (int i = 0; i < 101; ++i) {
+      one.tick(100ms);
+      if (i < 99)
+        CHECK((one.boss->phase() == job_phase::stopped) == commits);
+    }
+    CHECK(one.boss->phase() == job_phase::stopped);
+    CHECK(one.all_orders(role::worker, 0, 200).failed.empty());
+  }
+}
+
+TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
+  const auto check = [](auto bring, const std::string& why) {
+    bench one(bench_job(consistency_mode::asp));
+    one.train();
+    bring(one);
+    CHECK(one.boss->phase() == job_phase::stopped);
+    CHECK(one.all_orders(role::server, 1, 101).stop);
+    CHECK(one.all_orders(role::server, 1, 101).failed == why);
+  };
+  check(
+    [](bench& one) {
+      worker_report body;
+      body.failed = "out of memory";
+      one.worker(0, 200, body);
+    },
+    "worker 0: out of memory");
+  check(
+    [](bench& one) {
+      server_report body;
+      body.failed = "no such file";
+      one.receive({role::server, 0, {100}}, body);
+    },
+    "server 0: no such file");
+  check(
+    [](bench& one) {
+      observer_report body;
+      body.failed = "worker 0 died too often";
+      one.observer(body);
+    },
+    "worker 0 died too often");
+}
+
+TEST_CASE("a last checkpoint that cannot be written fails the job after five attempts") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.server(0, 100, 64);
+  one.server(1, 101, 64);
+  for (std::uint64_t number = 1; number <= 5; ++number) {
+    for (int i = 0; i < 12; ++i) {
+      one.tick(100ms);
+      one.worker(0, 200);
+      one.worker(1, 201);
+    }
+    CHECK(one.boss->phase() == job_phase::finishing);
+    one.part(0, 100, 64, number);
+    one.server(1, 101, 64);
+  }
+  CHECK(one.boss->phase() == job_phase::stopped);
+}
+
+} // namespace
+} // namespace troupe
