@@ -3,7 +3,7 @@
 //   DIR/servers/K/                  live RocksDB of server K: the last written state of each block
 //   DIR/checkpoints/00000012/server-K/...   verified copy of it at the cut
 //   DIR/checkpoints/00000012/manifest.json  every file with size and checksum, and the job
-//   DIR/checkpoints/00000012/COMMIT         checksum of the manifest; without it there is no checkpoint
+//   DIR/checkpoints/00000012/COMMIT         checksum of the manifest; makes it a checkpoint
 //   DIR/coordinator/                RocksDB of the coordinator
 //
 // All classes block; they belong on a thread of their own. This header includes all of them.

@@ -13,19 +13,20 @@
 namespace troupe::storage {
 
 /// Removes all but the newest `keep` (>= 1) committed checkpoints, and uncommitted ones older than
-/// the newest committed. Those whose manifest or COMMIT is damaged count as uncommitted. Returns the
-/// numbers removed. A removal that is interrupted leaves an uncommitted checkpoint. Errors: io_failed.
+/// the newest committed. Those whose manifest or COMMIT is damaged count as uncommitted. Returns
+/// the numbers removed. A removal that is interrupted leaves an uncommitted checkpoint. Errors:
+/// io_failed.
 result<std::vector<std::uint64_t>> retain(const std::filesystem::path& directory, std::size_t keep);
 
 /// What newest_good found.
 struct found {
-  std::optional<manifest> newest;    ///< None: no usable checkpoint.
-  std::vector<failure> refused;      ///< One for each newer one that was passed over, with its name.
+  std::optional<manifest> newest; ///< None: no usable checkpoint.
+  std::vector<failure> refused;   ///< One for each newer one that was passed over, with its name.
 };
 
-/// Newest checkpoint that is committed, of this job (fingerprint), and whose every file has the size
-/// and checksum of the manifest. An absent directory is an empty one. Passed over without a word: a
-/// checkpoint that has neither manifest nor COMMIT, because its writing ended early.
+/// Newest checkpoint that is committed, of this job (fingerprint), and whose every file has the
+/// size and checksum of the manifest. An absent directory is an empty one. Passed over without a
+/// word: a checkpoint that has neither manifest nor COMMIT, because its writing ended early.
 /// Errors: wrong_job where the newest committed one belongs to another job; io_failed.
 result<found> newest_good(const std::filesystem::path& directory, const job_spec& job);
 /// The same for the checkpoint with this number only. Errors: io_failed, damaged, wrong_job.

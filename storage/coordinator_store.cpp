@@ -30,8 +30,8 @@ std::string encode(const coordinator_state& what) {
   for (const auto server : what.server_of)
     body.little(server.value);
   const auto bytes = body.take();
-  return detail::byte_writer{}.little(format).little(detail::crc32c(detail::bytes_of(bytes))).take() +
-         bytes;
+  const auto sum = detail::crc32c(detail::bytes_of(bytes));
+  return detail::byte_writer{}.little(format).little(sum).take() + bytes;
 }
 
 std::optional<coordinator_state> decode(std::string_view bytes) {
@@ -40,7 +40,8 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
   detail::byte_reader reader{bytes};
   const auto read_format = reader.little<std::uint32_t>();
   const auto sum = reader.little<std::uint32_t>();
-  if (read_format != format || sum != detail::crc32c(detail::bytes_of(bytes.substr(envelope_bytes))))
+  const auto body = detail::bytes_of(bytes.substr(envelope_bytes));
+  if (read_format != format || sum != detail::crc32c(body))
     return std::nullopt;
   coordinator_state what;
   what.term = reader.little<std::uint64_t>();

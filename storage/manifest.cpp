@@ -73,7 +73,8 @@ json to_json(const job_spec& job) {
           {"spec", to_hex(wire::encode_job(job))}};
 }
 
-/// Nothing but a file right inside the part's folder: a manifest must not lead out of its checkpoint.
+/// Nothing but a file right inside the part's folder: a manifest must not lead out of its
+/// checkpoint.
 bool is_inside(const std::string& name, server_id server) {
   const auto folder = detail::part_name(server) + "/";
   return name.starts_with(folder) && name.size() > folder.size() &&
@@ -140,7 +141,8 @@ result<void> check_present(const fs::path& home, const manifest& what) {
       if (error)
         return detail::io_failure("commit", home / file.name, error);
       if (size != file.size_bytes || !is_inside(file.name, part.server))
-        return {errc::io_failed, "a file is not what its part says: " + (home / file.name).string()};
+        return {errc::io_failed,
+                "a file is not what its part says: " + (home / file.name).string()};
     }
   }
   return {};

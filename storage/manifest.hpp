@@ -24,14 +24,16 @@ struct manifest {
   std::vector<checkpoint_part> parts;
 };
 
-/// The manifest as JSON for people and programs, and back. The job is in it twice: as readable words,
-/// and exactly (`spec`, the bytes of wire::encode_job in hexadecimal); only the latter is read.
+/// The manifest as JSON for people and programs, and back. The job is in it twice: as readable
+/// words, and exactly (`spec`, the bytes of wire::encode_job in hexadecimal); only the latter is
+/// read.
 std::string to_json(const manifest& what);
 /// Errors: malformed.
 result<manifest> manifest_from_json(std::string_view text);
 
-/// Makes checkpoint N exist: manifest, sync, then COMMIT by rename. Idempotent: the same manifest may
-/// be committed again. Errors: io_failed (also where a file of a part is missing or has another size).
+/// Makes checkpoint N exist: manifest, sync, then COMMIT by rename. Idempotent: the same manifest
+/// may be committed again. Errors: io_failed (also where a file of a part is missing or has another
+/// size).
 result<void> commit(const std::filesystem::path& directory, const manifest& what);
 
 /// Whether checkpoint N has a COMMIT, be it right or wrong.

@@ -1,6 +1,6 @@
 // The instruction takes 3 cycles but a new one can start in each, so long inputs are cut into three
-// lanes that are summed side by side and then joined: crc(a + b) = shift(crc(a), |b|) ^ crc(b), where
-// shift appends zero bytes and is linear, hence four tables of 256 entries for a fixed |b|.
+// lanes that are summed side by side and then joined: crc(a + b) = shift(crc(a), |b|) ^ crc(b),
+// where shift appends zero bytes and is linear, hence four tables of 256 entries for a fixed |b|.
 #include "storage/detail/crc32c.hpp"
 
 #include <array>

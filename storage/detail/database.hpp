@@ -11,8 +11,8 @@
 
 namespace troupe::storage::detail {
 
-/// Options to start from: no log files, no statistics, no block cache, one thread for flushes and one
-/// for compactions, file checksums on.
+/// Options to start from: no log files, no statistics, no block cache, one thread for flushes and
+/// one for compactions, file checksums on.
 rocksdb::Options small_database();
 
 /// io_failed, or damaged where RocksDB found corruption: "cannot <action> <path>: <status>".

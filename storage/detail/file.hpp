@@ -50,8 +50,8 @@ result<void> replace_file(const std::filesystem::path& path, std::string_view co
 /// Copies to a new file and syncs it; the sum is of the bytes read. Errors: io_failed.
 result<file_sum> copy_file(const std::filesystem::path& from, const std::filesystem::path& to);
 
-/// Reads the whole file. With `from_disk` the kernel is asked to forget its cached copy first, so that
-/// what is checked is what the disk holds; the file must have been synced. Errors: io_failed.
+/// Reads the whole file. With `from_disk` the kernel is asked to forget its cached copy first, so
+/// that what is checked is what the disk holds; the file must have been synced. Errors: io_failed.
 result<file_sum> sum_file(const std::filesystem::path& path, bool from_disk);
 
 /// Makes names in `directory` durable. Errors: io_failed.

@@ -137,8 +137,8 @@ bool live_database::starting_anew_is_cheaper(const cut& what) const {
   std::uint64_t stored = 0;
   for (const auto& file : files)
     stored += file.size;
-  // Anew: all is written and copied. Otherwise the dirty blocks are written, and they and all that is
-  // there are copied. Many small files are slow to read, whatever their size.
+  // Anew: all is written and copied. Otherwise the dirty blocks are written, and they and all that
+  // is there are copied. Many small files are slow to read, whatever their size.
   constexpr std::size_t files_max = 200;
   return 2 * total < dirty + (stored + dirty) || files.size() > files_max;
 }

@@ -1,5 +1,6 @@
-// A server's own RocksDB: the last written state of each of its blocks. Values are in memory anyway,
-// so it may be thrown away and written again at any time; that replaces both compaction and repair.
+// A server's own RocksDB: the last written state of each of its blocks. Values are in memory
+// anyway, so it may be thrown away and written again at any time; that replaces both compaction and
+// repair.
 #pragma once
 
 #include "serialization/error.hpp"
@@ -27,8 +28,8 @@ public:
   explicit live_database(std::filesystem::path directory);
   ~live_database();
 
-  /// Writes the blocks that changed, then marks, versions, clocks and 'cut complete' in one batch, and
-  /// flushes. Errors: io_failed, damaged; the database is then discarded.
+  /// Writes the blocks that changed, then marks, versions, clocks and 'cut complete' in one batch,
+  /// and flushes. Errors: io_failed, damaged; the database is then discarded.
   struct outcome {
     std::uint64_t blocks_written = 0;
     std::uint64_t bytes_written = 0; ///< Of values and states.
@@ -44,8 +45,8 @@ public:
   void discard();
 
 private:
-  /// What tells a block's content: its version, and the memory it lay in, which is never written to.
-  /// Versions alone could repeat after a rollback. Weak: it keeps no memory alive.
+  /// What tells a block's content: its version, and the memory it lay in, which is never written
+  /// to. Versions alone could repeat after a rollback. Weak: it keeps no memory alive.
   struct identity {
     std::uint64_t version = 0;
     std::weak_ptr<const float> values;

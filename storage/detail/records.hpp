@@ -2,11 +2,12 @@
 //
 //   'b' partition table block   (big-endian u32 u32 u64)  a block: header, values, optimiser state
 //   'c'                         the workers' clocks
-//   'm' partition               (big-endian u32)          version of a partition, marks for each table
+//   'm' partition               (big-endian u32)          version of a partition, marks by table
 //   'z'                         'cut complete': checkpoint, server, how much there is
 //
-// Every value begins with u32 format (1) and u32 crc32c. The checksum is over the key and all of the
-// value behind it, so that a record in a wrong place is noticed too. Integers are little-endian.
+// Every value begins with u32 format (1) and u32 crc32c. The checksum is over the key and all of
+// the value behind it, so that a record in a wrong place is noticed too. Integers are
+// little-endian.
 //
 //   block    u64 version, u64 steps, u64 count, u64 state_count, f32[count], f32[state_count]
 //   clocks   u64 n, n times: u32 worker, u64 incarnation, u64 clock, u8 known

@@ -1,0 +1,119 @@
+#include "storage/coordinator_store.hpp"
+
+#include "tests/storage/temporary_directory.hpp"
+
+#include "doctest/doctest.h"
+
+#include <csignal>
+#include <fstream>
+#include <sys/wait.h>
+#include <utility>
+
+namespace troupe::storage {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::unique_ptr<coordinator_store> open_store(const fs::path& directory) {
+  auto store = coordinator_store::open(directory);
+  REQUIRE_MESSAGE(store, (store ? "" : store.error().text));
+  return *std::move(store);
+}
+
+/// Saves growing terms until killed; sends each one that was saved.
+[[noreturn]] void save_for_ever(const fs::path& directory, int to) {
+  ::alarm(30); // A child that hangs ends as a failure.
+  const auto store = coordinator_store::open(directory);
+  for (std::uint64_t term = 1; store; ++term) {
+    const auto before = (*store)->load();
+    if (!before)
+      break;
+    if (!(*store)->save({before->term + 1, {term}, 5, std::vector(64, server_id{3})}))
+      break;
+    const auto saved = before->term + 1;
+    (void)!::write(to, &saved, sizeof saved);
+  }
+  ::_exit(1);
+}
+
+} // namespace
+
+TEST_CASE("a state that was saved is there after a restart") {
+  const temporary_directory home;
+  {
+    const auto store = open_store(home.path());
+    const auto fresh = store->load();
+    REQUIRE(fresh);
+    CHECK(fresh->term == 0);
+    CHECK(fresh->job == 0);
+    REQUIRE(store->save({4, {2}, 77, {{0}, {1}, {1}}}));
+    REQUIRE(store->save({5, {3}, 77, {{1}, {0}}}));
+  }
+  const auto state = open_store(home.path())->load();
+  REQUIRE(state);
+  CHECK(state->term == 5);
+  CHECK(state->generation == generation_id{3});
+  CHECK(state->job == 77);
+  CHECK(state->server_of == std::vector<server_id>{{1}, {0}});
+}
+
+TEST_CASE("one coordinator at a time") {
+  const temporary_directory home;
+  const auto store = open_store(home.path());
+  const auto second = coordinator_store::open(home.path());
+  REQUIRE(!second);
+  CHECK(second.error().code == errc::in_use);
+  CHECK(second.error().text.find("pid " + std::to_string(::getpid())) != std::string::npos);
+}
+
+TEST_CASE("what was saved survives kill -9 at any moment") {
+  const temporary_directory home;
+  std::uint64_t saved = 0;
+  for (int round = 0; round < 10; ++round) {
+    int terms[2];
+    REQUIRE(::pipe(terms) == 0);
+    const auto child = ::fork();
+    if (child == 0)
+      save_for_ever(home.path(), terms[1]);
+    ::close(terms[1]);
+    std::uint64_t term = 0;
+    for (int i = 0; i < 3 + round; ++i)
+      if (::read(terms[0], &term, sizeof term) == sizeof term)
+        saved = term;
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    while (::read(terms[0], &term, sizeof term) == sizeof term)
+      saved = term;
+    ::close(terms[0]);
+    // In a child again: RocksDB's threads would not survive the fork of the next round.
+    const auto reader = ::fork();
+    if (reader == 0) {
+      ::alarm(30);
+      const auto store = coordinator_store::open(home.path());
+      const auto state = store ? (*store)->load() : coordinator_state{};
+      ::_exit(store && state && state->term >= saved && state->term <= saved + 1 ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(reader, &status, 0);
+    REQUIRE(status == 0);
+  }
+  CHECK(saved >= 30);
+}
+
+TEST_CASE("a damaged store is reported, not started from nothing") {
+  const temporary_directory home;
+  REQUIRE(open_store(home.path())->save({4, {2}, 77, {{0}, {1}}}));
+  for (const auto& entry : fs::directory_iterator{home.path() / "coordinator/db"}) {
+    if (entry.path().extension() != ".log" || entry.file_size() == 0)
+      continue;
+    std::fstream file{entry.path(), std::ios::in | std::ios::out | std::ios::binary};
+    file.seekp(30);
+    file.put('\x55');
+  }
+  const auto refused = coordinator_store::open(home.path());
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::damaged);
+}
+
+} // namespace troupe::storage
