@@ -1,6 +1,7 @@
 #include "actors/store/block_store.hpp"
 
 #include "actors/store/initial_values.hpp"
+#include "actors/store/step_options.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -15,20 +16,6 @@
 namespace troupe {
 
 namespace {
-
-kernels::optimizer kernel_of(optimizer_kind kind) {
-  switch (kind) {
-    case optimizer_kind::momentum:
-      return kernels::optimizer::momentum;
-    case optimizer_kind::adagrad:
-      return kernels::optimizer::adagrad;
-    case optimizer_kind::adam:
-      return kernels::optimizer::adam;
-    case optimizer_kind::sgd:
-      break;
-  }
-  return kernels::optimizer::sgd;
-}
 
 std::size_t state_per_element(const table_spec& table) {
   return kernels::state_per_weight(kernel_of(table.optimizer.kind));
@@ -45,9 +32,7 @@ bool contains(const std::vector<table_id>& tables, table_id table) {
   return std::find(tables.begin(), tables.end(), table) != tables.end();
 }
 
-const char* name_of_non_finite(float x) {
-  return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
-}
+const char* name_of_non_finite(float x) { return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"; }
 
 failure shape_mismatch(const std::string& what) { return {errc::shape_mismatch, what}; }
 
@@ -58,35 +43,20 @@ result<void> check_norms(const job_spec& job, const std::vector<table_id>& table
     return {};
   for (const table_id table : tables)
     if (job.tables[table.value].optimizer.clip_norm > 0.0f)
-      return {errc::non_finite,
-              "worker " + std::to_string(push.step.worker.value)
-                + " pushed a gradient whose norm is not finite: table '"
-                + job.tables[table.value].name + "' (" + name_of_non_finite(push.gradient_norm)
-                + ")"};
+      return {errc::non_finite, "worker " + std::to_string(push.step.worker.value)
+                                  + " pushed a gradient whose norm is not finite: table '"
+                                  + job.tables[table.value].name + "' ("
+                                  + name_of_non_finite(push.gradient_norm) + ")"};
   return {};
 }
 
-float clip_scale(const optimizer_spec& optimizer, const update& push) {
-  if (optimizer.clip_norm <= 0.0f || push.gradient_norm <= optimizer.clip_norm)
-    return 1.0f;
-  return optimizer.clip_norm / push.gradient_norm;
-}
-
-kernels::step_options options_of(const optimizer_spec& x, const apply_effect& effect,
-                                 std::uint64_t step) {
-  const float slower = x.scale_by_staleness && effect.staleness_versions > 1
-                         ? static_cast<float>(effect.staleness_versions)
-                         : 1.0f;
-  kernels::step_options options;
-  options.kind = kernel_of(x.kind);
-  options.rate = x.learning_rate / slower;
-  options.momentum = x.momentum;
-  options.beta2 = x.beta2;
-  options.epsilon = x.epsilon;
-  options.weight_decay = x.weight_decay;
-  options.clip_value = x.clip_value;
+/// Options of the next step on a block; clipping by norm is the caller's.
+kernels::step_options options_of(const optimizer_spec& optimizer, const apply_effect& effect,
+                                 std::uint64_t steps_before) {
+  kernels::step_options options = options_of(optimizer, steps_before + 1);
+  if (optimizer.scale_by_staleness && effect.staleness_versions > 1)
+    options.rate /= static_cast<float>(effect.staleness_versions);
   options.gradient_scale = 1.0f / static_cast<float>(effect.pushes.size());
-  options.step = step;
   return options;
 }
 
@@ -114,12 +84,13 @@ std::vector<stretch> stretches_of(const Shares& shares) {
   return joined;
 }
 
-/// The optimiser state of some elements of a block, as the kernels want it: m of all, then v of all.
+/// The optimiser state of some elements of a block, as the kernels want it: m of all, then v of
+/// all.
 class state_of_stretch {
 public:
   state_of_stretch(float* state, std::size_t per_element, std::uint64_t block_elements, stretch at)
-    : state_(state), per_element_(per_element), block_elements_(block_elements), at_(at),
-      count_(at.end - at.first), copy_(per_element * count_) {
+      : state_(state), per_element_(per_element), block_elements_(block_elements), at_(at),
+        count_(at.end - at.first), copy_(per_element * count_) {
     for (std::size_t i = 0; i < per_element_; ++i)
       std::copy_n(row(i), count_, copy_.data() + i * count_);
   }
@@ -147,14 +118,14 @@ private:
 // -- making --
 
 block_store::block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool)
-  : job_(job), pool_(std::move(pool)) {
+    : job_(job), pool_(std::move(pool)) {
   for (const table_spec& table : job_.tables)
     tables_.emplace_back(block_count(table));
 }
 
 block_store::block_store(const job_spec& job, const std::vector<partition_id>& partitions,
                          std::shared_ptr<buffer_pool> pool)
-  : block_store(job, std::move(pool)) {
+    : block_store(job, std::move(pool)) {
   const std::set<partition_id> here(partitions.begin(), partitions.end());
   for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id partition) {
     if (!here.contains(partition))
@@ -176,7 +147,7 @@ block_store::block_store(const job_spec& job, const std::vector<partition_id>& p
 block_store::block_store(const job_spec& job,
                          const std::vector<storage::partition_image>& partitions,
                          std::shared_ptr<buffer_pool> pool)
-  : block_store(job, std::move(pool)) {
+    : block_store(job, std::move(pool)) {
   assert(complete(job, partitions));
   for (const storage::partition_image& partition : partitions)
     for (const storage::block_image& x : partition.blocks)
@@ -229,13 +200,11 @@ result<void> block_store::check_within(const range& x) const {
   const std::uint64_t size = spec(x.table).size();
   if (x.count == 0 || x.first >= size || x.count > size - x.first)
     return shape_mismatch("range outside its table: " + element_name(x.table, x.first) + ", "
-                          + std::to_string(x.count) + " of " + std::to_string(size)
-                          + " elements");
+                          + std::to_string(x.count) + " of " + std::to_string(size) + " elements");
   const std::uint64_t length = block_elements(spec(x.table));
   for (std::uint64_t i = x.first / length; i <= (x.first + x.count - 1) / length; ++i)
     if (tables_[x.table.value][i].count == 0)
-      return {errc::not_ready, "partition "
-                                 + std::to_string(partition_of(job_, x.table, i).value)
+      return {errc::not_ready, "partition " + std::to_string(partition_of(job_, x.table, i).value)
                                  + " is not here: " + element_name(x.table, i * length)};
   return {};
 }
@@ -297,8 +266,8 @@ block_store::shares_of(const apply_effect& effect, std::span<const update* const
       const std::pair at{x.where.table, partition_of(job_, x.where.table, index)};
       if (std::find(effect.skip.begin(), effect.skip.end(), at) != effect.skip.end())
         continue;
-      shares.push_back({x.where.table, index, i, x.where.first - index * length, x.where.count,
-                        x.values.get()});
+      shares.push_back(
+        {x.where.table, index, i, x.where.first - index * length, x.where.count, x.values.get()});
     }
   }
   std::sort(shares.begin(), shares.end(), [](const share& a, const share& b) {
@@ -308,8 +277,7 @@ block_store::shares_of(const apply_effect& effect, std::span<const update* const
   return shares;
 }
 
-result<void> block_store::apply(const apply_effect& effect,
-                                std::span<const update* const> pushes) {
+result<void> block_store::apply(const apply_effect& effect, std::span<const update* const> pushes) {
   assert(effect.pushes.size() == pushes.size() && !pushes.empty());
   for (const update* push : pushes)
     if (auto usable = check_norms(job_, effect.tables, *push); !usable)
@@ -339,10 +307,10 @@ result<block_store::successor> block_store::step(const apply_effect& effect,
   const block& old = tables_[table.value][shares.front().block];
   const std::size_t state_count = old.count * per_element;
 
-  kernels::step_options options = options_of(optimizer, effect, old.steps + 1);
+  kernels::step_options options = options_of(optimizer, effect, old.steps);
   std::vector<float> clips;
   for (const update* push : pushes)
-    clips.push_back(clip_scale(optimizer, *push));
+    clips.push_back(clip_scale(optimizer, push->gradient_norm));
   if (clips.size() == 1)
     options.gradient_scale *= std::exchange(clips.front(), 1.0f);
 
@@ -405,8 +373,8 @@ failure block_store::not_finite(std::span<const update* const> pushes, const sha
   for (const update* push : pushes)
     if (auto finite = check_finite(*push); !finite)
       return finite.error();
-  const std::uint64_t element = block_range(job_, where.table, where.block).first + first
-                                + kernels::first_non_finite(sum_);
+  const std::uint64_t element =
+    block_range(job_, where.table, where.block).first + first + kernels::first_non_finite(sum_);
   return {errc::non_finite, "sum of " + std::to_string(pushes.size())
                               + " gradients is not finite: " + element_name(where.table, element)};
 }
@@ -446,8 +414,8 @@ std::vector<piece> block_store::read(const std::vector<range>& ranges,
       const block& at = tables_[x.table.value][first / length];
       const float_ptr& values = before && at.previous ? at.previous : at.values;
       const std::uint64_t next = std::min(end, (first / length + 1) * length);
-      pieces.push_back({{x.table, first, next - first},
-                        float_ptr{values, values.get() + first % length}});
+      pieces.push_back(
+        {{x.table, first, next - first}, float_ptr{values, values.get() + first % length}});
       first = next;
     }
   }

@@ -17,18 +17,18 @@
 
 namespace troupe {
 
-/// A step changes the elements that its pushes' pieces cover and nothing else: a block that none of them
-/// touches keeps its values, optimiser state and count of steps, and within a block the elements
-/// outside the pieces keep theirs. Where several pushes are summed, one that brings nothing for an
-/// element counts as a zero.
+/// A step changes the elements that its pushes' pieces cover and nothing else: a block that none of
+/// them touches keeps its values, optimiser state and count of steps, and within a block the
+/// elements outside the pieces keep theirs. Where several pushes are summed, one that brings
+/// nothing for an element counts as a zero.
 ///
-/// Determinism: values are a function of the job and of the steps applied, bit for bit, however many
-/// servers hold the partitions.
+/// Determinism: values are a function of the job and of the steps applied, bit for bit, however
+/// many servers hold the partitions.
 ///
 /// Invariants:
 /// (1) a published block is never written to; a step publishes all its new blocks or none.
-/// (2) for a bsp table the values before the table's last step are kept too, also of blocks which that
-///     step did not touch.
+/// (2) for a bsp table the values before the table's last step are kept too, also of blocks which
+///     that step did not touch.
 class block_store {
 public:
   /// Fresh partitions, filled by the tables' initialisers: a function of (job seed, table name,
@@ -54,14 +54,15 @@ public:
   /// Where a table clips by norm, gradient_norm must be finite as well.
   result<void> check_finite(const update& push) const;
 
-  /// Carries out an apply_effect with the updates of its pushes, in its order. Clipping by norm uses
-  /// each update's gradient_norm, push by push before they are added up. Pieces of tables that the
-  /// effect does not name are left alone. Requires: check() of each update's pieces.
+  /// Carries out an apply_effect with the updates of its pushes, in its order. Clipping by norm
+  /// uses each update's gradient_norm, push by push before they are added up. Pieces of tables that
+  /// the effect does not name are left alone. Requires: check() of each update's pieces.
   /// Errors: non_finite (names worker, table, element); nothing has changed.
   result<void> apply(const apply_effect& effect, std::span<const update* const> pushes);
 
-  /// The values of `ranges`, one piece for each block touched; no copy. `previous`: tables to be read
-  /// as before their last step; as they are where this store has taken none. Requires: check().
+  /// The values of `ranges`, one piece for each block touched; no copy. `previous`: tables to be
+  /// read as before their last step; as they are where this store has taken none. Requires:
+  /// check().
   std::vector<piece> read(const std::vector<range>& ranges,
                           const std::vector<table_id>& previous) const;
 
@@ -74,8 +75,8 @@ private:
   struct block {
     std::uint64_t count = 0; ///< 0: its partition is elsewhere.
     float_ptr values;
-    float_ptr state;         ///< Null where the optimiser has none.
-    float_ptr previous;      ///< bsp: values before the table's last step, where that changed them.
+    float_ptr state;    ///< Null where the optimiser has none.
+    float_ptr previous; ///< bsp: values before the table's last step, where that changed them.
     std::uint64_t version = 0;
     std::uint64_t steps = 0;
   };

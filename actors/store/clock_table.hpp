@@ -27,8 +27,8 @@ namespace troupe {
 class clock_table {
 public:
   /// Replaces the list of workers. One with known == false is being admitted and may start at
-  /// `promise`, fixed when it is first seen; once listed as known with a later start clock, it moves
-  /// there unless it was heard of before. One that is known but new here is unheard.
+  /// `promise`, fixed when it is first seen; once listed as known with a later start clock, it
+  /// moves there unless it was heard of before. One that is known but new here is unheard.
   void list(const std::vector<clock_entry>& workers, std::uint64_t promise);
 
   /// Why this incarnation may not push or pull: fenced where its successor is listed and it was

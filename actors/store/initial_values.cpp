@@ -48,17 +48,15 @@ void fill_initial_values(std::uint64_t job_seed, const table_spec& table, std::u
   const std::uint64_t key = key_of(job_seed, table.name);
   const float scale = table.init.scale;
   switch (table.init.kind) {
-    case initializer_kind::zeros:
-      std::fill(values.begin(), values.end(), 0.0f);
-      break;
-    case initializer_kind::uniform:
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = uniform(key, first + i, scale);
-      break;
-    case initializer_kind::normal:
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = normal(key, first + i, scale);
-      break;
+  case initializer_kind::zeros: std::fill(values.begin(), values.end(), 0.0f); break;
+  case initializer_kind::uniform:
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = uniform(key, first + i, scale);
+    break;
+  case initializer_kind::normal:
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = normal(key, first + i, scale);
+    break;
   }
 }
 

@@ -1,9 +1,9 @@
 // What a table holds before its first update.
 //
 // Element i is a function of (job seed, table name, i) and of nothing else, so that any server that
-// makes a block makes the same one. Numbers are drawn from a counter: bits(k) = mix(key + k * golden)
-// with the finaliser of splitmix64 (Steele, Lea, Flood 2014); uniform takes k = i, normal takes
-// k = 2i and 2i + 1 (Box, Muller 1958, the cosine branch, in float64).
+// makes a block makes the same one. Numbers are drawn from a counter: bits(k) = mix(key + k *
+// golden) with the finaliser of splitmix64 (Steele, Lea, Flood 2014); uniform takes k = i, normal
+// takes k = 2i and 2i + 1 (Box, Muller 1958, the cosine branch, in float64).
 #pragma once
 
 #include "serialization/job.hpp"

@@ -51,12 +51,10 @@ bool known_tables(const job_spec& job, const std::vector<table_id>& tables) {
 
 shard::shard(const job_spec& job, generation_id generation, std::vector<shard_partition> partitions,
              shard_options options)
-  : job_(job),
-    generation_(generation),
-    options_(options),
-    bsp_tables_(tables_with(job, consistency_mode::bsp)),
-    partitions_(with_all_marks(job, std::move(partitions))),
-    slots_(job, clocks_applied(job, bsp_tables_, partitions_)) {
+    : job_(job), generation_(generation), options_(options),
+      bsp_tables_(tables_with(job, consistency_mode::bsp)),
+      partitions_(with_all_marks(job, std::move(partitions))),
+      slots_(job, clocks_applied(job, bsp_tables_, partitions_)) {
   for (const shard_partition& p : partitions_)
     version_ = std::max(version_, p.version);
   std::optional<std::uint32_t> smallest;
@@ -91,8 +89,8 @@ std::optional<failure> shard::objection(const step_header& step) const {
   if (step.generation > generation_)
     return failure{errc::not_ready, "the request belongs to a coming " + generations};
   if (step.batch.value >= job_.batches())
-    return failure{errc::malformed, "batch beyond the end of the job: "
-                                      + std::to_string(step.batch.value)};
+    return failure{errc::malformed,
+                   "batch beyond the end of the job: " + std::to_string(step.batch.value)};
   return clocks_.objection(step.worker, step.incarnation);
 }
 
@@ -129,7 +127,11 @@ void shard::push(request_token token, const step_header& step, const std::vector
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;
   }
-  arrival now{token, step, {}, false, minus_or_zero(version_, base_version),
+  arrival now{token,
+              step,
+              {},
+              false,
+              minus_or_zero(version_, base_version),
               minus_or_zero(step.clock, clocks_.min().value_or(step.clock))};
   for (const table_id table : tables) {
     if (is_bsp(table))
@@ -237,8 +239,14 @@ void shard::pull(request_token token, const step_header& step, bool latest,
     effects.push_back(answer_effect{token, version_, {}});
     return;
   }
-  waiting_pull pull{token,        step.worker,  step.incarnation, step.clock,
-                    std::nullopt, std::nullopt, {},               now + options_.pull_patience};
+  waiting_pull pull{token,
+                    step.worker,
+                    step.incarnation,
+                    step.clock,
+                    std::nullopt,
+                    std::nullopt,
+                    {},
+                    now + options_.pull_patience};
   for (const table_id table : tables) {
     const consistency& sync = job_.tables[table.value].sync;
     if (sync.mode == consistency_mode::bsp) {
@@ -263,8 +271,8 @@ bool shard::answerable(const waiting_pull& pull) const {
 
 void shard::answer(const waiting_pull& pull, shard_effects& effects) {
   const bool one_behind = pull.bsp_clock && slots_.clocks() == *pull.bsp_clock + 1;
-  effects.push_back(answer_effect{
-    pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
+  effects.push_back(
+    answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
   if (pull.floor)
     pull_clock_max_ = std::max(pull_clock_max_, pull.clock);
 }

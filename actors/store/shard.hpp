@@ -31,16 +31,16 @@ struct shard_partition {
 };
 
 struct shard_options {
-  /// A pull that cannot be answered for so long gets `not_yet`; the asker comes again. Shorter: more
-  /// messages; longer: a wrong belief (a dead worker) is noticed later.
+  /// A pull that cannot be answered for so long gets `not_yet`; the asker comes again. Shorter:
+  /// more messages; longer: a wrong belief (a dead worker) is noticed later.
   std::chrono::milliseconds pull_patience{500};
 };
 
 // -- effects: what the caller has to do, in this order --
 
 /// Take one optimiser step on `tables` with the mean of these pushes' gradients, added up in this
-/// order. Always the last effect of an event. The caller must then call applied() or, where a gradient
-/// was not finite, discarded(), before any other event.
+/// order. Always the last effect of an event. The caller must then call applied() or, where a
+/// gradient was not finite, discarded(), before any other event.
 struct apply_effect {
   std::vector<request_token> pushes;
   std::vector<table_id> tables;
@@ -49,8 +49,14 @@ struct apply_effect {
   std::vector<std::pair<table_id, partition_id>> skip;
   std::uint64_t staleness_versions = 0;
 };
-struct acknowledge_effect { request_token push; troupe::receipt receipt; };
-struct refuse_effect { request_token request; failure why; };
+struct acknowledge_effect {
+  request_token push;
+  troupe::receipt receipt;
+};
+struct refuse_effect {
+  request_token request;
+  failure why;
+};
 /// Answer a pull with the present values; those of `previous` tables with the values before their
 /// last step (bsp: another server may still need slots of the clock before).
 struct answer_effect {
@@ -59,29 +65,33 @@ struct answer_effect {
   std::vector<table_id> previous;
 };
 /// The bsp clock that a checkpoint waited for has been applied: pin the values now.
-struct cut_effect { std::uint64_t checkpoint = 0; };
+struct cut_effect {
+  std::uint64_t checkpoint = 0;
+};
 
-using shard_effect = std::variant<apply_effect, acknowledge_effect, refuse_effect, answer_effect,
-                                  cut_effect>;
+using shard_effect =
+  std::variant<apply_effect, acknowledge_effect, refuse_effect, answer_effect, cut_effect>;
 using shard_effects = std::vector<shard_effect>;
 
-/// Who keeps the payload of a push: the caller, under its token, for as long as holds() says so. That
-/// may change in the events that name the token: the push itself (a second copy's payload is never
-/// needed), its acknowledge or refuse effect, applied() or discarded() after an apply_effect that
-/// names it, and forget(). A bsp slot whose connection ended is still applied from the payload that it
-/// brought; later copies of it only wait with it.
+/// Who keeps the payload of a push: the caller, under its token, for as long as holds() says so.
+/// That may change in the events that name the token: the push itself (a second copy's payload is
+/// never needed), its acknowledge or refuse effect, applied() or discarded() after an apply_effect
+/// that names it, and forget(). A bsp slot whose connection ended is still applied from the payload
+/// that it brought; later copies of it only wait with it.
 ///
 /// One push of a worker ends one of its clocks: it names all tables that the step is to change, so
-/// either all of the job's bsp tables or none. In a job that mixes modes, the asp and ssp tables of a
-/// push are applied when it arrives, its bsp tables with their clock, and then it is acknowledged.
+/// either all of the job's bsp tables or none. In a job that mixes modes, the asp and ssp tables of
+/// a push are applied when it arrives, its bsp tables with their clock, and then it is
+/// acknowledged.
 ///
 /// Determinism: effects are a function of the events; nothing is ordered by address or hash.
 ///
 /// Invariants:
-/// (1) a batch is applied to a (table, partition) at most once: marks are set in applied() alone, in
-///     the same event as the step, and a marked batch is never part of an apply_effect for it.
+/// (1) a batch is applied to a (table, partition) at most once: marks are set in applied() alone,
+///     in the same event as the step, and a marked batch is never part of an apply_effect for it.
 /// (2) ssp: a pull at clock c is answered only if every working worker has pushed all clocks
-///     <= c - s - 1. A worker that is being admitted counts with the clock that was promised for it.
+///     <= c - s - 1. A worker that is being admitted counts with the clock that was promised for
+///     it.
 /// (3) bsp: clock t is applied once, when all its slots are there, in slot order; values of t stay
 ///     readable until t + 1 was applied.
 /// (4) every push and pull gets exactly one acknowledge, refuse or answer, or is named in an open
@@ -96,11 +106,11 @@ public:
   void set_workers(const std::vector<clock_entry>& workers, shard_effects& effects);
 
   /// `tables` and `step` are the update's. Errors given as refuse_effect, the state is as before:
-  /// rolled_back (of an older generation), not_ready (of a newer one; the worker is not listed; a bsp
-  /// clock too far ahead), fenced (a later start of the worker is listed), malformed (batch beyond
-  /// the job; a table unknown, listed twice, or some bsp tables listed and others not).
-  /// A slot of a bsp clock that was pushed and is not applied yet is kept; a second copy of it takes
-  /// the place of nothing: it is acknowledged, as a duplicate, when the first is applied.
+  /// rolled_back (of an older generation), not_ready (of a newer one; the worker is not listed; a
+  /// bsp clock too far ahead), fenced (a later start of the worker is listed), malformed (batch
+  /// beyond the job; a table unknown, listed twice, or some bsp tables listed and others not).
+  /// A slot of a bsp clock that was pushed and is not applied yet is kept; a second copy of it
+  /// takes the place of nothing: it is acknowledged, as a duplicate, when the first is applied.
   /// idempotent: yes.
   void push(request_token token, const step_header& step, const std::vector<table_id>& tables,
             std::uint64_t base_version, shard_effects& effects);

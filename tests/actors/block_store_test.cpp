@@ -39,9 +39,9 @@ job_spec job_of(std::vector<table_spec> tables) {
 }
 
 job_spec every_optimizer() {
-  return job_of({table_of("sgd", optimizer_kind::sgd), table_of("momentum", optimizer_kind::momentum),
-                 table_of("adagrad", optimizer_kind::adagrad),
-                 table_of("adam", optimizer_kind::adam)});
+  return job_of(
+    {table_of("sgd", optimizer_kind::sgd), table_of("momentum", optimizer_kind::momentum),
+     table_of("adagrad", optimizer_kind::adagrad), table_of("adam", optimizer_kind::adam)});
 }
 
 std::vector<partition_id> all_partitions(const job_spec& job) {
@@ -131,7 +131,7 @@ struct reference {
   std::vector<double> t;
 
   reference(const optimizer_spec& optimizer, const std::vector<float>& start)
-    : how(optimizer), w(start.begin(), start.end()), m(w.size()), v(w.size()), t(w.size()) {}
+      : how(optimizer), w(start.begin(), start.end()), m(w.size()), v(w.size()), t(w.size()) {}
 
   void step(std::size_t i, double gradient, double rate_scale = 1.0) {
     if (how.clip_value > 0.0f)
@@ -140,22 +140,20 @@ struct reference {
     const double rate = how.learning_rate * rate_scale;
     t[i] += 1.0;
     switch (how.kind) {
-      case optimizer_kind::sgd:
-        w[i] -= rate * g;
-        break;
-      case optimizer_kind::momentum:
-        m[i] = how.momentum * m[i] + g;
-        w[i] -= rate * m[i];
-        break;
-      case optimizer_kind::adagrad:
-        v[i] += g * g;
-        w[i] -= rate * g / (std::sqrt(v[i]) + how.epsilon);
-        break;
-      case optimizer_kind::adam:
-        m[i] = how.momentum * m[i] + (1.0 - how.momentum) * g;
-        v[i] = how.beta2 * v[i] + (1.0 - how.beta2) * g * g;
-        w[i] -= rate * (m[i] / (1.0 - std::pow(how.momentum, t[i])))
-                / (std::sqrt(v[i] / (1.0 - std::pow(how.beta2, t[i]))) + how.epsilon);
+    case optimizer_kind::sgd: w[i] -= rate * g; break;
+    case optimizer_kind::momentum:
+      m[i] = how.momentum * m[i] + g;
+      w[i] -= rate * m[i];
+      break;
+    case optimizer_kind::adagrad:
+      v[i] += g * g;
+      w[i] -= rate * g / (std::sqrt(v[i]) + how.epsilon);
+      break;
+    case optimizer_kind::adam:
+      m[i] = how.momentum * m[i] + (1.0 - how.momentum) * g;
+      v[i] = how.beta2 * v[i] + (1.0 - how.beta2) * g * g;
+      w[i] -= rate * (m[i] / (1.0 - std::pow(how.momentum, t[i])))
+              / (std::sqrt(v[i] / (1.0 - std::pow(how.beta2, t[i]))) + how.epsilon);
     }
   }
 
@@ -227,7 +225,8 @@ TEST_CASE("values do not depend on the number of servers") {
   const job_spec job = every_optimizer();
   block_store one = store_of(job);
   std::vector<block_store> two;
-  for (const auto& mine : {std::vector<partition_id>{{0}, {3}}, std::vector<partition_id>{{1}, {2}}})
+  for (const auto& mine :
+       {std::vector<partition_id>{{0}, {3}}, std::vector<partition_id>{{1}, {2}}})
     two.emplace_back(job, mine, std::make_shared<buffer_pool>());
   const auto part_of = [&](const piece& x) -> std::size_t {
     const auto p = partition_of(job, x.where.table, x.where.first / block_size).value;
@@ -289,9 +288,9 @@ TEST_CASE("a push that brings nothing counts as a zero gradient") {
   block_store store = store_of(job);
   reference expected{job.tables[0].optimizer, read(store, 0)};
   const auto gradient = random_gradient(1);
-  REQUIRE(apply(store, effect_of(job, 4),
-                {push_of(0, {}), push_of(1, pieces_of(0, gradient)), push_of(2, {}),
-                 push_of(3, {})}));
+  REQUIRE(
+    apply(store, effect_of(job, 4),
+          {push_of(0, {}), push_of(1, pieces_of(0, gradient)), push_of(2, {}), push_of(3, {})}));
   for (std::size_t i = 0; i < size; ++i)
     expected.step(i, gradient[i] / 4.0);
   CHECK(expected.distance(read(store, 0)) < tolerance);
@@ -302,13 +301,13 @@ TEST_CASE("a block that no piece touches is left as it is") {
   block_store store = store_of(job);
   const auto start = read(store, 0);
   const auto before = store.pin(described(all_partitions(job)));
-  REQUIRE(apply(store, effect_of(job, 2),
-                {push_of(0, pieces_of(0, random_gradient(1, block_size), block_size)),
-                 push_of(1, {})}));
+  REQUIRE(
+    apply(store, effect_of(job, 2),
+          {push_of(0, pieces_of(0, random_gradient(1, block_size), block_size)), push_of(1, {})}));
   const auto now = read(store, 0);
   CHECK(std::equal(now.begin(), now.begin() + block_size, start.begin()));
-  CHECK_FALSE(std::equal(now.begin() + block_size, now.begin() + 2 * block_size,
-                         start.begin() + block_size));
+  CHECK_FALSE(
+    std::equal(now.begin() + block_size, now.begin() + 2 * block_size, start.begin() + block_size));
   CHECK(std::equal(now.begin() + 2 * block_size, now.end(), start.begin() + 2 * block_size));
   for (const auto& partition : store.pin(described(all_partitions(job))))
     for (const auto& x : partition.blocks) {
@@ -367,7 +366,8 @@ TEST_CASE("parts of a block that overlap are added where they do") {
 }
 
 TEST_CASE("clipping by norm scales each push before they are added") {
-  job_spec job = job_of({table_of("w", optimizer_kind::sgd), table_of("free", optimizer_kind::sgd)});
+  job_spec job =
+    job_of({table_of("w", optimizer_kind::sgd), table_of("free", optimizer_kind::sgd)});
   job.tables[0].optimizer.clip_norm = 2.0f;
   block_store store = store_of(job);
   reference clipped{job.tables[0].optimizer, read(store, 0)};
@@ -391,7 +391,8 @@ TEST_CASE("clipping by norm scales each push before they are added") {
 }
 
 TEST_CASE("where the table says so, staleness divides the step") {
-  job_spec job = job_of({table_of("w", optimizer_kind::sgd), table_of("full", optimizer_kind::sgd)});
+  job_spec job =
+    job_of({table_of("w", optimizer_kind::sgd), table_of("full", optimizer_kind::sgd)});
   job.tables[0].optimizer.scale_by_staleness = true;
   for (const std::uint64_t staleness : {0, 1, 2, 5}) {
     block_store store = store_of(job);
@@ -413,8 +414,8 @@ TEST_CASE("where the table says so, staleness divides the step") {
 }
 
 TEST_CASE("skipped partitions and tables that the effect does not name are left alone") {
-  const job_spec job
-    = job_of({table_of("a", optimizer_kind::sgd), table_of("b", optimizer_kind::sgd)});
+  const job_spec job =
+    job_of({table_of("a", optimizer_kind::sgd), table_of("b", optimizer_kind::sgd)});
   block_store store = store_of(job);
   const auto start_a = read(store, 0);
   const auto start_b = read(store, 1);
@@ -451,24 +452,24 @@ TEST_CASE("memory of pieces may be aligned like a float") {
 // -- not finite --
 
 TEST_CASE("a gradient that is not finite changes nothing and is named") {
-  const job_spec job
-    = job_of({table_of("w0", optimizer_kind::sgd), table_of("w1", optimizer_kind::sgd)});
+  const job_spec job =
+    job_of({table_of("w0", optimizer_kind::sgd), table_of("w1", optimizer_kind::sgd)});
   block_store store = store_of(job);
   const auto start = read(store, 0);
   auto bad = random_gradient(2);
   bad[5000] = std::numeric_limits<float>::quiet_NaN();
   update push = push_of(2, pieces_of(0, random_gradient(1)));
   push += pieces_of(1, bad);
-  const std::string text
-    = "worker 2 pushed a gradient that is not finite: table 'w1', element 5000 (nan)";
+  const std::string text =
+    "worker 2 pushed a gradient that is not finite: table 'w1', element 5000 (nan)";
   SUBCASE("alone") {
     const auto done = apply(store, effect_of(job, 1), {push});
     REQUIRE_FALSE(done);
     CHECK(done.error() == failure{errc::non_finite, text});
   }
   SUBCASE("among others") {
-    const auto done
-      = apply(store, effect_of(job, 2), {push_of(1, pieces_of(1, random_gradient(3))), push});
+    const auto done =
+      apply(store, effect_of(job, 2), {push_of(1, pieces_of(1, random_gradient(3))), push});
     REQUIRE_FALSE(done);
     CHECK(done.error().text == text);
   }
@@ -497,8 +498,8 @@ TEST_CASE("a sum that is not finite changes nothing and is named") {
   const auto start = read(store, 0);
   auto large = random_gradient(1);
   large[4100] = std::numeric_limits<float>::max();
-  const auto done = apply(
-    store, effect_of(job, 2), {push_of(0, pieces_of(0, large)), push_of(1, pieces_of(0, large))});
+  const auto done = apply(store, effect_of(job, 2),
+                          {push_of(0, pieces_of(0, large)), push_of(1, pieces_of(0, large))});
   REQUIRE_FALSE(done);
   CHECK(done.error()
         == failure{errc::non_finite, "sum of 2 gradients is not finite: table 'w', element 4100"});
@@ -507,8 +508,8 @@ TEST_CASE("a sum that is not finite changes nothing and is named") {
 
 TEST_CASE("a norm that is not finite is refused where it would be used") {
   job_spec job = job_of({table_of("w", optimizer_kind::sgd)});
-  const update push
-    = push_of(3, pieces_of(0, random_gradient(1)), std::numeric_limits<float>::infinity());
+  const update push =
+    push_of(3, pieces_of(0, random_gradient(1)), std::numeric_limits<float>::infinity());
   block_store free = store_of(job);
   CHECK(free.check_finite(push));
   CHECK(apply(free, effect_of(job, 1), {push}));

@@ -88,8 +88,8 @@ TEST_CASE("neighbouring elements are not correlated") {
 }
 
 TEST_CASE("values never change between versions") {
-  // A server without a checkpoint makes them anew, perhaps with another build than its predecessor's.
-  // Computed apart from this program, from the formulas in the header.
+  // A server without a checkpoint makes them anew, perhaps with another build than its
+  // predecessor's. Computed apart from this program, from the formulas in the header.
   const auto uniform = values_of(table_of(initializer_kind::uniform, 1.0f), 1, 0, 3);
   const auto normal = values_of(table_of(initializer_kind::normal, 1.0f), 1, 0, 3);
   CHECK(uniform == std::vector{-0x1.5b7398p-1f, -0x1.f7a858p-2f, 0x1.0bfd00p-1f});

@@ -46,7 +46,9 @@ inline incarnation_id first_start(std::uint32_t worker) { return {1000 + worker}
 inline clock_entry member(std::uint32_t worker, std::uint64_t clock = 0) {
   return {{worker}, first_start(worker), clock, true};
 }
-inline clock_entry joiner(std::uint32_t worker) { return {{worker}, first_start(worker), 0, false}; }
+inline clock_entry joiner(std::uint32_t worker) {
+  return {{worker}, first_start(worker), 0, false};
+}
 
 inline std::string text_of(const std::vector<table_id>& tables) {
   std::string text;
@@ -68,8 +70,8 @@ inline std::string text_of(const shard_effect& effect) {
                                        : text + " late " + std::to_string(x.staleness_versions);
     }
     std::string operator()(const acknowledge_effect& x) const {
-      return "ack " + std::to_string(x.push.value) + " version "
-             + std::to_string(x.receipt.version) + (x.receipt.duplicate ? " duplicate" : "");
+      return "ack " + std::to_string(x.push.value) + " version " + std::to_string(x.receipt.version)
+             + (x.receipt.duplicate ? " duplicate" : "");
     }
     std::string operator()(const refuse_effect& x) const {
       return "refuse " + std::to_string(x.request.value) + " " + to_string(x.why.code) + ": "
@@ -92,8 +94,8 @@ using lines = std::vector<std::string>;
 struct shard_fixture {
   explicit shard_fixture(job_spec of, std::vector<shard_partition> partitions = {},
                          std::vector<clock_entry> workers = {member(0), member(1)})
-    : job(std::move(of)),
-      decide(job, {1}, partitions.empty() ? fresh(job, {0, 1}) : std::move(partitions)) {
+      : job(std::move(of)),
+        decide(job, {1}, partitions.empty() ? fresh(job, {0, 1}) : std::move(partitions)) {
     shard_effects none;
     decide.set_workers(workers, none);
   }

@@ -1,5 +1,5 @@
-// Random histories of a shard: workers that join, die, send again and overtake each other, steps that
-// fail, servers that restore; judged by a bookkeeper that shares no code with the shard.
+// Random histories of a shard: workers that join, die, send again and overtake each other, steps
+// that fail, servers that restore; judged by a bookkeeper that shares no code with the shard.
 #include "actors/store/shard.hpp"
 
 #include "tests/actors/shard_fixture.hpp"
@@ -35,29 +35,16 @@ job_spec random_job(dice& random) {
   const auto some_ssp = [&] { return ssp(static_cast<std::uint32_t>(random.below(4))); };
   std::vector<consistency> modes;
   switch (random.below(7)) {
-    case 0:
-      modes = {bsp()};
-      break;
-    case 1:
-      modes = {bsp(), bsp()};
-      break;
-    case 2:
-      modes = {asp()};
-      break;
-    case 3:
-      modes = {some_ssp()};
-      break;
-    case 4:
-      modes = {some_ssp(), asp(), some_ssp()};
-      break;
-    case 5:
-      modes = {asp(), bsp()};
-      break;
-    default:
-      modes = {bsp(), some_ssp(), some_ssp()};
+  case 0: modes = {bsp()}; break;
+  case 1: modes = {bsp(), bsp()}; break;
+  case 2: modes = {asp()}; break;
+  case 3: modes = {some_ssp()}; break;
+  case 4: modes = {some_ssp(), asp(), some_ssp()}; break;
+  case 5: modes = {asp(), bsp()}; break;
+  default: modes = {bsp(), some_ssp(), some_ssp()};
   }
-  job_spec job = job_of(modes, static_cast<std::uint32_t>(1 + random.below(4)),
-                        1 + random.below(20));
+  job_spec job =
+    job_of(modes, static_cast<std::uint32_t>(1 + random.below(4)), 1 + random.below(20));
   job.passes = 1 + random.below(2);
   return job;
 }
@@ -117,8 +104,8 @@ struct bookkeeper {
 class history {
 public:
   explicit history(std::uint64_t seed)
-    : random_(seed), job_(random_job(random_)), partitions_{0, 1, 3},
-      shard_(std::make_unique<shard>(job_, generation_, fresh(job_, partitions_))) {
+      : random_(seed), job_(random_job(random_)), partitions_{0, 1, 3},
+        shard_(std::make_unique<shard>(job_, generation_, fresh(job_, partitions_))) {
     for (const table_spec& table : job_.tables) {
       has_bsp_ |= table.sync.mode == consistency_mode::bsp;
       if (table.sync.mode == consistency_mode::ssp)
@@ -176,14 +163,14 @@ private:
     who.alive = false;
     who.link.clear();
     forget_requests_of(who);
-    const bool last = std::none_of(workers_.begin(), workers_.end(),
-                                   [](const auto& x) { return x->alive; });
+    const bool last =
+      std::none_of(workers_.begin(), workers_.end(), [](const auto& x) { return x->alive; });
     if (last || random_.percent(80))
       start_worker(who.id);
   }
 
-  /// Takes a batch and asks for values, unless it waits for an answer already. The last worker alive
-  /// may have to push all slots of a clock before the first is acknowledged.
+  /// Takes a batch and asks for values, unless it waits for an answer already. The last worker
+  /// alive may have to push all slots of a clock before the first is acknowledged.
   void work() {
     worker& who = any_worker();
     const bool waits = !who.tasks.empty() && !who.tasks.back().computed;
@@ -219,9 +206,11 @@ private:
       tables.push_back({i});
     if (!what.computed && random_.percent(10))
       tables = {tables[random_.below(tables.size())]};
-    open_[token] = {&who, what.computed,
+    open_[token] = {&who,
+                    what.computed,
                     {who.id, who.incarnation, generation_, what.batch, what.clock},
-                    tables, what.base_version};
+                    tables,
+                    what.base_version};
     who.link.push_back(token);
   }
 
@@ -341,17 +330,16 @@ private:
     for (clock_entry& x : list_) {
       worker& who = worker_of(x.incarnation);
       if (!x.known && !promised_.contains(x.incarnation))
-        promised_[x.incarnation]
-          = staleness_min_ && answered_max_ > *staleness_min_ ? answered_max_ - *staleness_min_ : 0;
+        promised_[x.incarnation] =
+          staleness_min_ && answered_max_ > *staleness_min_ ? answered_max_ - *staleness_min_ : 0;
       if (!x.known)
         who.clock = std::max(who.clock, promised_[x.incarnation]);
       else
         x.clock = who.first_possible_push();
     }
     std::erase_if(promised_, [&](const auto& promise) {
-      return std::none_of(list_.begin(), list_.end(), [&](const clock_entry& x) {
-        return x.incarnation == promise.first;
-      });
+      return std::none_of(list_.begin(), list_.end(),
+                          [&](const clock_entry& x) { return x.incarnation == promise.first; });
     });
     shard_effects effects;
     shard_->set_workers(list_, effects);
@@ -412,8 +400,8 @@ private:
     for (std::size_t i = 0; i < effects.size(); ++i) {
       const shard_effect effect = effects[i];
       if (const auto* refused = std::get_if<refuse_effect>(&effect))
-        kept &= pushed == nullptr || refused->request != *pushed
-                || refused->why.code == errc::non_finite;
+        kept &=
+          pushed == nullptr || refused->request != *pushed || refused->why.code == errc::non_finite;
       // From here on its clock counts as pushed; what it made possible comes later in the list.
       if (i == 0 && kept)
         arrived(*pushed);
@@ -445,8 +433,9 @@ private:
       for (const table_id table : effect.tables)
         for (const std::uint32_t p : partitions_) {
           const bookkeeper::cell cell{table.value, p, batch_of_.at(token).value};
-          const bool skip = std::count(effect.skip.begin(), effect.skip.end(),
-                                       std::pair{table, partition_id{p}}) > 0;
+          const bool skip =
+            std::count(effect.skip.begin(), effect.skip.end(), std::pair{table, partition_id{p}})
+            > 0;
           REQUIRE_MESSAGE(book_.applied.contains(cell) == skip, "applied twice, or left out");
           now.insert(cell);
         }
@@ -597,12 +586,12 @@ private:
   time_point now_{0};
 
   std::vector<std::unique_ptr<worker>> workers_;
-  std::vector<clock_entry> list_;                      ///< As the shard has it.
+  std::vector<clock_entry> list_; ///< As the shard has it.
   std::map<incarnation_id, std::uint64_t> promised_;
   std::uint64_t answered_max_ = 0;
   std::map<request_token, request> open_;
   std::set<request_token> delivered_;
-  std::set<request_token> payloads_;                   ///< What a caller would keep.
+  std::set<request_token> payloads_; ///< What a caller would keep.
   std::map<request_token, batch_id> batch_of_;
   bookkeeper book_;
   std::optional<snapshot> snapshot_;

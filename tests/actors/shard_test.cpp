@@ -201,8 +201,9 @@ TEST_CASE("an ssp pull at clock c waits for all pushes of clocks up to c - s - 1
     CHECK(f.decide.counters().waiting_pulls == 2);
     CHECK(f.decide.pull_clock_max() == s);
     const std::string version = std::to_string(s + 2);
-    CHECK(f.push(102, 1, 9, 0, s + 1)
-          == lines{"apply 102 to 0", "ack 102 version " + version, "answer 100 version " + version});
+    CHECK(
+      f.push(102, 1, 9, 0, s + 1)
+      == lines{"apply 102 to 0", "ack 102 version " + version, "answer 100 version " + version});
     CHECK(f.decide.pull_clock_max() == s + 1);
   }
 }
@@ -291,8 +292,9 @@ TEST_CASE("a bsp clock is applied when all slots are there, in slot order") {
   CHECK(f.push(10, 0, 2, 0).empty());
   CHECK(f.push(11, 1, 0, 0).empty());
   CHECK(f.decide.marks().size() == 0);
-  CHECK(f.push(12, 0, 1, 1)
-        == lines{"apply 11 12 10 to 0", "ack 11 version 1", "ack 12 version 1", "ack 10 version 1"});
+  CHECK(
+    f.push(12, 0, 1, 1)
+    == lines{"apply 11 12 10 to 0", "ack 11 version 1", "ack 12 version 1", "ack 10 version 1"});
   CHECK(f.decide.marks() == batch_set{batch_id{3}});
   CHECK(f.decide.bsp_clocks() == 1);
   CHECK(f.decide.counters().applied == 3);
@@ -326,9 +328,9 @@ TEST_CASE("a second copy of a slot is acknowledged with the first") {
   CHECK(f.push(2, 1, 0, 0).empty());
   CHECK(f.decide.holds({1}));
   CHECK_FALSE(f.decide.holds({2}));
-  CHECK(f.push(3, 1, 1, 1)
-        == lines{"apply 1 3 to 0", "ack 1 version 1", "ack 2 version 1 duplicate",
-                 "ack 3 version 1"});
+  CHECK(
+    f.push(3, 1, 1, 1)
+    == lines{"apply 1 3 to 0", "ack 1 version 1", "ack 2 version 1 duplicate", "ack 3 version 1"});
   CHECK(f.decide.counters().applied == 2);
   CHECK(f.decide.counters().duplicates == 1);
   CHECK_FALSE(f.decide.holds({1}));
@@ -340,8 +342,7 @@ TEST_CASE("a slot whose connection ended is applied from its payload, and its co
   f.decide.forget({1});
   CHECK(f.decide.holds({1}));
   f.push(2, 0, 0, 0);
-  CHECK(f.push(3, 1, 1, 0)
-        == lines{"apply 1 3 to 0", "ack 2 version 1", "ack 3 version 1"});
+  CHECK(f.push(3, 1, 1, 0) == lines{"apply 1 3 to 0", "ack 2 version 1", "ack 3 version 1"});
   CHECK_FALSE(f.decide.holds({1}));
 }
 
