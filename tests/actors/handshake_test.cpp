@@ -1,0 +1,144 @@
+// Who gets a link: strangers, garbage and the silent do not.
+#include "tests/actors/transport_fixture.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <random>
+#include <thread>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
+  struct stranger {
+    std::string what;
+    hello acceptor;
+    hello connector;
+    errc code;
+  };
+  hello newer = hello_of();
+  newer.version = wire::protocol_version + 1;
+  const std::vector<stranger> strangers{
+    {"newer connector", hello_of(), newer, errc::version_mismatch},
+    {"newer acceptor", newer, hello_of(), errc::version_mismatch},
+    {"other job", hello_of(7), hello_of(8), errc::wrong_job},
+    {"other secret", hello_of(7, 1), hello_of(7, 2), errc::wrong_job}};
+  for (const stranger& each : strangers) {
+    CAPTURE(each.what);
+    side server{each.acceptor}, client{each.connector};
+    client.links.connect(server.listen());
+    REQUIRE(client.wait_lost());
+    REQUIRE(server.wait_rejected());
+    CHECK(server.rejected[0].code == each.code);
+    CHECK(client.lost[0].code == each.code);
+    CHECK(client.opened.empty());
+    CHECK(server.opened.empty());
+    CHECK(contains(server.rejected[0].text, "127.0.0.1:"));
+  }
+}
+
+TEST_CASE("a_peer_without_the_secret_is_let_in_and_not_told_it") {
+  side server{hello_of(7, 12345)}, client{hello_of(7, 0)};
+  client.links.connect(server.listen());
+  REQUIRE(client.wait_opened());
+  CHECK(client.opened[0].peer.secret == 0);
+}
+
+TEST_CASE("garbage_is_turned_away_and_harms_nobody") {
+  side server;
+  const endpoint where = server.listen();
+  std::minstd_rand random{1};
+  for (int i = 0; i < 1000; ++i) {
+    const bare_peer peer{where};
+    std::array<std::uint32_t, 16> words;
+    for (std::uint32_t& word : words)
+      word = static_cast<std::uint32_t>(random()) * 2;
+    if (i % 2 == 0) // Looks like a frame, but too long for a hello, or its head is noise.
+      words = {1, i % 4 == 0 ? 4u : words[1] % 100'000, i % 4 == 0 ? 0 : words[2], 0};
+    REQUIRE(peer.send(std::as_bytes(std::span{words})));
+    REQUIRE(peer.wait_end());
+  }
+  REQUIRE(server.wait_rejected(1000));
+  CHECK(server.rejected[0].code == errc::malformed);
+  CHECK(contains(server.rejected[0].text, " does not speak this protocol"));
+  side client;
+  client.links.connect(where);
+  CHECK(client.wait_opened());
+  REQUIRE(server.wait_opened());
+  CHECK(server.opened.size() == 1);
+}
+
+TEST_CASE("only_a_hello_opens_a_link") {
+  side server;
+  const bare_peer peer{server.listen()};
+  REQUIRE(peer.send(push_reply{1, {}}));
+  CHECK(peer.wait_end());
+  REQUIRE(server.wait_rejected());
+  CHECK(server.received.empty());
+}
+
+TEST_CASE("garbage_on_an_open_link_ends_it") {
+  side server;
+  const bare_peer peer{server.listen()};
+  REQUIRE(peer.send(hello_of()));
+  REQUIRE(server.wait_opened());
+  REQUIRE(peer.send(std::as_bytes(std::span{"this is no message, that much is certain"})));
+  REQUIRE(server.wait_lost());
+  CHECK(server.lost[0].code == errc::malformed);
+  CHECK(peer.wait_end());
+}
+
+TEST_CASE("a_refusal_on_an_open_link_ends_it_with_its_reason") {
+  pair_of_sides ends;
+  REQUIRE(ends.ready);
+  ends.server.links.send(ends.to_client, refusal{{errc::fenced, "a newer\nincarnation"}});
+  ends.server.links.close(ends.to_client);
+  REQUIRE(ends.client.wait_lost());
+  CHECK(ends.client.lost[0].code == errc::fenced);
+  CHECK(contains(ends.client.lost[0].text, "a newer incarnation"));
+}
+
+TEST_CASE("links_beyond_the_limit_are_closed_at_once") {
+  side server{hello_of(), {.links_max = 2}};
+  const endpoint where = server.listen();
+  side client;
+  client.links.connect(where);
+  client.links.connect(where);
+  REQUIRE(client.wait_opened(2));
+  client.links.connect(where);
+  REQUIRE(client.wait_lost());
+  REQUIRE(server.wait_rejected());
+  client.links.close(client.opened[0].link);
+  REQUIRE(server.wait_lost());
+  client.links.connect(where);
+  CHECK(client.wait_opened(3));
+}
+
+TEST_CASE("a_silent_or_dripping_connection_is_closed_at_the_handshake_deadline") {
+  side server{hello_of(), {.handshake_timeout = 200ms}};
+  const endpoint where = server.listen();
+  const auto begin = clock::now();
+  const bare_peer silent{where}, dripping{where};
+  const auto drops = bytes_of(hello_of());
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(dripping.send(std::span{drops}.subspan(i, 1)));
+    std::this_thread::sleep_for(10ms);
+  }
+  CHECK(silent.wait_end());
+  CHECK(dripping.wait_end());
+  CHECK(clock::now() - begin >= 190ms);
+  CHECK(clock::now() - begin < 2s);
+  REQUIRE(server.wait_rejected(2));
+  CHECK(contains(server.rejected[0].text, "no hello within 200 ms"));
+}
+
+TEST_CASE("an_acceptor_that_never_answers_is_lost_at_the_handshake_deadline") {
+  const auto listener = make_listener({"127.0.0.1", 0});
+  REQUIRE(listener);
+  const detail::descriptor owned{*listener};
+  side client{hello_of(), {.handshake_timeout = 100ms}};
+  client.links.connect(*local_endpoint(owned.get()));
+  REQUIRE(client.wait_lost());
+  CHECK(client.lost[0].code == errc::peer_lost);
+}
