@@ -138,7 +138,8 @@ job_spec make_job(const std::string& name, const graph& described, const run_opt
   job.name = name;
   job.seed = options.seed;
   job.partitions = options.partitions;
-  job.servers = options.servers;
+  // hogwild has one memory, whatever the number of servers.
+  job.servers = options.sync.mode == consistency_mode::hogwild ? 1 : options.servers;
   job.workers = options.workers;
   job.samples = described.samples();
   job.batch_samples = options.batch_samples;

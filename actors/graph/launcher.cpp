@@ -11,6 +11,7 @@
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/progress.hpp"
 #include "actors/graph/run_report.hpp"
+#include "actors/graph/signals.hpp"
 #include "actors/links/node.hpp"
 #include "actors/store/server_actor.hpp" // peak_rss_bytes
 #include "serialization/wire.hpp"
@@ -38,7 +39,7 @@ namespace troupe {
 
 namespace {
 
-// How often the main thread looks around; also how late it may notice a death.
+// How often the main thread looks around when no signal wakes it.
 constexpr std::chrono::milliseconds round_interval{20};
 // After the order to stop: time for processes to end by themselves.
 constexpr std::chrono::seconds end_timeout{5};
@@ -66,17 +67,6 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-// Blocks what round() waits for. Before any thread exists, so that all inherit it.
-sigset_t block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGCHLD})
-    sigaddset(&signals, number);
-  sigprocmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  return signals;
-}
-
 class launcher {
 public:
   launcher(const std::string& name, const run_options& options, const graph& described,
@@ -84,8 +74,6 @@ public:
     : name_(name), options_(options), graph_(described), command_(std::move(command)),
       job_(make_job(name, described, options)), statistics_(job_),
       display_(stdout, progress_display::is_terminal(stdout)), self_{role::observer, 0, {draw_random()}} {
-    if (options_.sync.mode == consistency_mode::hogwild)
-      job_.servers = 1;
   }
 
   ~launcher() {
@@ -204,7 +192,7 @@ private:
               + " without encryption: only for networks that you trust");
     }
     required(write_cluster_file(options_.run_directory, cluster_));
-    supervisor_.emplace(supervisor_options{command_, options_.run_directory, {}, {}, {}, {}});
+    supervisor_.emplace(supervisor_options{.command = command_, .run_directory = options_.run_directory});
     const auto now = steady_now();
     if (!options_.join)
       required(supervisor_->start({role::coordinator, 0}, listener, now));
@@ -268,11 +256,10 @@ private:
   // -- while it runs --
 
   void round() {
-    const timespec pause{0, std::chrono::nanoseconds{round_interval}.count()};
-    const int signal = sigtimedwait(&signals_, nullptr, &pause);
+    const auto signal = signals_.wait(round_interval);
     const auto now = steady_now();
     if (signal == SIGINT || signal == SIGTERM)
-      user_wants_to_stop(signal, now);
+      user_wants_to_stop(*signal, now);
     if (supervisor_)
       watch_processes(now);
     if (const auto news = board_->latest())
@@ -481,7 +468,7 @@ private:
   progress_display display_;
   member_id self_;
   cluster_file cluster_;
-  sigset_t signals_ = block_signals(); ///< Before system_ makes threads.
+  signal_watch signals_;
   std::optional<storage::directory_lock> lock_;
   std::optional<supervisor> supervisor_;
 
