@@ -205,6 +205,11 @@ struct server_shell {
         [this, what](const std::vector<storage::partition_image>& images) {
           if (what.assignment != wanted_assignment)
             return;
+          if (auto whole = block_store::complete(what.job, images); !whole) {
+            failed = whole.error().text;
+            send_report();
+            return;
+          }
           std::vector<shard_partition> restored;
           for (const auto& image : images)
             restored.push_back({image.partition, image.version, image.marks});
