@@ -208,6 +208,43 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
   CHECK(after.orders_of(1, 201).leases.front().first == batch_id{0});
 }
 
+TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
+  for (const bool late : {true, false}) {
+    const auto job = bench_job(consistency_mode::asp, 1, 1, 1000);
+    bench one(job, {}, {1, {2}, fingerprint(job), std::vector<server_id>(8)});
+    const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}};
+    const lease old{(1ull << 32) + 7, {20}, 5, 1};
+    server_report body;
+    body.assignment = (1ull << 32) + 1;
+    body.generation = {2};
+    worker_report mine;
+    mine.generation = {late ? 2u : 1u};
+    mine.leases = {{old, {}}};
+    for (int i = 0; i < (late ? 31 : 0); ++i)
+      one.tick(100ms);
+    for (int i = 0; i < 3; ++i) {
+      one.receive(server, body);
+      one.receive(worker, mine);
+      if (one.last.contains(server))
+        body.clocks = one.orders_of_server(0, 100).workers;
+      for (auto& entry : body.clocks)
+        entry.known = true;
+    }
+    for (int i = 0; i < 200 && one.boss->phase() == job_phase::gathering; ++i)
+      one.tick(100ms);
+    one.receive(server, body);
+    if (one.orders_of(0, 200).leases.empty()) {
+      body.clocks = one.orders_of_server(0, 100).workers;
+      for (auto& entry : body.clocks)
+        entry.known = true;
+      one.receive(server, body);
+    }
+    REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
+    CHECK(one.orders_of(0, 200).leases.front().first == batch_id{0});
+    CHECK(one.orders_of(0, 200).leases.front().id > old.id);
+  }
+}
+
 TEST_CASE("bsp: a restart that finds a server without its state rolls all back") {
   bench before(bench_job(consistency_mode::bsp, 2, 2, 200));
   before.train();
