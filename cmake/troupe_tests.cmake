@@ -7,8 +7,8 @@ target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
 function(troupe_discover_tests target prefix)
   set(list ${PROJECT_BINARY_DIR}/${target}_list.cmake)
   add_custom_command(TARGET ${target} POST_BUILD
-    COMMAND ${CMAKE_COMMAND} -D program=$<TARGET_FILE:${target}> -D prefix=${prefix} -D list=${list}
-            -P ${PROJECT_SOURCE_DIR}/cmake/list_test_cases.cmake
+    COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/cmake/list_test_cases.py
+            $<TARGET_FILE:${target}> ${prefix} ${list}
     BYPRODUCTS ${list} VERBATIM)
   set(include ${PROJECT_BINARY_DIR}/${target}_include.cmake)
   file(WRITE ${include}
@@ -63,3 +63,18 @@ include(cmake/troupe_fuzz.cmake)
 set(tidy Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
 add_test(NAME tidy COMMAND ${tidy})
 add_test(NAME tidy.self_test COMMAND ${tidy} --self-test)
+
+# -- tests/consumer: a project that uses the installed package -----------------
+
+set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
+add_test(NAME install
+         COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
+set_tests_properties(install PROPERTIES TIMEOUT 60 LABELS slow FIXTURES_SETUP installed)
+add_test(NAME consumer
+  COMMAND ${CMAKE_CTEST_COMMAND}
+          --build-and-test ${PROJECT_SOURCE_DIR}/tests/consumer ${PROJECT_BINARY_DIR}/consumer/build
+          --build-generator ${CMAKE_GENERATOR}
+          --build-options -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+                          "-DCMAKE_CXX_FLAGS=$<$<BOOL:${TROUPE_SANITIZE}>:-fsanitize=${TROUPE_SANITIZE}>"
+          --test-command consumer)
+set_tests_properties(consumer PROPERTIES TIMEOUT 180 LABELS slow FIXTURES_REQUIRED installed)

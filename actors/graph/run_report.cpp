@@ -10,6 +10,7 @@ namespace troupe {
 namespace {
 
 using std::chrono::nanoseconds;
+using json = nlohmann::ordered_json;
 
 /// Rates are taken over so long.
 constexpr std::chrono::seconds rate_window{5};
@@ -34,13 +35,13 @@ std::string process_name(role what, std::uint32_t index) {
 }
 
 /// Whole where it is whole.
-nlohmann::json divided(std::uint64_t sum, std::uint64_t by) {
+json divided(std::uint64_t sum, std::uint64_t by) {
   if (by == 0 || sum % by == 0)
     return by == 0 ? 0 : sum / by;
   return static_cast<double>(sum) / static_cast<double>(by);
 }
 
-nlohmann::json summary_of(const histogram& x) {
+json summary_of(const histogram& x) {
   return {{"mean", x.mean()}, {"p99", x.quantile(0.99)}, {"max", x.max()}};
 }
 
@@ -312,8 +313,8 @@ progress_snapshot run_statistics::snapshot(nanoseconds now) const {
 
 namespace {
 
-nlohmann::json json_of(const recovery& x, nanoseconds started_at) {
-  nlohmann::json recovered;
+json json_of(const recovery& x, nanoseconds started_at) {
+  json recovered;
   if (x.recovered_at)
     recovered = milliseconds(*x.recovered_at - x.killed_at);
   return {{"role", role_name(x.role)},
@@ -324,8 +325,8 @@ nlohmann::json json_of(const recovery& x, nanoseconds started_at) {
           {"updates_rolled_back", x.updates_rolled_back}};
 }
 
-nlohmann::json json_of(const loss_point& x, const job_spec& job, nanoseconds started_at) {
-  nlohmann::json point;
+json json_of(const loss_point& x, const job_spec& job, nanoseconds started_at) {
+  json point;
   const auto per_pass = static_cast<double>(std::max<std::uint64_t>(1, job.batches_per_pass()));
   point["epoch"] = static_cast<double>(x.batches) / per_pass;
   point["seconds"] = seconds(x.at - started_at);
@@ -343,7 +344,7 @@ nlohmann::json json_of(const loss_point& x, const job_spec& job, nanoseconds sta
 } // namespace
 
 std::string run_statistics::to_json(const std::string& command) const {
-  nlohmann::json all;
+  json all;
   all["command"] = command;
   all["sync"] = joined(job_, [](const table_spec& x) { return to_string(x.sync); });
   all["optimizer"] =
@@ -360,10 +361,10 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["samples_per_second"] = trained > 0.0 ? static_cast<double>(samples_done()) / trained : 0.0;
 
   const auto accuracy = last_of(&loss_point::test_accuracy);
-  all["test_accuracy"] = accuracy ? nlohmann::json(*accuracy) : nlohmann::json();
+  all["test_accuracy"] = accuracy ? json(*accuracy) : json();
   if (const auto auc = last_of(&loss_point::test_auc))
     all["test_auc"] = *auc;
-  all["loss_curve"] = nlohmann::json::array();
+  all["loss_curve"] = json::array();
   for (const loss_point& x : curve_)
     all["loss_curve"].push_back(json_of(x, job_, started_at_));
 
@@ -389,10 +390,10 @@ std::string run_statistics::to_json(const std::string& command) const {
   }
   all["bytes"] = {{"sent", sent}, {"received", received}};
 
-  all["recoveries"] = nlohmann::json::array();
+  all["recoveries"] = json::array();
   for (const recovery& x : recoveries_)
     all["recoveries"].push_back(json_of(x, started_at_));
-  all["peak_rss_bytes"] = nlohmann::json::object();
+  all["peak_rss_bytes"] = json::object();
   for (const auto& [key, owner] : processes_)
     if (owner.rss_bytes_max > 0)
       all["peak_rss_bytes"][process_name(key.first, key.second)] = owner.rss_bytes_max;
