@@ -177,7 +177,8 @@ void declare(CLI::App& app, run_options& options) {
   files->add_option("--import", options.import_file,
                     "Start from these parameters (.npz, .safetensors)");
   files->add_option("--run-dir", options.run_directory,
-                    "Directory of this run's logs (default: runs/NAME-TIME-PID)");
+                    "Directory of this run's logs (default: runs/NAME-TIME-PID)")
+    ->take_last(); // The launcher adds its own to the command line of its processes.
 
   auto* trials = app.add_option_group("Trials");
   trials->add_option_function<std::vector<std::string>>(
