@@ -258,7 +258,8 @@ inline void world::obey(model_worker& worker, const orders& what) {
     worker.computing.reset();
     worker.clock = 0;
   }
-  if (mine.admitted && !worker.admitted)
+  // Not only when `admitted` turns true here: the orders in between, which said false, may be lost.
+  if (mine.admitted)
     worker.clock = std::max(worker.clock, mine.start_clock);
   worker.admitted = mine.admitted;
   std::map<std::uint64_t, std::pair<lease, std::set<std::uint64_t>>> held;
