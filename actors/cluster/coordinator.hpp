@@ -173,6 +173,7 @@ private:
   bool work_may_go_on() const;
   bool listed_anywhere(const member_id& worker) const;
   std::optional<std::uint64_t> promised_clock(const member_id& worker) const;
+  std::optional<std::uint64_t> slowest_clock() const;
 
   // -- coordinator_orders.cpp: what members are told --
   void send_changed(time_point now, effects_ref effects);

@@ -45,6 +45,16 @@ std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker
   return latest;
 }
 
+/// The least clock of those at work. A newcomer may begin there: a server that was just restored has
+/// answered no pull yet and would promise it 0, for which all others would have to wait.
+std::optional<std::uint64_t> coordinator::slowest_clock() const {
+  std::optional<std::uint64_t> slowest;
+  for (const auto& [index, worker] : workers_)
+    if (worker.stage == admission::admitted && worker.report.generation == state_.generation)
+      slowest = std::min(slowest.value_or(worker.report.clock), worker.report.clock);
+  return slowest;
+}
+
 void coordinator::admit_workers() {
   const bool work = work_may_go_on() && ledger_.remaining() > 0;
   for (const auto& [seat, record] : members_.all()) {
@@ -63,7 +73,8 @@ void coordinator::admit_workers() {
     if (const auto promised = promised_clock(record.id)) {
       worker.stage = admission::admitted;
       worker.start_clock =
-        std::max(*promised, last.generation == state_.generation ? last.clock : 0);
+        std::max({*promised, last.generation == state_.generation ? last.clock : 0,
+                  slowest_clock().value_or(0)});
     }
   }
 }
