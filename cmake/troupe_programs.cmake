@@ -12,9 +12,12 @@ if(sgd_sources)
   add_library(troupe_example_sgd STATIC ${sgd_sources})
   target_link_libraries(troupe_example_sgd PUBLIC Troupe::actors ${TROUPE_OPENBLAS})
   target_include_directories(troupe_example_sgd SYSTEM PUBLIC ${TROUPE_CBLAS_INCLUDE})
+  # At -O2, GCC 12 vectorises no loop whose number of rounds it does not know.
+  target_compile_options(troupe_example_sgd PRIVATE -O3)
   if(EXISTS ${sgd}/plain_loop.cpp)
     add_executable(plain_loop ${sgd}/plain_loop.cpp)
     target_link_libraries(plain_loop PRIVATE troupe_example_sgd)
+    target_compile_options(plain_loop PRIVATE -O3)
   endif()
 endif()
 

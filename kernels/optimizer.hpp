@@ -12,16 +12,20 @@
 //
 // Shapes:       all spans f32[n] but state f32[n * state_per_weight(kind)]: m, or s, or m then v.
 // Aliasing:     outputs may be the very spans of their inputs, or must not overlap any input.
-// Max error:    against float64, with u = 2^-24 and no intermediate above the float range:
+// Denormals:    floats below 2^-126 count as zeros of their sign, in inputs and results. The mode
+//               of the calling thread is as before afterwards. (flush_denormals.hpp)
+// Max error:    against float64 on such inputs, with u = 2^-24 and no intermediate above the float
+//               range:
 //                 g'  2u (|g * gradient_scale| + |weight_decay * w|)
 //               and from that rounded g' on:
 //                 m'  3u (mu |m| + |g'|)               adam: 3u (beta1 |m| + (1 - beta1) |g'|)
 //                 s'  2u s'                            v'    5u v'
 //                 w'  u |w| + k u |step|          k: sgd 3, momentum 6, adagrad 7, adam 13
 //               step being what the formula subtracts, computed from absolute values of m and g';
-//               plus 2^-147 (w': 2^-100) where results are denormal.
+//               plus 2^-123 (w': 2^-96, for epsilon >= 1e-8) for what is flushed to zero.
 //               Squares overflow above |g'| = 1.8e19: s' and v' are then infinite and w' stays w.
-// Determinism:  bit-identical on every CPU target: no contraction, no reordering.
+// Determinism:  bit-identical on every CPU target: no contraction, no reordering. Between x86-64 and
+//               aarch64 but for results that round up to 2^-126, which aarch64 flushes too.
 // Cost:         one pass; reads 4n (2 + state), writes 4n (1 + state) bytes; no allocation.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "kernels/optimizer.hpp"
 
 #include "kernels/cpu_clones.hpp"
+#include "kernels/flush_denormals.hpp"
 #include "kernels/optimizer.inl.hpp"
 
 #include <atomic>
@@ -35,6 +36,7 @@ bool optimizer_step(std::span<float> new_weights, std::span<float> new_state,
   assert(state.size() == gradient.size() * state_per_weight(options.kind));
   assert(new_state.size() == state.size());
   assert(options.kind != optimizer::adam || options.step > 0);
+  const flush_denormals guard;
   return plain_step({new_weights.data(), new_state.data(), weights.data(), state.data(),
                      gradient.data(), gradient.size()},
                     options.kind, detail::constants_of(options));
@@ -45,6 +47,7 @@ bool optimizer_step_shared(std::span<float> weights, std::span<float> state,
   assert(weights.size() == gradient.size());
   assert(state.size() == gradient.size() * state_per_weight(options.kind));
   assert(options.kind != optimizer::adam || options.step > 0);
+  const flush_denormals guard;
   return detail::step_any<shared_access>(
     {weights.data(), state.data(), weights.data(), state.data(), gradient.data(), gradient.size()},
     options.kind, detail::constants_of(options));

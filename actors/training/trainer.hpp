@@ -31,6 +31,7 @@ public:
   virtual ~trainer() = default;
   /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`; returns the mean
   /// loss. Must be a function of its arguments alone. May throw: the job then stops with the text.
+  /// Floats below 2^-126 count as zeros meanwhile (kernels/flush_denormals.hpp).
   virtual double gradient(const batch& work, const_tensors parameters,
                           mutable_tensors gradients) = 0;
 };

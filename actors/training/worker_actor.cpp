@@ -4,6 +4,7 @@
 #include "actors/store/server_actor.hpp" // peak_rss_bytes
 #include "actors/training/sampler.hpp"
 #include "actors/training/work_list.hpp"
+#include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
 #include "serialization/buffer.hpp"
 
@@ -165,6 +166,7 @@ struct worker_shell {
     try {
       const auto work_now = batches->at(current);
       current_samples = work_now.samples.size();
+      const kernels::flush_denormals guard;
       loss = model->gradient(work_now, parameter_spans, gradient_spans);
     } catch (const std::exception& problem) {
       phase = doing::nothing;

@@ -5,6 +5,7 @@
 #include "examples/02_async_sgd/dataset.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/random.hpp"
+#include "kernels/flush_denormals.hpp"
 #include "kernels/optimizer.hpp"
 
 #include <charconv>
@@ -212,6 +213,7 @@ int main(int argc, char** argv) {
   const auto evaluator = make_evaluator(*shape, data);
   troupe::sampler sampler(job);
   std::vector<pass_result> passes;
+  const troupe::kernels::flush_denormals guard; // As a worker does for its trainer.
   for (std::uint64_t pass = 0; pass < job.passes; ++pass) {
     pass_result result;
     const auto start = clock::now();
