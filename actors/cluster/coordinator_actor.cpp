@@ -5,6 +5,8 @@
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
+#include <deque>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
@@ -31,8 +33,8 @@ struct coordinator_shell {
     setup = std::move(how);
     storage = std::move(files);
     coordinator_effects effects;
-    decide.emplace(setup.job, setup.options, std::move(stored), setup.last_checkpoint, steady_now(),
-                   effects);
+    decide.emplace(setup.job, setup.options, std::move(stored), setup.last_checkpoint,
+                   now_of(*self), effects);
     carry_out(effects);
     self->delayed_send(self, tick_interval, tick_atom_v);
   }
@@ -40,32 +42,40 @@ struct coordinator_shell {
   void receive(const report& what, const member& from) {
     members[what.from] = from;
     coordinator_effects effects;
-    decide->receive(what, steady_now(), effects);
+    decide->receive(what, now_of(*self), effects);
     carry_out(effects);
   }
 
   void lost(const member_id& whom) {
     members.erase(whom);
     coordinator_effects effects;
-    decide->disconnected(whom, steady_now(), effects);
+    decide->disconnected(whom, now_of(*self), effects);
     carry_out(effects);
   }
 
   void tick() {
     coordinator_effects effects;
-    decide->tick(steady_now(), effects);
+    decide->tick(now_of(*self), effects);
     carry_out(effects);
     if (decide->phase() == job_phase::stopped && !stopped_at)
-      stopped_at = steady_now();
-    if (stopped_at && steady_now() - *stopped_at > linger)
+      stopped_at = now_of(*self);
+    if (stopped_at && now_of(*self) - *stopped_at > linger)
       self->quit();
     else
       self->delayed_send(self, tick_interval, tick_atom_v);
   }
 
+  // In the order in which they were decided, also where carrying one out leads to more.
   void carry_out(coordinator_effects& effects) {
-    for (auto& effect : effects)
+    std::move(effects.begin(), effects.end(), std::back_inserter(waiting));
+    if (std::exchange(carrying_out, true))
+      return;
+    while (!waiting.empty()) {
+      auto effect = std::move(waiting.front());
+      waiting.pop_front();
       std::visit([this](auto& x) { run(x); }, effect);
+    }
+    carrying_out = false;
   }
 
   void run(send_effect& effect) {
@@ -76,7 +86,7 @@ struct coordinator_shell {
   void run(find_checkpoint_effect&) {
     const auto answer = [this](const storage::found& what) {
       coordinator_effects effects;
-      decide->checkpoint_found(what, steady_now(), effects);
+      decide->checkpoint_found(what, now_of(*self), effects);
       carry_out(effects);
     };
     if (!storage) {
@@ -95,7 +105,7 @@ struct coordinator_shell {
     const auto number = effect.manifest.checkpoint;
     const auto answer = [this, number](const result<void>& outcome) {
       coordinator_effects effects;
-      decide->checkpoint_committed(number, outcome, steady_now(), effects);
+      decide->checkpoint_committed(number, outcome, now_of(*self), effects);
       carry_out(effects);
     };
     self->request(storage, storage_timeout, commit_atom_v, std::move(effect.manifest))
@@ -122,6 +132,8 @@ struct coordinator_shell {
   std::optional<coordinator> decide;
   std::map<member_id, member> members;
   std::optional<time_point> stopped_at;
+  std::deque<coordinator_effect> waiting;
+  bool carrying_out = false;
 
   static inline const char* name = "coordinator";
 };

@@ -23,7 +23,8 @@ std::string file_name(supervisor::process_name who) {
 }
 
 // Runs in the child; only async-signal-safe calls.
-[[noreturn]] void become(char* const* arguments, int log, int inherited, pid_t parent) {
+[[noreturn]] void become(const char* executable, char* const* arguments, int log, int inherited,
+                         pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) // It died before the line above.
     _exit(1);
@@ -38,7 +39,7 @@ std::string file_name(supervisor::process_name who) {
   dup2(nothing, STDIN_FILENO);
   if (inherited >= 0)
     fcntl(inherited, F_SETFD, 0);
-  execv("/proc/self/exe", arguments);
+  execv(executable, arguments);
   _exit(127);
 }
 
@@ -100,7 +101,7 @@ result<void> supervisor::launch(process_name who, process& what, time now) {
   const auto parent = getpid();
   const auto pid = fork();
   if (pid == 0)
-    become(arguments.data(), log, what.inherited, parent);
+    become(options_.executable.c_str(), arguments.data(), log, what.inherited, parent);
   close(log);
   if (pid < 0)
     return {errc::io_failed, std::string{"cannot start a process: "} + std::strerror(errno)};

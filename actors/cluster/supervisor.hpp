@@ -18,7 +18,8 @@
 namespace troupe {
 
 struct supervisor_options {
-  /// Program and arguments of every process; `child_arguments` are added.
+  std::filesystem::path executable{"/proc/self/exe"};
+  /// Name and arguments of every process; `child_arguments` are added.
   std::vector<std::string> command;
   /// Standard output and error of each process go to logs/ROLE-INDEX.log here.
   std::filesystem::path run_directory;

@@ -15,6 +15,7 @@
 
 #include <unistd.h>
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -123,14 +124,24 @@ void run_worker_process(child_process& self, const run_options& options,
 } // namespace
 
 result<child_identity> parse_child(const std::string& text) {
-  unsigned kind = 0, index = 0;
-  unsigned long long incarnation = 0;
-  int inherited = -1, end = 0;
-  const int fields = std::sscanf(text.c_str(), "%u:%u:%llu:%d%n", &kind, &index, &incarnation,
-                                 &inherited, &end);
-  if (fields != 4 || static_cast<std::size_t>(end) != text.size() || kind > 2)
-    return {errc::invalid_argument, "--child is for processes that the launcher starts"};
-  return child_identity{{static_cast<role>(kind), index, {incarnation}}, inherited};
+  const failure wrong{errc::invalid_argument, "--child is for processes that the launcher starts"};
+  std::uint32_t kind = 0;
+  child_identity who;
+  const auto* at = text.data();
+  const auto* const end = at + text.size();
+  const auto take = [&](auto& number, bool is_last = false) {
+    const auto [next, problem] = std::from_chars(at, end, number);
+    if (problem != std::errc{} || (is_last ? next != end : next == end || *next != ':'))
+      return false;
+    at = is_last ? next : next + 1;
+    return true;
+  };
+  if (!take(kind) || !take(who.self.index) || !take(who.self.incarnation.value)
+      || !take(who.inherited, true) || kind > static_cast<unsigned>(role::worker)
+      || who.inherited < -1)
+    return wrong;
+  who.self.role = static_cast<role>(kind);
+  return who;
 }
 
 job_spec make_job(const std::string& name, const graph& described, const run_options& options) {

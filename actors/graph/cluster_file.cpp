@@ -38,6 +38,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
   };
   const auto text = document.dump();
   const auto path = path_in(run_directory);
+  unlink(path.c_str()); // An older one may be readable by others.
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const bool written
     = file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());

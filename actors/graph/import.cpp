@@ -24,10 +24,11 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
   auto read = storage::read_tensors(file);
   if (!read)
     return read.error();
-  if (read->size() != job.tables.size())
-    return {errc::shape_mismatch, file.string() + " holds " + std::to_string(read->size())
-                                    + " tensors, the model has "
-                                    + std::to_string(job.tables.size()) + " tables"};
+  for (const auto& x : *read)
+    if (std::none_of(job.tables.begin(), job.tables.end(),
+                     [&](const auto& table) { return table.name == x.name; }))
+      return {errc::shape_mismatch,
+              "the model has no table '" + x.name + "', which " + file.string() + " holds"};
   std::vector<storage::tensor> ordered;
   for (const auto& table : job.tables) {
     const auto found = std::find_if(read->begin(), read->end(),

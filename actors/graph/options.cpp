@@ -2,6 +2,7 @@
 
 #include "CLI/CLI.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -76,15 +77,18 @@ result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
   const auto unit = unit_at == std::string::npos ? std::string{} : text.substr(unit_at);
   const auto value = number_from<double>(text.substr(0, unit_at));
   if (value && *value > 0 && *value < 1e9) {
+    const auto rounded = [&](double scale) {
+      return std::max(std::llround(*value * scale), 1ll); // 0 would mean never.
+    };
     if (unit == "ms")
-      return checkpoint_period{std::chrono::milliseconds{std::llround(*value)}, 0};
+      return checkpoint_period{std::chrono::milliseconds{rounded(1)}, 0};
     if (unit == "s")
-      return checkpoint_period{std::chrono::milliseconds{std::llround(*value * 1000)}, 0};
+      return checkpoint_period{std::chrono::milliseconds{rounded(1000)}, 0};
     if (unit == "m")
-      return checkpoint_period{std::chrono::milliseconds{std::llround(*value * 60'000)}, 0};
+      return checkpoint_period{std::chrono::milliseconds{rounded(60'000)}, 0};
     if (unit == "k")
       return checkpoint_period{std::chrono::milliseconds{0},
-                               static_cast<std::uint64_t>(std::llround(*value))};
+                               static_cast<std::uint64_t>(rounded(1))};
   }
   return {errc::invalid_argument, "'" + text
                                     + "' is not a period: a number with ms, s or m (time) or k "

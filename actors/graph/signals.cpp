@@ -49,8 +49,11 @@ signal_watch::~signal_watch() {
 std::optional<int> signal_watch::wait(std::chrono::milliseconds timeout) {
   pollfd reading{pipe_ends[0], POLLIN, 0};
   unsigned char byte = 0;
-  if (poll(&reading, 1, static_cast<int>(timeout.count())) <= 0
-      || read(pipe_ends[0], &byte, 1) != 1)
+  int ready = 0;
+  do // An interruption came with a signal, so the second poll returns at once.
+    ready = poll(&reading, 1, static_cast<int>(timeout.count()));
+  while (ready < 0 && errno == EINTR);
+  if (ready <= 0 || read(pipe_ends[0], &byte, 1) != 1)
     return std::nullopt;
   return byte;
 }

@@ -66,6 +66,8 @@ struct node::switchboard {
 
   std::optional<link_owner> accept(link_id link, const hello& peer) {
     const std::lock_guard lock{mutex};
+    if (!links)
+      return std::nullopt; // The node is ending.
     if (data)
       return detail::spawn_gateway(system, links, link, data);
     if (control)
@@ -92,7 +94,12 @@ node::node(caf::actor_system& system, hello self, std::function<void(std::string
     std::move(log), std::move(options));
 }
 
-node::~node() = default;
+node::~node() {
+  // A callback may hold board_ just now; but the links, whose thread it runs on, have to end here.
+  std::shared_ptr<detail::switchboard> links;
+  const std::lock_guard lock{board_->mutex};
+  links.swap(board_->links);
+}
 
 result<endpoint> node::listen(const endpoint& where) {
   return board_->links->transport().listen(where);

@@ -29,7 +29,7 @@ struct remote_shell {
     connect();
     if (is_open)
       send(request);
-    else
+    else if (link)
       waiting.push_back(std::move(request));
     return open;
   }
@@ -90,11 +90,15 @@ struct remote_shell {
 
   template <class Reply>
   void settle(std::uint64_t request, Reply reply) {
-    auto open = pending.extract(request);
-    if (!open)
+    const auto open = pending.find(request);
+    if (open == pending.end())
       return;
-    if (auto* wanted = std::get_if<caf::typed_response_promise<Reply>>(&open.mapped()))
+    if (auto* wanted = std::get_if<caf::typed_response_promise<Reply>>(&open->second)) {
       wanted->deliver(std::move(reply));
+      pending.erase(open);
+    } else if (auto alive = board.lock()) {
+      alive->close(*link); // Whoever mistakes a push for a pull is confused.
+    }
   }
 
   pointer self = nullptr;

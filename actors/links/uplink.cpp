@@ -31,7 +31,7 @@ struct uplink_shell {
   }
 
   void connect() {
-    if (link || pausing)
+    if (link || pausing || turned_away)
       return;
     if (auto alive = board.lock())
       link = alive->connect(where, caf::actor_cast<link_owner>(self));
@@ -51,8 +51,10 @@ struct uplink_shell {
       return;
     link.reset();
     is_open = false;
-    if (reaction_to(why.code) == reaction::stop && refused) {
-      std::exchange(refused, nullptr)(why);
+    if (reaction_to(why.code) == reaction::stop) {
+      turned_away = true;
+      if (refused)
+        refused(why);
       return;
     }
     pausing = true;
@@ -74,6 +76,7 @@ struct uplink_shell {
   std::optional<link_id> link;
   bool is_open = false;
   bool pausing = false;
+  bool turned_away = false;
   std::chrono::milliseconds pause = pause_min;
 
   static inline const char* name = "uplink";

@@ -46,7 +46,7 @@ result<void> shared_tables::check(const range& where) const {
   return {};
 }
 
-result<void> shared_tables::apply(const update& what) {
+result<void> shared_tables::check(const update& what) const {
   for (const auto& x : what.pieces) {
     if (auto valid = check(x.where); !valid)
       return valid;
@@ -54,6 +54,15 @@ result<void> shared_tables::apply(const update& what) {
       return {errc::non_finite, "worker " + std::to_string(what.step.worker.value)
                                   + " pushed a gradient that is not finite: table '"
                                   + job_.tables[x.where.table.value].name + "'"};
+  }
+  return {};
+}
+
+result<void> shared_tables::apply(const update& what) {
+  if (auto valid = check(what); !valid) {
+    const std::lock_guard lock{mutex_};
+    ++counters_.refused;
+    return valid;
   }
   for (const auto& x : what.pieces) {
     auto& target = *tables_[x.where.table.value];

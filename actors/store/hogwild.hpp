@@ -36,6 +36,7 @@ public:
 private:
   struct table;
   result<void> check(const range& where) const;
+  result<void> check(const update& what) const;
 
   job_spec job_;
   std::vector<std::unique_ptr<table>> tables_;

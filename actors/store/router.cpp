@@ -12,7 +12,6 @@ float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
   return {values, values.get() + offset};
 }
 
-
 } // namespace
 
 router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
@@ -21,7 +20,7 @@ router::router(job_spec job, router_options options) : job_(std::move(job)), opt
 }
 
 void router::set_view(const view& now_valid, router_effects& effects) {
-  if (now_valid.epoch < view_.epoch)
+  if (now_valid.epoch < view_.epoch || !fits(now_valid))
     return;
   view_ = now_valid;
   for (const auto& entry : view_.servers) {
@@ -36,6 +35,30 @@ void router::set_view(const view& now_valid, router_effects& effects) {
       known.resend_at.reset(); // A view in which it serves will come.
     }
   }
+}
+
+// Before the job has begun, a view has no partitions.
+bool router::fits(const view& what) const {
+  if (what.server_of.empty())
+    return true;
+  return what.server_of.size() == job_.partitions
+         && std::all_of(what.server_of.begin(), what.server_of.end(), [&](server_id owner) {
+              return std::any_of(what.servers.begin(), what.servers.end(),
+                                 [&](const auto& entry) { return entry.server == owner; });
+            });
+}
+
+// Clients copy the pieces to where they say they belong.
+bool router::answers(const values& answer, const query& asked) const {
+  std::uint64_t missing = 0;
+  for (const auto& where : asked.ranges)
+    missing += where.count;
+  for (const auto& x : answer.pieces) {
+    if (!check(x.where) || x.where.count > missing)
+      return false;
+    missing -= x.where.count;
+  }
+  return missing == 0;
 }
 
 result<void> router::check(const range& where) const {
@@ -115,7 +138,7 @@ void router::pull(request_token request, query what, router_effects& effects) {
 }
 
 void router::add_part(request_token token, server_id to, std::variant<update, query> what,
-                       router_effects& effects) {
+                      router_effects& effects) {
   const part_id id{next_part_++};
   auto& server = servers_[to];
   server.open.emplace(id, open_part{token, std::move(what)});
@@ -162,6 +185,12 @@ void router::pulled(part_id id, values answer, router_effects& effects) {
   if (from == nullptr)
     return;
   const auto token = from->open.at(id).owner;
+  if (const auto* asked = std::get_if<query>(&from->open.at(id).what);
+      asked == nullptr || !answers(answer, *asked)) {
+    fail_request(token, {errc::malformed, "a server answered other values than it was asked for"},
+                 effects);
+    return;
+  }
   from->open.erase(id);
   part_server_.erase(id);
   from->version = answer.version;

@@ -46,12 +46,14 @@ class router {
 public:
   explicit router(job_spec job, router_options options = {});
 
-  /// A newer view; servers that came back get their open parts again.
+  /// A newer view; servers that came back get their open parts again. One that does not fit the
+  /// job is ignored.
   void set_view(const view& now_valid, router_effects& effects);
   void push(request_token request, update what, router_effects& effects);
   void pull(request_token request, query what, router_effects& effects);
 
   void pushed(part_id part, const receipt& answer, router_effects& effects);
+  /// Values that are not those asked for fail the request: malformed.
   void pulled(part_id part, values answer, router_effects& effects);
   /// Errors to retry keep the part; the others fail its request.
   void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
@@ -88,6 +90,8 @@ private:
   /// The server that holds an open part; nullptr where the part is not open any more.
   server_queue* holder(part_id id);
   result<void> check(const range& where) const;
+  bool fits(const view& what) const;
+  bool answers(const values& answer, const query& asked) const;
   template <class Each>
   void for_each_block(const range& where, Each each) const;
 

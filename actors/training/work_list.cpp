@@ -1,6 +1,7 @@
 #include "actors/training/work_list.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -21,9 +22,11 @@ void work_list::set_leases(const std::vector<lease>& leases) {
     listed.emplace(x.id, x);
     if (leases_.contains(x.id))
       continue;
-    for (std::uint32_t i = 0; i < x.count; ++i)
-      if (!in_flight_.contains(x.at(i)) && !done_.contains(x.at(i)))
+    for (std::uint32_t i = 0; i < x.count; ++i) {
+      done_.erase(x.at(i));
+      if (!in_flight_.contains(x.at(i)))
         open_.insert(x.at(i));
+    }
   }
   leases_ = std::move(listed);
   const auto gone = [this](batch_id batch) { return !holds(batch); };
@@ -45,6 +48,7 @@ void work_list::in_flight(batch_id batch) {
 
 void work_list::done(batch_id batch) {
   in_flight_.erase(batch);
+  open_.erase(batch); // Taken away and given back meanwhile.
   if (!holds(batch))
     return;
   done_.insert(batch);

@@ -22,6 +22,8 @@ struct worker_options {
   std::size_t pushes_in_flight_max = 2;
   /// Added to each step: a straggler, for experiments.
   std::chrono::milliseconds slowness{0};
+  /// False: it runs on the scheduler's threads, where a long step keeps others waiting.
+  bool own_thread = true;
 };
 
 /// A member. It runs on a thread of its own, because the trainer computes there.
