@@ -171,10 +171,11 @@ void coordinator::welcome(const member_id& who, time_point now, coordinator_effe
   seat.report = {};
 }
 
-void coordinator::take(const member_id& from, const worker_report& body, time_point /*now*/,
+void coordinator::take(const member_id& from, const worker_report& body, time_point now,
                        coordinator_effects& effects) {
   auto& worker = workers_[from.index];
   worker.report = body;
+  measure_pace(worker, now);
   if (!body.failed.empty())
     fail(name_of(from) + ": " + body.failed, effects);
   if (frozen_ || body.generation != state_.generation)

@@ -25,6 +25,9 @@ namespace troupe {
 
 struct coordinator_options {
   ledger_options ledger;
+  /// A lease should take a worker no longer than this, so that a slow one holds little when the work
+  /// runs out. Shorter: more messages.
+  std::chrono::milliseconds lease_time{100};
   /// A member that has not reported for so long is dead. Must exceed many report intervals (100
   /// ms).
   std::chrono::milliseconds liveness_timeout{5000};
@@ -109,6 +112,10 @@ private:
     worker_report report;
     admission stage = admission::out;
     std::uint64_t start_clock = 0;
+    /// Measured by this clock, over the stretch that ended last; none before the first.
+    std::optional<double> batches_per_second;
+    std::uint64_t pace_base = 0; ///< Acknowledged pushes when the present stretch began ...
+    time_point pace_since{0};    ///< ... and when that was.
   };
 
   /// One seat of a server; it outlives incarnations.
@@ -170,6 +177,7 @@ private:
   void admit_workers();
   void hand_out(time_point now);
   void release_idle_workers();
+  void measure_pace(worker_state& worker, time_point now) const;
   bool work_may_go_on() const;
   bool listed_anywhere(const member_id& worker) const;
   std::optional<std::uint64_t> promised_clock(const member_id& worker) const;

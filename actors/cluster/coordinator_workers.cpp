@@ -11,6 +11,8 @@ using namespace std::chrono_literals;
 /// At the start of training all workers are let in before the first lease, so that the first of
 /// them does not get every slot of the first clocks; but nobody waits longer than this.
 constexpr auto first_leases_wait = 1000ms;
+/// A worker's pace is measured over stretches of at least this, several reports long.
+constexpr auto pace_stretch = 300ms;
 
 } // namespace
 
@@ -94,7 +96,28 @@ void coordinator::hand_out(time_point now) {
   }
   if (more_to_come && now - training_since_ < first_leases_wait)
     return;
-  ledger_.hand_out(ready, next_lease_);
+  std::map<worker_id, std::uint32_t> lease_max;
+  const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
+  for (const auto id : ready) {
+    if (const auto pace = workers_[id.value].batches_per_second)
+      lease_max[id] = static_cast<std::uint32_t>(std::clamp(*pace * seconds, 1.0, 1e6));
+  }
+  ledger_.hand_out(ready, next_lease_, lease_max);
+}
+
+void coordinator::measure_pace(worker_state& worker, time_point now) const {
+  const auto acknowledged = worker.report.counters.pushes_acknowledged;
+  const auto stretch = now - worker.pace_since;
+  if (worker.stage != admission::admitted || worker.pace_since == time_point{0}
+      || acknowledged < worker.pace_base) {
+    worker.pace_since = now;
+    worker.pace_base = acknowledged;
+  } else if (stretch >= pace_stretch) {
+    worker.batches_per_second = static_cast<double>(acknowledged - worker.pace_base)
+                                / std::chrono::duration<double>(stretch).count();
+    worker.pace_since = now;
+    worker.pace_base = acknowledged;
+  }
 }
 
 /// Nobody waits for a worker without work.

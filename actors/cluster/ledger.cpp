@@ -33,16 +33,17 @@ ledger::ledger(const job_spec& job, ledger_options options)
 // -- giving out ---------------------------------------------------------------------------------
 
 std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
-                                     std::uint64_t& next_lease_id) {
+                                     std::uint64_t& next_lease_id,
+                                     const std::map<worker_id, std::uint32_t>& lease_max) {
   std::set<worker_id> changed;
   if (workers.empty())
     return changed;
-  const auto load_max = std::uint64_t{options_.lease_batches} * options_.leases_ahead;
   while (!queued_.empty()) {
-    const auto to = least_loaded(workers);
-    if (!bsp_ && load(to) >= load_max)
+    const auto to = least_loaded(workers, lease_max);
+    const auto size_max = lease_max_of(to, lease_max);
+    if (!bsp_ && load(to) >= size_max * options_.leases_ahead)
       break;
-    auto what = take_queued(lease_size(workers.size()));
+    auto what = take_queued(std::min(lease_size(workers.size()), size_max));
     what.id = next_lease_id++;
     give(to, what);
     changed.insert(to);
@@ -55,7 +56,8 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
       give_out_group(workers, next_lease_id, changed);
       continue;
     }
-    const auto count = std::min(lease_size(workers.size()), batches_ - cursor_);
+    const auto count =
+      std::min({lease_size(workers.size()), lease_max_of(to, lease_max), batches_ - cursor_});
     give(to, {next_lease_id++, {cursor_}, static_cast<std::uint32_t>(count), 1});
     cursor_ += count;
     changed.insert(to);
@@ -111,9 +113,18 @@ std::uint64_t ledger::load(worker_id worker) const {
   return open;
 }
 
-worker_id ledger::least_loaded(const std::vector<worker_id>& workers) const {
-  return *std::min_element(workers.begin(), workers.end(), [this](worker_id a, worker_id b) {
-    return std::tuple(load(a), a) < std::tuple(load(b), b);
+std::uint64_t ledger::lease_max_of(worker_id worker,
+                                   const std::map<worker_id, std::uint32_t>& lease_max) const {
+  const auto own = lease_max.find(worker);
+  return own == lease_max.end() || bsp_ ? options_.lease_batches
+                                        : std::clamp(own->second, 1u, options_.lease_batches);
+}
+
+worker_id ledger::least_loaded(const std::vector<worker_id>& workers,
+                               const std::map<worker_id, std::uint32_t>& lease_max) const {
+  return *std::min_element(workers.begin(), workers.end(), [&](worker_id a, worker_id b) {
+    return std::tuple(load(a) * lease_max_of(b, lease_max), a)
+           < std::tuple(load(b) * lease_max_of(a, lease_max), b);
   });
 }
 

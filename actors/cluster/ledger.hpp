@@ -41,10 +41,12 @@ public:
 
   /// Hands work to these (admitted) workers. What is queued goes first, smallest batch first, to
   /// those with the least to do: in bsp all of it at once (others may wait for it), else until each
-  /// has leases_ahead * lease_batches batches to do. New work only to workers below leases_ahead.
-  /// Lease ids are taken from `next_lease_id` on, which is moved on. Returns the workers whose
-  /// leases changed.
-  std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id);
+  /// has leases_ahead leases' worth to do. New work only to workers below leases_ahead. `lease_max`:
+  /// batches of one lease for workers that get less than lease_batches because they are slow; bsp
+  /// ignores it. Lease ids are taken from `next_lease_id` on, which is moved on. Returns the workers
+  /// whose leases changed.
+  std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
+                               const std::map<worker_id, std::uint32_t>& lease_max = {});
 
   /// A worker's own list: progress on leases, and, while `rebuilding` (after a restart of the
   /// coordinator), leases that the ledger does not know and now believes, unless another worker
@@ -92,7 +94,11 @@ private:
   void give_out_group(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
                       std::set<worker_id>& changed);
   std::uint64_t load(worker_id worker) const;
-  worker_id least_loaded(const std::vector<worker_id>& workers) const;
+  /// Least to do for its pace: load in leases of its own size.
+  worker_id least_loaded(const std::vector<worker_id>& workers,
+                         const std::map<worker_id, std::uint32_t>& lease_max = {}) const;
+  std::uint64_t lease_max_of(worker_id worker,
+                             const std::map<worker_id, std::uint32_t>& lease_max) const;
   worker_id fewest_leases(const std::vector<worker_id>& workers) const;
   std::uint64_t lease_size(std::size_t workers) const;
   bool valid(const lease& what) const;

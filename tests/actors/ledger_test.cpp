@@ -61,6 +61,19 @@ TEST_CASE("new work goes only to workers below leases_ahead, in order and withou
   CHECK(next == 5);
 }
 
+TEST_CASE("a slow worker gets short leases, of new work and of what is redone") {
+  ledger books(job_of(consistency_mode::asp, 1000), {16, 2});
+  const std::map<worker_id, std::uint32_t> slow{{w0, 2}};
+  std::uint64_t next = 1;
+  books.hand_out({w0, w1}, next, slow);
+  CHECK(held_by(books, w0).size() == 4);
+  CHECK(held_by(books, w1).size() == 32);
+  books.lost(w1);
+  books.hand_out({w0, w2}, next, slow);
+  CHECK(held_by(books, w0).size() == 4);
+  CHECK(held_by(books, w2).size() == 32);
+}
+
 TEST_CASE("leases shrink near the end") {
   ledger books(job_of(consistency_mode::asp, 20), {16, 2});
   std::uint64_t next = 1;
