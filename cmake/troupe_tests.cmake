@@ -67,6 +67,10 @@ add_test(NAME tidy.self_test COMMAND ${tidy} --self-test)
 # -- tests/consumer: a project that uses the installed package -----------------
 
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)
+set(consumer_flags "")
+if(TROUPE_SANITIZE)
+  set(consumer_flags -fsanitize=${TROUPE_SANITIZE})
+endif()
 add_test(NAME install
          COMMAND ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --prefix ${prefix})
 set_tests_properties(install PROPERTIES TIMEOUT 60 LABELS slow FIXTURES_SETUP installed)
@@ -75,6 +79,6 @@ add_test(NAME consumer
           --build-and-test ${PROJECT_SOURCE_DIR}/tests/consumer ${PROJECT_BINARY_DIR}/consumer/build
           --build-generator ${CMAKE_GENERATOR}
           --build-options -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
-                          "-DCMAKE_CXX_FLAGS=$<$<BOOL:${TROUPE_SANITIZE}>:-fsanitize=${TROUPE_SANITIZE}>"
+                          -DCMAKE_CXX_FLAGS=${consumer_flags}
           --test-command consumer)
 set_tests_properties(consumer PROPERTIES TIMEOUT 180 LABELS slow FIXTURES_REQUIRED installed)
