@@ -22,6 +22,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::values)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe, push_atom, "push")
@@ -66,6 +67,10 @@ using member = caf::typed_actor<caf::reacts_to<orders>>;
 
 /// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
 using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member>>;
+
+/// A coordinator that also hears of broken connections (a hint, not a proof).
+/// cluster/coordinator_actor.hpp makes one; links bring reports of other processes to it.
+using coordinator_service = coordinator_handle::extend<caf::reacts_to<lost_atom, member_id>>;
 
 /// Makes the handle of the coordinator for a member: the actor itself, or an uplink to it.
 using coordinator_connector = std::function<coordinator_handle(member)>;

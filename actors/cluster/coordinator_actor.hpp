@@ -11,16 +11,7 @@
 #include <memory>
 #include <string>
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
-
 namespace troupe {
-
-/// A coordinator that also hears of broken connections (a hint, not a proof).
-///
-/// Ordering:  none needed: reports are whole states with sequence numbers.
-/// Lifetime:  until the job has stopped and everyone was told, or told to exit.
-/// Capacity:  one report a member is kept; members report at most every 100 ms when idle.
-using coordinator_service = coordinator_handle::extend<caf::reacts_to<lost_atom, member_id>>;
 
 struct coordinator_setup {
   job_spec job;
@@ -32,6 +23,10 @@ struct coordinator_setup {
 };
 
 /// `storage`: null where the job keeps no checkpoints. Errors: io_failed from the store.
+///
+/// Ordering:  none needed: reports are whole states with sequence numbers.
+/// Lifetime:  until the job has stopped and everyone was told, or told to exit.
+/// Capacity:  one report a member is kept; members report at most every 100 ms when idle.
 result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordinator_setup setup,
                                               checkpointer storage);
 

@@ -2,7 +2,6 @@
 // coordinator), and lets others reach its own. The actors on both sides do not notice the link.
 #pragma once
 
-#include "actors/cluster/coordinator_actor.hpp"
 #include "actors/kv.hpp"
 #include "actors/links/transport.hpp"
 
