@@ -9,7 +9,7 @@
 namespace troupe::kernels {
 
 /// Makes this thread take denormal operands for zeros of their sign and round denormal results to
-/// such zeros, float and double alike. The end of the guard restores the mode that was there before.
+/// such zeros, float and double alike. The end of the guard restores the mode of before.
 /// Thread safety: changes nothing in other threads; those started meanwhile may inherit it.
 class flush_denormals {
 public:

@@ -1,5 +1,5 @@
-// Behind a call and not inline: a compiler knows no dependency between arithmetic and this mode, but
-// it cannot move what reads or writes memory over a function that it does not see.
+// Behind a call and not inline: a compiler knows no dependency between arithmetic and this mode,
+// but it cannot move what reads or writes memory over a function that it does not see.
 #include "kernels/flush_denormals.hpp"
 
 #if defined(__x86_64__)

@@ -24,8 +24,8 @@
 //               step being what the formula subtracts, computed from absolute values of m and g';
 //               plus 2^-123 (w': 2^-96, for epsilon >= 1e-8) for what is flushed to zero.
 //               Squares overflow above |g'| = 1.8e19: s' and v' are then infinite and w' stays w.
-// Determinism:  bit-identical on every CPU target: no contraction, no reordering. Between x86-64 and
-//               aarch64 but for results that round up to 2^-126, which aarch64 flushes too.
+// Determinism:  bit-identical on every CPU target: no contraction, no reordering. Between x86-64
+//               and aarch64 but for results that round up to 2^-126, which aarch64 flushes too.
 // Cost:         one pass; reads 4n (2 + state), writes 4n (1 + state) bytes; no allocation.
 #pragma once
 

@@ -1,5 +1,6 @@
 // gateway: the other end of a remote; answers the requests of one link from a kv of this process.
 #include "actors/links/switchboard.hpp"
+#include "actors/open_requests.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -11,34 +12,54 @@ namespace troupe::detail {
 namespace {
 
 struct gateway_shell {
-  using pointer = link_owner::stateful_pointer<gateway_shell>;
+  using handle = link_owner::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<gateway_shell>;
 
   gateway_shell() = default;
 
   void receive(message& what) {
-    std::visit([this](auto& x) { handle(x); }, what);
+    std::visit([this](auto& x) { answer(x); }, what);
   }
 
-  void handle(push_request& what) {
-    self->request(target, request_timeout, push_atom_v, std::move(what.update))
-      .then([this, number = what.request](
-              const receipt& answer) { send(push_reply{number, answer}); },
-            [this, number = what.request](
-              const caf::error& why) { send(failure_reply{number, from_caf(why)}); });
+  void answer(push_request& what) {
+    request<receipt, push_reply>(what.request, push_atom_v, std::move(what.update));
   }
 
-  void handle(pull_request& what) {
-    self->request(target, request_timeout, pull_atom_v, std::move(what.query))
-      .then([this, number = what.request](
-              values& answer) { send(pull_reply{number, std::move(answer)}); },
-            [this, number = what.request](
-              const caf::error& why) { send(failure_reply{number, from_caf(why)}); });
+  void answer(pull_request& what) {
+    request<values, pull_reply>(what.request, pull_atom_v, std::move(what.query));
   }
 
   template <class Other>
-  void handle(Other&) {
+  void answer(Other&) {
     if (auto alive = board.lock()) // Whoever sends anything else here is confused.
       alive->close(link);
+  }
+
+  template <class Result, class Reply, class Atom, class What>
+  void request(std::uint64_t number, Atom kind, What what) {
+    requests.send<Result>(
+      self, target,
+      [this, number](Result& result) {
+        send(Reply{number, std::move(result)});
+      },
+      [this, number](const caf::error& why) {
+        send(failure_reply{number, from_caf(why)});
+      },
+      kind, std::move(what));
+    scan_later();
+  }
+
+  void tick() {
+    scanning = false;
+    requests.expire(now_of(*self));
+    scan_later();
+  }
+
+  void scan_later() {
+    if (scanning || requests.empty())
+      return;
+    scanning = true;
+    self->delayed_send(self, deadline_scan_interval, tick_atom_v);
   }
 
   void send(const message& what) {
@@ -50,14 +71,16 @@ struct gateway_shell {
   switchboard_ptr board;
   link_id link;
   kv target;
+  open_requests requests{request_timeout};
+  bool scanning = false;
 
   static inline const char* name = "gateway";
 };
 
 static_assert(!std::is_constructible_v<gateway_shell, caf::event_based_actor*>);
 
-link_owner::behavior_type run(gateway_shell::pointer self, switchboard_ptr board, link_id link,
-                              kv target) {
+gateway_shell::handle::behavior_type run(gateway_shell::pointer self, switchboard_ptr board,
+                                         link_id link, kv target) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
@@ -67,6 +90,7 @@ link_owner::behavior_type run(gateway_shell::pointer self, switchboard_ptr board
     [](opened_atom, link_id, const hello&) {},
     [self](lost_atom, link_id, const failure&) { self->quit(); },
     [&state](link_id, message& what) { state.receive(what); },
+    [&state](tick_atom) { state.tick(); },
   };
 }
 

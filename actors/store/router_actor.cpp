@@ -1,6 +1,7 @@
 #include "actors/store/router_actor.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/open_requests.hpp"
 
 #include "caf/response_promise.hpp"
 #include "caf/stateful_actor.hpp"
@@ -44,38 +45,34 @@ struct router_shell {
   void run(send_part_effect& effect) {
     const auto to = handle_of(effect.to);
     const auto outcome_failed = [this, part = effect.part,
-                                 attempt = effect.attempt](caf::error& why) {
+                                 attempt = effect.attempt](const caf::error& why) {
       router_effects effects;
-      decide->failed(part, attempt, from_caf(why), steady_now(), effects);
+      decide->failed(part, attempt, from_caf(why), now_of(*self), effects);
       carry_out(effects);
     };
     if (auto* push = std::get_if<update>(&effect.what))
-      self->request(to, request_timeout, push_atom_v, std::move(*push))
-        .then(
-          [this, part = effect.part](const receipt& answer) {
-            router_effects effects;
-            decide->pushed(part, answer, effects);
-            carry_out(effects);
-          },
-          outcome_failed);
+      requests.send<receipt>(
+        self, to,
+        [this, part = effect.part](const receipt& answer) {
+          router_effects effects;
+          decide->pushed(part, answer, effects);
+          carry_out(effects);
+        },
+        outcome_failed, push_atom_v, std::move(*push));
     else
-      self->request(to, request_timeout, pull_atom_v, std::move(std::get<query>(effect.what)))
-        .then(
-          [this, part = effect.part](values& answer) {
-            router_effects effects;
-            decide->pulled(part, std::move(answer), effects);
-            carry_out(effects);
-          },
-          outcome_failed);
+      requests.send<values>(
+        self, to,
+        [this, part = effect.part](values& answer) {
+          router_effects effects;
+          decide->pulled(part, std::move(answer), effects);
+          carry_out(effects);
+        },
+        outcome_failed, pull_atom_v, std::move(std::get<query>(effect.what)));
   }
 
-  void run(pushed_effect& effect) {
-    settle(pushes, effect.request, effect.receipt);
-  }
+  void run(pushed_effect& effect) { settle(pushes, effect.request, effect.receipt); }
 
-  void run(pulled_effect& effect) {
-    settle(pulls, effect.request, std::move(effect.values));
-  }
+  void run(pulled_effect& effect) { settle(pulls, effect.request, std::move(effect.values)); }
 
   void run(failed_effect& effect) {
     settle(pushes, effect.request, to_caf(effect.why));
@@ -98,13 +95,25 @@ struct router_shell {
     return known.handle;
   }
 
+  void tick() {
+    const auto now = now_of(*self);
+    if (wake_at && *wake_at <= now)
+      wake_at.reset();
+    requests.expire(now);
+    router_effects effects;
+    decide->tick(now, effects);
+    carry_out(effects);
+  }
+
   void arm_timer() {
-    const auto due = decide->next_tick();
-    if (!due || timer_armed)
+    auto due = decide->next_tick();
+    const auto now = now_of(*self);
+    if (!requests.empty())
+      due = std::min(due.value_or(time_point::max()), now + deadline_scan_interval);
+    if (!due || (wake_at && *wake_at <= *due))
       return;
-    timer_armed = true;
-    const auto pause = std::max(*due - steady_now(), time_point{0});
-    self->delayed_send(self, pause, tick_atom_v);
+    wake_at = due;
+    self->delayed_send(self, std::max(*due - now, time_point{0}), tick_atom_v);
   }
 
   struct server_handle {
@@ -120,7 +129,8 @@ struct router_shell {
   std::unordered_map<std::uint64_t, caf::typed_response_promise<receipt>> pushes;
   std::unordered_map<std::uint64_t, caf::typed_response_promise<values>> pulls;
   std::uint64_t next_token = 1;
-  bool timer_armed = false;
+  open_requests requests{request_timeout};
+  std::optional<time_point> wake_at; ///< When the next tick comes; a later one may come too.
 
   static inline const char* name = "router";
 };
@@ -151,12 +161,7 @@ router_shell::handle::behavior_type run_router(router_shell::pointer self, job_s
       state.decide->set_view(now_valid, effects);
       state.carry_out(effects);
     },
-    [&state](tick_atom) {
-      state.timer_armed = false;
-      router_effects effects;
-      state.decide->tick(steady_now(), effects);
-      state.carry_out(effects);
-    },
+    [&state](tick_atom) { state.tick(); },
   };
 }
 

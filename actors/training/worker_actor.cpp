@@ -1,6 +1,7 @@
 #include "actors/training/worker_actor.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/open_requests.hpp"
 #include "actors/store/server_actor.hpp" // peak_rss_bytes
 #include "actors/training/sampler.hpp"
 #include "actors/training/work_list.hpp"
@@ -48,6 +49,7 @@ struct worker_shell {
       parameters.push_back(pool->floats(table.size()));
       parameter_spans.emplace_back(parameters.back().get(), table.size());
       any_bsp = any_bsp || table.sync.mode == consistency_mode::bsp;
+      any_clip = any_clip || table.optimizer.clip_norm > 0.0f;
     }
     try {
       model = make();
@@ -92,7 +94,8 @@ struct worker_shell {
   }
 
   void tick() {
-    if (steady_now() - last_report >= report_interval)
+    requests.expire(now_of(*self));
+    if (now_of(*self) - last_report >= report_interval)
       send_report();
     self->delayed_send(self, report_interval, tick_atom_v);
     advance(); // After an error that only time cures.
@@ -109,7 +112,7 @@ struct worker_shell {
                report{options.self, fingerprint(options.job), ++sequence, peak_rss_bytes(),
                       std::move(body)},
                caf::actor_cast<member>(self));
-    last_report = steady_now();
+    last_report = now_of(*self);
   }
 
   void fail(std::string why) {
@@ -128,20 +131,21 @@ struct worker_shell {
       return;
     current = *next;
     phase = doing::pulling;
-    pull_started = steady_now();
-    self->request(values_of, step_timeout, pull_atom_v, query{header(), false, all_ranges})
-      .then(
-        [this, mine = era, attempt = era_of_pull](const values& answer) {
-          if (mine == era && attempt == era_of_pull)
-            compute(answer);
-        },
-        [this, mine = era, attempt = era_of_pull](const caf::error& why) {
-          if (mine != era || attempt != era_of_pull)
-            return;
-          phase = doing::nothing; // The next tick or orders try again.
-          if (const auto reason = from_caf(why); reaction_to(reason.code) == reaction::stop)
-            fail(reason.text);
-        });
+    pull_started = now_of(*self);
+    requests.send<values>(
+      self, values_of,
+      [this, mine = era, attempt = era_of_pull](const values& answer) {
+        if (mine == era && attempt == era_of_pull)
+          compute(answer);
+      },
+      [this, mine = era, attempt = era_of_pull](const caf::error& why) {
+        if (mine != era || attempt != era_of_pull)
+          return;
+        phase = doing::nothing; // The next tick or orders try again.
+        if (const auto reason = from_caf(why); reaction_to(reason.code) == reaction::stop)
+          fail(reason.text);
+      },
+      pull_atom_v, query{header(), false, all_ranges});
   }
 
   step_header header() const {
@@ -149,7 +153,7 @@ struct worker_shell {
   }
 
   void compute(const values& answer) {
-    counters.wait_us += static_cast<std::uint64_t>((steady_now() - pull_started).count() / 1000);
+    counters.wait_us += static_cast<std::uint64_t>((now_of(*self) - pull_started).count() / 1000);
     base_version = answer.version;
     for (const auto& x : answer.pieces) {
       std::memcpy(parameters[x.where.table.value].get() + x.where.first, x.values.get(),
@@ -173,13 +177,19 @@ struct worker_shell {
       fail(problem.what());
       return;
     }
-    double squares = 0;
+    double squares = 0; // Not finite where an element is not.
+    finite = true;
     pending = {};
     for (std::uint32_t i = 0; i < gradients.size(); ++i) {
-      squares += kernels::squared_norm(gradient_spans[i]);
+      const std::span<const float> gradient = gradient_spans[i];
+      if (any_clip)
+        squares += kernels::squared_norm(gradient);
+      else
+        finite = finite && kernels::first_non_finite(gradient) == gradient.size();
       pending.push_back({{{i}, 0, gradient_spans[i].size()}, std::move(gradients[i])});
     }
     gradient_norm = static_cast<float>(std::sqrt(squares));
+    finite = finite && std::isfinite(gradient_norm);
     counters.loss_sum += std::isfinite(loss) ? loss : 0.0;
     counters.loss_count += std::isfinite(loss) ? 1 : 0;
     phase = doing::computing;
@@ -192,7 +202,7 @@ struct worker_shell {
   void push() {
     if (phase != doing::computing)
       return; // The history of that gradient is gone.
-    if (!std::isfinite(gradient_norm)) {
+    if (!finite) {
       pending.clear(); // Mark the batch as done and change nothing.
       gradient_norm = 0;
       ++counters.pushes_refused;
@@ -216,16 +226,17 @@ struct worker_shell {
       counters.bytes_sent += x.where.count * sizeof(float);
     work.in_flight(batch);
     ++counters.pushes_sent;
-    self->request(values_of, step_timeout, push_atom_v, std::move(what))
-      .then(
-        [this, mine = era, batch, samples](const receipt&) {
-          if (mine == era)
-            acknowledged(batch, samples);
-        },
-        [this, mine = era, batch](const caf::error& why) {
-          if (mine == era)
-            not_applied(batch, from_caf(why));
-        });
+    requests.send<receipt>(
+      self, values_of,
+      [this, mine = era, batch, samples](const receipt&) {
+        if (mine == era)
+          acknowledged(batch, samples);
+      },
+      [this, mine = era, batch](const caf::error& why) {
+        if (mine == era)
+          not_applied(batch, from_caf(why));
+      },
+      push_atom_v, std::move(what));
   }
 
   void acknowledged(batch_id batch, std::uint64_t samples) {
@@ -259,13 +270,16 @@ struct worker_shell {
   std::vector<std::shared_ptr<float>> parameters;
   std::vector<std::span<const float>> parameter_spans;
   bool any_bsp = false;
+  bool any_clip = false;
 
   work_list work;
+  open_requests requests{step_timeout};
   doing phase = doing::nothing;
   batch_id current;
   std::uint64_t current_samples = 0;
   std::vector<piece> pending; ///< Gradients of `current`, from compute() to push().
-  float gradient_norm = 0;
+  bool finite = true;         ///< All of them.
+  float gradient_norm = 0;    ///< 0 where no table clips by it: another pass over the gradient.
   std::uint64_t base_version = 0;
   std::uint64_t clock = 0;
   int non_finite_in_row = 0;
