@@ -79,6 +79,12 @@ result<std::vector<tensor>> decode_npz(std::string_view bytes) {
 
 } // namespace
 
+result<void> check_extension(const fs::path& file) {
+  if (!is_known(file.extension()))
+    return unknown_extension(file);
+  return {};
+}
+
 result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tensors) {
   const auto extension = file.extension();
   if (!is_known(extension))

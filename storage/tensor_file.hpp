@@ -19,6 +19,9 @@ struct tensor {
   bool operator==(const tensor&) const = default;
 };
 
+/// Errors: invalid_argument where the extension is none of those known.
+result<void> check_extension(const std::filesystem::path& file);
+
 /// The format follows the extension. Written to a temporary name, synced, renamed: a file of this
 /// name is always whole. Equal tensors give equal bytes.
 /// Errors: invalid_argument (extension; .npy with not exactly one tensor; .npz of 4 GiB or more; a

@@ -28,8 +28,10 @@ std::string file_name(supervisor::process_name who) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) // It died before the line above.
     _exit(1);
-  // Ctrl-C reaches the whole foreground group; the launcher alone decides what it means.
+  // Ctrl-C reaches the whole foreground group, and a service manager may end all processes of a job
+  // at once; the launcher alone decides what it means.
   signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

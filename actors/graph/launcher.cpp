@@ -43,12 +43,17 @@ namespace {
 constexpr std::chrono::milliseconds round_interval{20};
 // After the order to stop: time for processes to end by themselves.
 constexpr std::chrono::seconds end_timeout{5};
+// A job on another host that does not answer: when joining it, and later.
+constexpr std::chrono::seconds join_timeout{8};
+constexpr std::chrono::seconds silence_timeout{60};
 // After the user's wish to stop: time for the last checkpoint.
 constexpr std::chrono::seconds stop_timeout{30};
 
 /// What ends a run early, with one line for the user.
 struct run_failed : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit run_failed(const std::string& text, int exit_status = EXIT_FAILURE)
+    : std::runtime_error{text}, status(exit_status) {}
+  int status;
 };
 
 template <class T>
@@ -87,6 +92,8 @@ public:
 
   int run() {
     required(validate(job_));
+    if (is_main())
+      required(check_outputs(options_));
     prepare_directories();
     started_at_ = steady_now();
     statistics_.job_started(started_at_);
@@ -121,6 +128,8 @@ private:
     if (!options_.checkpoint_directory)
       return;
     auto& checkpoints = *options_.checkpoint_directory;
+    if (options_.resume && !std::filesystem::exists(checkpoints))
+      throw run_failed{"no checkpoint to resume from: there is no " + checkpoints.string()};
     make_directory(checkpoints);
     checkpoints = std::filesystem::absolute(checkpoints);
     lock_.emplace(required(storage::directory_lock::acquire(checkpoints)));
@@ -128,6 +137,9 @@ private:
       throw run_failed{checkpoints.string()
                        + " holds checkpoints of an earlier run: continue it with --resume, or "
                          "choose another directory"};
+    if (!options_.resume) // What a run left that never came to its first checkpoint.
+      for (const auto* remains : {"coordinator", "servers", "checkpoints"})
+        std::filesystem::remove_all(checkpoints / remains);
     if (options_.import_file)
       required(import_parameters(*options_.import_file, checkpoints, job_));
     if (options_.resume)
@@ -275,7 +287,7 @@ private:
 
   void user_wants_to_stop(int signal, time_point now) {
     if (stop_asked_at_)
-      throw run_failed{"stopped at once"};
+      throw run_failed{"stopped at once", 128 + signal};
     exit_status_ = 128 + signal;
     stop_asked_at_ = now;
     event("stopping after a last checkpoint; once more to stop at once");
@@ -308,6 +320,10 @@ private:
 
   void follow(const observer_board::news& news, time_point now) {
     const auto& status = news.orders;
+    if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
+      heard_ = latest;
+      heard_at_ = now;
+    }
     last_term_ = std::max(last_term_, news.term);
     if (coordinator_term_lost_ && news.term > *coordinator_term_lost_
         && status.phase != job_phase::gathering) {
@@ -316,7 +332,8 @@ private:
       event("coordinator back");
     }
     show_events(news);
-    statistics_.observe(status, now);
+    if (!news.stop) // Processes that left as they were told are no news.
+      statistics_.observe(status, now);
     if (status.phase == job_phase::training && !training_since_)
       training_since_ = now;
     if (is_main())
@@ -411,6 +428,9 @@ private:
     // Without a coordinator nobody orders the end.
     if (failed_at_ && now - *failed_at_ > end_timeout)
       return true;
+    if (!ended_at_ && !is_main()
+        && now - heard_at_.value_or(started_at_) > (heard_at_ ? silence_timeout : join_timeout))
+      throw run_failed{"no job answers at " + to_string(cluster_.coordinator)};
     if (!ended_at_)
       return false;
     return !supervisor_ || supervisor_->running() == 0 || now - *ended_at_ > end_timeout;
@@ -487,6 +507,8 @@ private:
   std::optional<time_point> stop_asked_at_;
   std::optional<time_point> ended_at_;
   std::optional<time_point> failed_at_;
+  std::pair<std::uint64_t, std::uint64_t> heard_{0, 0}; // Term and sequence of the latest news.
+  std::optional<time_point> heard_at_;
   std::uint64_t last_term_ = 0;
   std::optional<std::uint64_t> coordinator_term_lost_;
   std::uint64_t events_term_ = 0;
@@ -511,7 +533,7 @@ int run_launcher(const std::string& name, const run_options& options, const grap
     return now.run();
   } catch (const run_failed& why) {
     fmt::print(stderr, "{}: {}\n", name, why.what());
-    return EXIT_FAILURE;
+    return why.status;
   }
 }
 

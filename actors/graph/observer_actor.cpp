@@ -47,7 +47,7 @@ struct observer_shell {
       view_epoch = mine->view.epoch;
       self->send(values, view_atom_v, mine->view);
     }
-    board->publish({*mine, what.term, what.stop, what.failed});
+    board->publish({*mine, what.term, what.stop, what.failed, what.sequence});
   }
 
   void send_report() {

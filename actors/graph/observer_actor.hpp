@@ -22,6 +22,7 @@ public:
     std::uint64_t term = 0;
     bool stop = false;
     std::string failed;
+    std::uint64_t sequence = 0; ///< Of these orders, within the term.
   };
 
   /// The newest orders; nullopt before the first.

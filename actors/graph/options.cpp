@@ -1,10 +1,17 @@
 #include "actors/graph/options.hpp"
 
+#include "storage/tensor_file.hpp"
+
 #include "CLI/CLI.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 namespace troupe {
 
@@ -39,6 +46,28 @@ result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std
   if (!worker || !pause)
     return {errc::invalid_argument, "'" + text + "' is not WORKER:MILLISECONDS, such as 2:50"};
   return std::pair{*worker, std::chrono::milliseconds{*pause}};
+}
+
+// CLI::PositiveNumber, with a line that a person can read.
+std::string above_zero(const std::string& text) {
+  const auto value = number_from<double>(text);
+  const bool right = value && *value > 0 && std::isfinite(*value);
+  return right ? "" : "'" + text + "' is not a number above 0";
+}
+
+// CLI11 alone takes -1 for the largest number.
+std::string whole_number(const std::string& text) {
+  const bool right = number_from<std::uint64_t>(text).has_value();
+  return right ? "" : "'" + text + "' is not a number from 0 to 2^64 - 1";
+}
+
+result<void> check_creation(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0)
+    return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
+  close(file);
+  unlink(path.c_str());
+  return {};
 }
 
 } // namespace
@@ -120,7 +149,7 @@ void declare(CLI::App& app, run_options& options) {
        "The servers' step: sgd, momentum, adagrad or adam")
     ->default_str("sgd");
   job->add_option("--lr", options.optimizer.learning_rate, "Learning rate")
-    ->check(CLI::PositiveNumber)->capture_default_str();
+    ->check(CLI::Validator{above_zero, "POSITIVE"})->capture_default_str();
   job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam")
     ->check(CLI::Range(0.0, 0.999999))->capture_default_str();
   job->add_option("--weight-decay", options.optimizer.weight_decay, "L2 regularisation")
@@ -136,12 +165,13 @@ void declare(CLI::App& app, run_options& options) {
   job->add_option("--epochs", options.passes, "Passes over the training data")
     ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))->capture_default_str();
   job->add_option("--seed", options.seed, "Seed of initial values and of the order of samples")
-    ->capture_default_str();
+    ->check(CLI::Validator{whole_number, "UINT"})->capture_default_str();
   job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
     ->check(CLI::Range(1u, 4096u))->capture_default_str();
 
   auto* cluster = app.add_option_group("Cluster");
-  auto* processes = cluster->add_flag("--processes", options.processes, "Every role is a process (the default)");
+  auto* processes = cluster->add_flag("--processes", options.processes,
+                                      "Every role is a process (the default)");
   cluster->add_flag("--threads", options.threads, "All roles are actors of this one process")
     ->excludes(processes);
   cluster->add_option_function<std::string>(
@@ -226,6 +256,9 @@ result<void> validate(const run_options& options) {
     if (kind == role::coordinator || (kind == role::server && index >= options.servers))
       return invalid("--here: the job has no " + std::string{kind == role::server ? "server " : ""}
                      + (kind == role::server ? std::to_string(index) : "second coordinator"));
+  for (auto one = options.here.begin(); one != options.here.end(); ++one)
+    if (std::find(options.here.begin(), one, *one) != one)
+      return invalid("--here: a process is listed twice");
   for (const auto& [worker, unused] : options.slow_workers)
     if (worker >= options.workers)
       return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
@@ -234,6 +267,27 @@ result<void> validate(const run_options& options) {
     if ((plan.who.first == role::worker && plan.who.second >= options.workers)
         || (plan.who.first == role::server && plan.who.second >= options.servers))
       return invalid("--kill: the job has no such process");
+  return {};
+}
+
+result<void> check_outputs(const run_options& options) {
+  if (const auto& report = options.report_file) {
+    if (std::filesystem::is_directory(*report))
+      return {errc::io_failed, "cannot write " + report->string() + ": it is a directory"};
+    if (access(report->c_str(), F_OK) != 0) {
+      if (auto created = check_creation(*report); !created)
+        return created;
+    } else if (access(report->c_str(), W_OK) != 0) {
+      return {errc::io_failed, "cannot write " + report->string() + ": " + std::strerror(errno)};
+    }
+  }
+  if (const auto& tensors = options.export_file) {
+    if (auto known = storage::check_extension(*tensors); !known)
+      return known;
+    if (std::filesystem::is_directory(*tensors))
+      return {errc::io_failed, "cannot write " + tensors->string() + ": it is a directory"};
+    return check_creation(tensors->string() + ".check"); // It is written under another name first.
+  }
   return {};
 }
 

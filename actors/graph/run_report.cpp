@@ -107,6 +107,7 @@ void run_statistics::observe(const observer_orders& what, nanoseconds now) {
   batches_done_ = what.batches_done;
   checkpoint_ = what.checkpoint;
   for (const member_status& status : what.members) {
+    note_succession(status.member, now);
     account(status);
     note_recovery(status, what.phase, now);
   }
@@ -114,12 +115,28 @@ void run_statistics::observe(const observer_orders& what, nanoseconds now) {
   note_rate(now);
 }
 
+void run_statistics::note_succession(const member_id& member, nanoseconds now) {
+  process& owner = processes_[{member.role, member.index}];
+  const bool was_seen = owner.last_seen != incarnation_id{};
+  if (member.incarnation == incarnation_id{}) {
+    if (was_seen && !owner.missing_since)
+      owner.missing_since = now;
+    return;
+  }
+  if (was_seen && owner.last_seen != member.incarnation) {
+    const nanoseconds missed_at = owner.missing_since.value_or(now);
+    process_died({member.role, member.index, owner.last_seen}, missed_at, missed_at);
+  }
+  owner.last_seen = member.incarnation;
+  owner.missing_since.reset();
+}
+
 void run_statistics::account(const member_status& status) {
   const auto [position, is_new] = incarnations_.try_emplace(status.member);
   incarnation& x = position->second;
   process& owner = processes_[{status.member.role, status.member.index}];
   owner.rss_bytes_max = std::max(owner.rss_bytes_max, status.rss_bytes_max);
-  if (is_new)
+  if (is_new && status.member.incarnation != incarnation_id{}) // That one is absent.
     ++owner.starts;
   if (!dead_.contains(status.member)) {
     owner.present = status.member.incarnation;

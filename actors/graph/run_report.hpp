@@ -49,7 +49,8 @@ public:
   void job_started(std::chrono::nanoseconds now);
   void job_finished(std::chrono::nanoseconds now);
   void observe(const observer_orders& what, std::chrono::nanoseconds now);
-  /// Repeated calls for one incarnation count once.
+  /// Repeated calls for one incarnation count once. Without a call, observe() takes the time at
+  /// which a process was missed, once it sees its successor.
   /// `killed_at`: when it was killed, where that is known, else equal to `detected_at`.
   void process_died(const member_id& member, std::chrono::nanoseconds killed_at,
                     std::chrono::nanoseconds detected_at);
@@ -107,6 +108,8 @@ private:
   using process_key = std::pair<role, std::uint32_t>;
   struct process {
     incarnation_id present;
+    incarnation_id last_seen;
+    std::optional<std::chrono::nanoseconds> missing_since;
     bool dead = false;
     std::uint32_t starts = 0;
     std::uint64_t rss_bytes_max = 0;
@@ -118,6 +121,8 @@ private:
     std::map<process_key, std::uint64_t> process_bytes;
   };
 
+  /// Deaths on other hosts are not told: there, a successor shows that its predecessor died.
+  void note_succession(const member_id& member, std::chrono::nanoseconds now);
   void account(const member_status& status);
   void note_recovery(const member_status& status, job_phase phase, std::chrono::nanoseconds now);
   void note_loss(std::chrono::nanoseconds now);

@@ -237,6 +237,26 @@ TEST_CASE("run_statistics recovers both deaths when the successor dies too") {
   CHECK(run.recoveries().size() == 2);
 }
 
+TEST_CASE("run_statistics notices by its successor that a process of another host died") {
+  run_statistics run{small_job()};
+  run.job_started(1s);
+  run.observe(state(job_phase::training, 0, {worker(1, 0, 0)}), 1500ms); // Absent.
+  run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 2s);
+  run.observe(state(job_phase::training, 3, {worker(1, 0, 0)}), 3s);
+  run.observe(state(job_phase::training, 3, {worker(1, 0, 0)}), 4s);
+  CHECK(run.recoveries().empty()); // A link may be broken, or the coordinator new.
+  run.observe(state(job_phase::training, 3, {worker(1, 2, 0)}), 5s);
+  CHECK_FALSE(run.all_recovered());
+  run.observe(state(job_phase::training, 4, {worker(1, 2, 1)}), 6s);
+  CHECK(run.all_recovered());
+  CHECK(run.snapshot(6s).processes.at(0).starts == 2);
+
+  const nlohmann::json all = report_of(run)["recoveries"];
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["at_seconds"] == 2.0);
+  CHECK(all[0]["recovered_ms"] == doctest::Approx(3000));
+}
+
 TEST_CASE("run_statistics leaves the coordinator's recovery to its caller") {
   run_statistics run{small_job()};
   run.process_died({role::coordinator, 0, {1}}, 1s, 1s);

@@ -1,0 +1,295 @@
+"""Whatever is typed, lies on disk or knocks at the door: one line that helps, never a crash, and
+nothing broken. --table prints what was typed and what came back.
+"""
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+import unittest
+
+import cluster
+
+# Words, exit status, pattern of the one line. {home} is the test's directory.
+COMMAND_LINES = [
+    ("--nonsense", 2, "--nonsense"),
+    ("surplus", 2, "surplus"),
+    ("--workers 0", 2, "--workers"),
+    ("--workers many", 2, "--workers"),
+    ("--workers", 2, "--workers"),
+    ("--servers 0", 2, "--servers"),
+    ("--servers 1000", 2, "--servers"),
+    ("--sync fast", 2, "bsp, ssp:S"),
+    ("--sync ssp", 2, "bsp, ssp:S"),
+    ("--sync ssp:-1", 2, "bsp, ssp:S"),
+    ("--sync ssp:2000000", 2, "bsp, ssp:S"),
+    ("--optimizer rmsprop", 2, "sgd, momentum, adagrad"),
+    ("--lr 0", 2, "--lr: '0' is not a number above 0"),
+    ("--lr nan", 2, "--lr"),
+    ("--lr fast", 2, "--lr"),
+    ("--momentum 1", 2, "--momentum"),
+    ("--weight-decay -1", 2, "--weight-decay"),
+    ("--clip-norm -1", 2, "--clip-norm"),
+    ("--clip-value x", 2, "--clip-value"),
+    ("--batch 0", 2, "--batch"),
+    ("--epochs 0", 2, "--epochs"),
+    ("--seed -1", 2, "--seed"),
+    ("--partitions 0", 2, "--partitions"),
+    ("--partitions 3", 1, "power of two"),
+    ("--checkpoint-every 2h", 2, "ms, s or m"),
+    ("--checkpoint-every 0s", 2, "ms, s or m"),
+    ("--checkpoint-keep 0", 2, "--checkpoint-keep"),
+    ("--epochs 1 --epochs 2", 2, "--epochs"),
+    ("--model forest", 1, "softmax, mlp"),
+    ("--model mlp:0", 1, "softmax, mlp"),
+    ("--model mlp:16,x", 1, "softmax, mlp"),
+    ("--listen here", 2, "host:port"),
+    ("--listen 127.0.0.1:70000", 2, "--listen"),
+    ("--listen 203.0.113.9:4000", 1, "cannot listen on 203.0.113.9:4000"),
+    ("--join 127.0.0.1:4000", 2, "--join needs --here"),
+    ("--here worker", 2, "ROLE:INDEX"),
+    ("--here coordinator:0", 2, "--here"),
+    ("--here server:7", 2, "no server 7"),
+    ("--here worker:0,worker:0", 2, "twice"),
+    ("--processes --sync hogwild", 2, "use --threads"),
+    ("--processes --threads", 2, "--threads"),
+    ("--sync hogwild --checkpoint {home}/x", 2, "leave out"),
+    ("--threads --kill worker:0@1", 2, "use --processes"),
+    ("--threads --listen 127.0.0.1:0", 2, "--listen"),
+    ("--kill worker:0", 2, "ROLE:INDEX@SECONDS"),
+    ("--kill worker:9@1", 2, "no such process"),
+    ("--slow 0", 2, "WORKER:MILLISECONDS"),
+    ("--slow 9:5", 2, "no worker 9"),
+    ("--resume", 2, "--resume needs --checkpoint"),
+    ("--resume --checkpoint {home}/x --import {home}/p.npz", 2, "choose one"),
+    ("--resume --checkpoint {home}/missing", 1, "there is no .*missing"),
+    ("--resume --checkpoint {home}/empty", 1, "no usable checkpoint in .*empty"),
+    ("--import {home}/missing.npz", 1, "cannot open .*missing.npz"),
+    ("--import {home}/bad.csv", 1, "wanted .npy, .npz or .safetensors"),
+    ("--report {home}/missing/r.json", 1, "cannot write .*missing/r.json: No such"),
+    ("--report {home}/empty", 1, "it is a directory"),
+    ("--export {home}/missing/p.npz", 1, "cannot write .*missing/p.npz.*: No such"),
+    ("--export {home}/p.txt", 1, "wanted .npy, .npz or .safetensors"),
+    ("--checkpoint {home}/bad.csv/x", 1, "cannot write to the directory"),
+    ("--checkpoint /proc/x", 1, "cannot write to the directory"),
+    ("--run-dir {home}/bad.csv/x", 1, "cannot write to the directory"),
+    ("--data stars", 1, "known: digits, mnist"),
+    ("--data mnist:{home}/missing", 1, "no such file: .*missing"),
+    ("--data mnist:{home}/cut", 1, "end too early in .*train-images-idx3-ubyte.gz"),
+    ("--data mnist:{home}/garbage", 1, "magic number"),
+    ("--data libsvm:{home}/bad.svm,{home}/bad.svm", 1, "bad.svm line 2"),
+    ("--data csv:{home}/bad.csv,{home}/bad.csv", 1, "2 columns instead of 3 .*bad.csv line 2"),
+    ("--data csv:{home}/bad.csv", 1, "TRAIN,TEST"),
+    ("--join 127.0.0.1:1 --here worker:0", 1, "no job answers at 127.0.0.1:1"),
+]
+
+table = []
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+def idx(magic, *sizes):
+    return struct.pack(f">{1 + len(sizes)}I", magic, *sizes)
+
+
+class BadInput(cluster.ClusterTest):
+    small = ("--model", "softmax", "--epochs", 1)
+
+    def note(self, words, run, line):
+        table.append((str(words).replace(str(self.home), "DIR"), run.launcher.poll(),
+                      line.replace(str(self.home), "DIR")))
+
+    def refused(self, words, status, pattern, seconds=10):
+        """It ends soon, with one line, and its status."""
+        words = words.split() if isinstance(words, str) else [str(word) for word in words]
+        home = f"run{len(self.runs)}"
+        run = cluster.Run(self.home, home, [cluster.arguments.programs / self.program, *words])
+        self.runs.append(run)
+        self.assertEqual(run.wait(seconds), status)
+        lines = run.err.splitlines()
+        self.assertEqual(len(lines), 1, run.err)
+        self.assertRegex(lines[0], pattern)
+        self.assertLess(len(lines[0]), 500)
+        self.note(" ".join(words), run, lines[0])
+        return run
+
+    def write_bad_files(self):
+        (self.home / "empty").mkdir()
+        (self.home / "bad.csv").write_text("1,2,a\n1,b\n")
+        (self.home / "bad.svm").write_text("1 1:0.5\n-1 2:x\n")
+        for name in "cut", "garbage":
+            (self.home / name).mkdir()
+        labels = idx(2049, 100) + bytes(100)
+        images = gzip.compress(idx(2051, 100, 28, 28) + random.Random(1).randbytes(78400))
+        (self.home / "cut/train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(labels))
+        (self.home / "cut/train-images-idx3-ubyte.gz").write_bytes(images[:len(images) // 2])
+        (self.home / "garbage/train-labels-idx1-ubyte").write_bytes(b"<html>" * 40)
+
+    def test_command_lines(self):
+        self.write_bad_files()
+        for words, status, pattern in COMMAND_LINES:
+            with self.subTest(words):
+                self.refused(words.format(home=self.home), status, pattern)
+
+    def test_unusual_but_right(self):
+        for words in "--batch 70000 --workers 2", "--batch 20000 --workers 8":
+            run = self.finish(*words.split(), common=self.small)
+            self.assertEqual(run.err, "")
+            self.note(words, run, run.out.splitlines()[-1])
+
+    def test_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.refused(f"--listen 127.0.0.1:{port}", 1, "Address already in use")
+
+    # -- checkpoints --
+
+    def write_checkpoints(self):
+        where = self.home / "checkpoints"
+        self.finish("--checkpoint", where, "--checkpoint-every", "300ms", "--slow", "0:20",
+                    "--slow", "1:20", "--slow", "2:20", "--slow", "3:20", common=self.small)
+        numbers = sorted(path.name for path in (where / "checkpoints").iterdir())
+        self.assertGreaterEqual(len(numbers), 2)
+        return where, numbers
+
+    def flip_a_bit(self, checkpoint):
+        path = max(checkpoint.glob("server-*/*.sst"), key=lambda file: file.stat().st_size)
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.chmod(0o600)
+        path.write_bytes(data)
+
+    def test_checkpoints(self):
+        where, numbers = self.write_checkpoints()
+        small = " ".join(map(str, self.small))
+        self.refused(f"{small} --checkpoint {where}", 1, "holds checkpoints .* --resume")
+        self.refused(f"--model mlp:8 --epochs 1 --checkpoint {where} --resume", 1,
+                     "belongs to another model: .* 784x10 there and 784x8 here")
+        self.flip_a_bit(where / "checkpoints" / numbers[-1])
+        run = self.finish("--checkpoint", where, "--resume", common=self.small)
+        told = [line for line in run.out.splitlines() if "is damaged" in line]
+        self.assertTrue(told)
+        self.assertIn(f"checkpoint {int(numbers[-1])} ", told[0])
+        self.note("--resume, a bit flipped in the newest checkpoint", run, told[0])
+        for path in (where / "checkpoints").iterdir():
+            self.flip_a_bit(path)
+        self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
+        for path in (where / "checkpoints").iterdir():
+            shutil.rmtree(path)
+            path.write_text("not even a folder")
+        self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
+
+    def test_directory_in_use(self):
+        where = self.home / "checkpoints"
+        run = self.start("--checkpoint", where, "--slow", "0:50", common=())
+        run.await_text("training with")
+        self.refused(["--checkpoint", where], 1, "in use|another")
+        self.refused(["--checkpoint", where, "--resume"], 1, "in use|another")
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 130)
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts a file system: needs root")
+    def test_full_disk(self):
+        where = self.home / "disk"
+        where.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", where], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", where], check=True)
+        self.addCleanup(self.end_runs)
+        run = self.start("--model", "mlp:256", "--epochs", 1, "--checkpoint", where / "c",
+                         "--checkpoint-every", "200ms", common=())
+        self.assertEqual(run.wait(), 1)
+        lines = run.err.splitlines()
+        self.assertEqual(len(lines), 1, run.err)
+        self.assertRegex(lines[0], "checkpoint")
+        self.note("--checkpoint on a full disk", run, lines[0])
+
+    # -- peers --
+
+    def capture_hello(self):
+        """The first bytes that a process of another job sends to its coordinator."""
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            door.settimeout(10)
+            run = self.start("--join", f"127.0.0.1:{door.getsockname()[1]}", "--here", "worker:0",
+                             "--model", "mlp:8", common=())
+            peer, _ = door.accept()
+            peer.settimeout(10)
+            hello = peer.recv(4096)
+            peer.close()
+        run.end()
+        return hello
+
+    def knock(self, port, *pieces):
+        """What a peer hears that says this; empty where it is turned away without a word."""
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as peer:
+            try:
+                for piece in pieces:
+                    peer.sendall(piece)
+                peer.shutdown(socket.SHUT_WR)
+                return peer.recv(4096)
+            except ConnectionError:
+                return b""
+
+    def test_strange_peers(self):
+        hello = self.capture_hello()
+        version = 16 + 8  # Prefix and root pointer; Envelope.version is the first field.
+        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 1)
+        newer = bytearray(hello)
+        struct.pack_into("<I", newer, version, 99)
+        run = self.start("--slow", "0:20", "--slow", "1:20", "--slow", "2:20", "--slow", "3:20",
+                         common=self.small)
+        run.await_text("training with")
+        where = json.loads((run.directory / "cluster.json").read_text())["coordinator"]
+        port = int(where.rpartition(":")[2])
+        knocks = {
+            "random bytes": random.Random(2).randbytes(3000),
+            "GET / HTTP/1.1": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+            "a frame of 1 GiB": struct.pack("<IIII", 1, 1 << 27, 1 << 27, 0),
+            "another protocol version": bytes(newer),
+            "another job": hello,
+        }
+        for name, said in knocks.items():
+            with self.subTest(name):
+                before = len(run.logs["coordinator"].splitlines())
+                self.knock(port, said)
+
+                def fresh():
+                    return [line for line in run.logs["coordinator"].splitlines()[before:]
+                            if "127.0.0.1:" in line]
+                cluster.poll(fresh, 5, f"a log line about {name}")
+                time.sleep(0.2)
+                self.assertEqual(len(fresh()), 1, fresh())
+                table.append((f"peer: {name}", "-", fresh()[0]))
+        with socket.create_connection(("127.0.0.1", port), timeout=10):  # Says nothing at all.
+            self.assertEqual(run.wait(), 0)
+        self.assertNotIn("lost", run.out)
+
+    def test_join_with_another_model(self):
+        where = f"127.0.0.1:{free_port()}"
+        run = self.start("--listen", where, "--here", "server:0,server:1,worker:0,worker:1,worker:2",
+                         common=self.small)
+        run.await_text("worker 2 joined")
+        self.refused(f"--model mlp:8 --epochs 1 --join {where} --here worker:3", 1, "another job")
+        self.assertIsNone(run.launcher.poll())
+        right = self.start("--join", where, "--here", "worker:3", common=self.small)
+        self.assertEqual([run.wait(), right.wait()], [0, 0])
+
+
+def tearDownModule():
+    if cluster.arguments.table:
+        print("\n| typed | status | came back |\n|---|---|---|")
+        for row in table:
+            print("| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |")
+
+
+if __name__ == "__main__":
+    options = cluster.parser(__doc__)
+    options.add_argument("--table", action="store_true", help="also print all as a table")
+    cluster.main(options=options)

@@ -1,0 +1,52 @@
+"""Under random SIGKILLs every batch ends up applied exactly once: the program count_batches proves it
+by integers. --kills 50 for a longer trial; --seed repeats the order of the kills.
+"""
+import random
+import time
+
+import cluster
+
+WORKERS, SERVERS = 4, 3
+
+
+class ExactlyOnce(cluster.ClusterTest):
+    program = "count_batches"
+    common = ("--batch", 1, "--workers", WORKERS, "--servers", SERVERS,
+              "--checkpoint-every", "300ms",
+              *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
+
+    def check(self, kills, batches_a_step, *options):
+        # A kill each 1.2 s or so, and about 500 batches/s where nothing is lost.
+        samples = 600 * kills // WORKERS * WORKERS
+        print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
+        dice = random.Random(cluster.arguments.seed)
+        run = self.start("--samples", samples, "--epochs", 1, *options)
+        run.await_text("training with")
+        targets = ([("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
+                   + [("server", i) for i in range(SERVERS)])
+        done = 0
+        while done < kills and run.launcher.poll() is None:
+            time.sleep(dice.uniform(0.1, 1.6))
+            who = dice.choice(targets)
+            done += run.kill(*who)
+        self.assertEqual(run.wait(60 + 6 * kills), 0)
+        report = run.report
+        self.assertGreaterEqual(len(report["recoveries"]), 2 * kills // 3)
+        self.assertEqual(report["test_accuracy"], 1.0)
+        steps = samples // batches_a_step
+        self.assertIn(f"elements count from {steps} to {steps} of {steps}\n", run.out)
+        for each in report["recoveries"]:
+            self.assertIsNotNone(each["recovered_ms"], each)
+
+    def test_asp(self):
+        self.check(cluster.arguments.kills, 1)
+
+    def test_bsp(self):
+        self.check((cluster.arguments.kills + 2) // 3, WORKERS, "--sync", "bsp")
+
+
+if __name__ == "__main__":
+    options = cluster.parser(__doc__)
+    options.add_argument("--kills", type=int, default=15, help="of the asp run; a third of it in bsp")
+    options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    cluster.main(options=options)

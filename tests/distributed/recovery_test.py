@@ -1,0 +1,50 @@
+"""A job outlives the death of any of its processes, and its directory outlives all of them."""
+import os
+import shutil
+import signal
+
+import cluster
+
+ALL_SLOW = [word for worker in range(4) for word in ("--slow", f"{worker}:10")]
+
+
+class Recovery(cluster.ClusterTest):
+    common = ("--model", "softmax", "--epochs", 2, *ALL_SLOW, "--checkpoint-every", "300ms")
+    batches = 2 * 938
+
+    def test_each_role(self):
+        calm = self.finish(name="calm")
+        hurt = self.finish("--kill", "worker:1@0.5", "--kill", "server:0@1", "--kill",
+                           "coordinator:0@2", "--kill", "server:1@3", name="hurt")
+        self.assert_recovered(hurt, ("worker", 1), ("server", 0), ("coordinator", 0),
+                              ("server", 1))
+        self.assertAlmostEqual(self.accuracy(hurt), self.accuracy(calm), delta=0.02)
+
+    def test_all_at_once(self):
+        run = self.start()
+        run.await_text("checkpoint 1 committed")
+        processes = run.processes()
+        self.assertEqual(len(processes), 7)
+        for pid in processes.values():
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(run.wait(), 0)
+        self.assert_recovered(run, *processes)
+
+    def test_launcher(self):
+        checkpoints = self.home / "checkpoints"
+        first = self.start("--checkpoint", checkpoints)
+        first.await_text("checkpoint 2 committed")
+        first.signal(signal.SIGKILL)
+        self.assertEqual(first.wait(), -signal.SIGKILL)  # And nothing was left.
+        copy = self.home / "copy"
+        shutil.copytree(checkpoints, copy)
+        for directory, servers in (checkpoints, 2), (copy, 3):
+            again = self.finish("--checkpoint", directory, "--resume", "--servers", servers)
+            self.assertIn(f"all {self.batches} batches are applied", again.out)
+            self.assertLess(again.report["pushes"]["applied"], 0.95 * self.batches)
+            self.assertGreater(again.report["pushes"]["applied"], 0)
+            self.assertGreater(self.accuracy(again), 0.75)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)

@@ -1,0 +1,83 @@
+"""A user who stops a job loses nothing: the rest of it can be done later."""
+import os
+import signal
+import time
+
+import cluster
+
+ALL_SLOW = [word for worker in range(4) for word in ("--slow", f"{worker}:10")]
+
+
+class Stop(cluster.ClusterTest):
+    common = ("--model", "softmax", "--epochs", 2, *ALL_SLOW)
+    batches = 2 * 938
+
+    def setUp(self):
+        super().setUp()
+        self.checkpoints = self.home / "checkpoints"
+
+    def begin(self, *options):
+        run = self.start("--checkpoint", self.checkpoints, *options)
+        run.await_text("training with")
+        time.sleep(1)
+        return run
+
+    def resume(self, done, *options):
+        """`done`: batches that the stopped run did."""
+        run = self.finish("--checkpoint", self.checkpoints, "--resume", *options)
+        self.assertIn(f"all {self.batches} batches are applied", run.out)
+        # Nothing was in flight but a few batches of each worker.
+        self.assertLessEqual(run.report["pushes"]["applied"], self.batches - done + 16)
+
+    def check_files(self, run):
+        self.assertEqual(os.listdir(run.temporary), [])
+        self.assertEqual(sorted(os.listdir(run.home)),
+                         ["err", "out", "report.json", "run", "tmp"])
+        self.assertEqual(sorted(os.listdir(self.home)), sorted(["checkpoints", run.home.name]))
+
+    def stop_and_resume(self, number, *options):
+        run = self.begin(*options)
+        run.signal(number)
+        self.assertEqual(run.wait(), 128 + number)
+        self.assertRegex(run.out, r"checkpoint \d+ committed")
+        self.assertIn("continue with --resume", run.out)
+        self.assertEqual(run.err, "")
+        self.check_files(run)
+        done = run.report["pushes"]["applied"]
+        self.assertGreater(done, 0)
+        self.assertLess(done, self.batches)
+        self.resume(done, *options)
+
+    def test_interrupt(self):
+        self.stop_and_resume(signal.SIGINT)
+
+    def test_interrupt_of_the_whole_group(self):  # As a terminal does it.
+        run = self.begin()
+        os.killpg(run.launcher.pid, signal.SIGINT)
+        self.assertEqual(run.wait(), 130)
+        self.assertRegex(run.out, r"checkpoint \d+ committed")
+        self.assertNotIn("lost", run.out)
+
+    def test_terminate(self):
+        self.stop_and_resume(signal.SIGTERM, "--sync", "bsp")
+
+    def test_threads(self):
+        run = self.start("--threads", "--checkpoint", self.checkpoints, processes=False)
+        run.await_text("training with")
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 130)
+        self.resume(0)
+
+    def test_twice_ends_at_once(self):
+        run = self.begin()
+        os.kill(run.processes()["server", 0], signal.SIGSTOP)  # Its last checkpoint would take long.
+        run.signal(signal.SIGINT)
+        run.await_text("once more")
+        began = time.monotonic()
+        run.signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 130)
+        self.assertLess(time.monotonic() - began, 1.5)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
