@@ -60,8 +60,8 @@ struct step_options {
                                   std::span<const float> gradient, const step_options& options);
 
 /// The same on memory that other threads update at the same time (Recht et al. 2011, "Hogwild!"):
-/// each element is loaded and stored with relaxed atomics, updates of others may be lost. Others
-/// see a NaN at once: ask first_non_finite(gradient) before.
+/// each element is loaded and stored with relaxed atomics, 256 of them at a time; what others store
+/// between the two is lost. Others see a NaN at once: ask first_non_finite(gradient) before.
 [[nodiscard]] bool optimizer_step_shared(std::span<float> weights, std::span<float> state,
                                          std::span<const float> gradient,
                                          const step_options& options);

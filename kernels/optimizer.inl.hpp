@@ -1,6 +1,5 @@
-// The one definition of the optimisers' arithmetic: one weight, and the loop over a stretch of
-// them. The loop takes its memory access as a policy, so that the plain and the shared form are one
-// body.
+// The one definition of the optimisers' arithmetic: one weight, and the loop over a stretch
+// of them.
 #pragma once
 
 #include "kernels/optimizer.hpp"
@@ -93,13 +92,7 @@ struct step_memory {
   std::size_t count;
 };
 
-/// Access to memory that nobody else writes.
-struct plain_access {
-  static float load(const float* from) { return *from; }
-  static void store(float* to, float value) { *to = value; }
-};
-
-template <optimizer Kind, class Access>
+template <optimizer Kind>
 [[gnu::always_inline]] inline bool step_stretch(step_memory at, step_constants k) {
   constexpr std::size_t states = state_per_weight(Kind);
   constexpr std::uint32_t magnitude = 0x7fffffff, one_exponent = 0x00800000;
@@ -111,30 +104,29 @@ template <optimizer Kind, class Access>
     const float gradient = at.gradient[i];
     // Carries into the sign bit exactly where all exponent bits are set: NaN or infinity.
     seen |= (std::bit_cast<std::uint32_t>(gradient) & magnitude) + one_exponent;
-    element old{Access::load(at.weights + i), 0.0f, 0.0f};
+    element old{at.weights[i], 0.0f, 0.0f};
     if constexpr (states >= 1)
-      old.first = Access::load(at.state + i);
+      old.first = at.state[i];
     if constexpr (states >= 2)
-      old.second = Access::load(at.state + at.count + i);
+      old.second = at.state[at.count + i];
     const element next = stepped<Kind>(old, gradient, k);
-    Access::store(at.new_weights + i, next.weight);
+    at.new_weights[i] = next.weight;
     if constexpr (states >= 1)
-      Access::store(at.new_state + i, next.first);
+      at.new_state[i] = next.first;
     if constexpr (states >= 2)
-      Access::store(at.new_state + at.count + i, next.second);
+      at.new_state[at.count + i] = next.second;
   }
   return (seen >> 31) == 0;
 }
 
 /// Chooses the loop once for a whole stretch.
-template <class Access>
 [[gnu::always_inline]] inline bool step_any(const step_memory& at, optimizer kind,
                                             const step_constants& k) {
   switch (kind) {
-  case optimizer::sgd: return step_stretch<optimizer::sgd, Access>(at, k);
-  case optimizer::momentum: return step_stretch<optimizer::momentum, Access>(at, k);
-  case optimizer::adagrad: return step_stretch<optimizer::adagrad, Access>(at, k);
-  case optimizer::adam: return step_stretch<optimizer::adam, Access>(at, k);
+  case optimizer::sgd: return step_stretch<optimizer::sgd>(at, k);
+  case optimizer::momentum: return step_stretch<optimizer::momentum>(at, k);
+  case optimizer::adagrad: return step_stretch<optimizer::adagrad>(at, k);
+  case optimizer::adam: return step_stretch<optimizer::adam>(at, k);
   }
   return false;
 }
