@@ -1,0 +1,227 @@
+// Actors on one thread, under a clock that the test moves; and scripted stand-ins for their partners.
+#pragma once
+
+#include "actors/graph/actor_config.hpp"
+#include "actors/kv.hpp"
+#include "actors/store/router_actor.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/scheduler/test_coordinator.hpp"
+#include "caf/scoped_actor.hpp"
+#include "caf/send.hpp"
+#include "caf/typed_event_based_actor.hpp"
+#include "caf/typed_response_promise.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace troupe::test {
+
+struct test_config : actor_config {
+  test_config() { set("scheduler.policy", caf::atom("testing")); }
+};
+
+/// What came back for a request.
+template <class Reply>
+struct outcome {
+  std::optional<Reply> reply;
+  std::optional<failure> error;
+
+  bool pending() const { return !reply && !error; }
+};
+
+struct actor_fixture {
+  actor_fixture() = default;
+  ~actor_fixture() {
+    for (const auto& x : actors)
+      caf::anon_send_exit(x, caf::exit_reason::kill);
+    actors.clear();
+    sched.run();
+    // Timers hold their actors.
+    while (sched.has_pending_timeout()) {
+      sched.trigger_timeouts();
+      sched.run();
+    }
+  }
+
+  /// Its end is the fixture's, at the latest.
+  template <class Handle>
+  Handle owned(Handle handle) {
+    actors.push_back(caf::actor_cast<caf::actor>(handle));
+    sched.run();
+    return handle;
+  }
+
+  template <class Handle, class... Ts>
+  void send(const Handle& to, Ts&&... what) {
+    caf::anon_send(to, std::forward<Ts>(what)...);
+    sched.run();
+  }
+
+  void advance(std::chrono::milliseconds time, std::chrono::milliseconds step
+                                               = std::chrono::milliseconds{10}) {
+    for (std::chrono::milliseconds passed{0}; passed < time; passed += step) {
+      sched.advance_time(step);
+      sched.run();
+    }
+  }
+
+  template <class Reply, class Atom, class Target, class What>
+  std::shared_ptr<outcome<Reply>> request(const Target& to, Atom atom, What what) {
+    auto found = std::make_shared<outcome<Reply>>();
+    const auto asker = [=](caf::event_based_actor* self) {
+      self->request(to, std::chrono::minutes{60}, atom, what)
+        .then([found](Reply& reply) { found->reply = std::move(reply); },
+              [found](const caf::error& why) { found->error = from_caf(why); });
+    };
+    system.spawn(asker);
+    sched.run();
+    return found;
+  }
+  template <class Target>
+  auto push(const Target& to, update what) {
+    return request<receipt>(to, push_atom_v, std::move(what));
+  }
+  template <class Target>
+  auto pull(const Target& to, query what) {
+    return request<values>(to, pull_atom_v, std::move(what));
+  }
+
+  test_config config;
+  caf::actor_system system{config};
+  caf::scheduler::test_coordinator& sched
+    = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  std::vector<caf::actor> actors;
+};
+
+/// A kv, also a router, that answers as told, or holds requests until told.
+class fake_kv {
+public:
+  using push_answer = std::variant<receipt, failure>;
+  using pull_answer = std::variant<values, failure>;
+
+  explicit fake_kv(actor_fixture& f) : fixture_(f), state_(std::make_shared<state>()) {
+    handle_ = f.owned(f.system.spawn([what = state_](actor::pointer self) { return run(self, what); }));
+  }
+
+  router_handle handle() const { return handle_; }
+
+  /// Asked for each request; nullopt: hold it.
+  void on_push(std::function<std::optional<push_answer>(const update&)> what) {
+    state_->on_push = std::move(what);
+  }
+  void on_pull(std::function<std::optional<pull_answer>(const query&)> what) {
+    state_->on_pull = std::move(what);
+  }
+  /// Asks again for every request that is held.
+  void release() { fixture_.send(handle_, tick_atom_v); }
+
+  const std::vector<update>& pushes() const { return state_->pushes; }
+  const std::vector<query>& pulls() const { return state_->pulls; }
+  const std::vector<view>& views() const { return state_->views; }
+  std::size_t held_pushes() const { return state_->held_pushes.size(); }
+  std::size_t held_pulls() const { return state_->held_pulls.size(); }
+
+private:
+  using actor = router_handle::extend<caf::reacts_to<tick_atom>>;
+
+  template <class Request, class Reply>
+  struct held {
+    Request what;
+    caf::typed_response_promise<Reply> promise;
+  };
+  struct state {
+    std::function<std::optional<push_answer>(const update&)> on_push;
+    std::function<std::optional<pull_answer>(const query&)> on_pull;
+    std::vector<update> pushes;
+    std::vector<query> pulls;
+    std::vector<view> views;
+    std::vector<held<update, receipt>> held_pushes;
+    std::vector<held<query, values>> held_pulls;
+  };
+
+  template <class Held, class Ask>
+  static bool settled(Held& open, const Ask& ask) {
+    auto answer = ask ? ask(open.what) : std::nullopt;
+    if (!answer)
+      return false;
+    if (auto* why = std::get_if<failure>(&*answer))
+      open.promise.deliver(to_caf(*why));
+    else
+      open.promise.deliver(std::get<0>(std::move(*answer)));
+    return true;
+  }
+
+  static actor::behavior_type run(actor::pointer self, const std::shared_ptr<state>& what) {
+    return {
+      [=](push_atom, const update& x) {
+        held<update, receipt> open{x, self->make_response_promise<receipt>()};
+        what->pushes.push_back(x);
+        if (!settled(open, what->on_push))
+          what->held_pushes.push_back(open);
+        return open.promise;
+      },
+      [=](pull_atom, const query& x) {
+        held<query, values> open{x, self->make_response_promise<values>()};
+        what->pulls.push_back(x);
+        if (!settled(open, what->on_pull))
+          what->held_pulls.push_back(open);
+        return open.promise;
+      },
+      [=](view_atom, const view& x) { what->views.push_back(x); },
+      [=](tick_atom) {
+        std::erase_if(what->held_pushes, [&](auto& x) { return settled(x, what->on_push); });
+        std::erase_if(what->held_pulls, [&](auto& x) { return settled(x, what->on_pull); });
+      },
+    };
+  }
+
+  actor_fixture& fixture_;
+  std::shared_ptr<state> state_;
+  actor handle_;
+};
+
+/// Records reports; the test plays the coordinator's part with `order`.
+class fake_coordinator {
+public:
+  explicit fake_coordinator(actor_fixture& f)
+      : fixture_(f), reports_(std::make_shared<std::vector<report>>()) {
+    handle_ = f.owned(f.system.spawn([what = reports_](coordinator_handle::pointer)
+                                       -> coordinator_handle::behavior_type {
+      return {[=](const report& x, const troupe::member&) { what->push_back(x); }};
+    }));
+  }
+
+  coordinator_connector connector() const {
+    return [handle = handle_](const troupe::member&) { return handle; };
+  }
+
+  template <class Handle, class Body>
+  void order(const Handle& to, Body body, bool stop = false) {
+    orders what;
+    what.term = 1;
+    what.sequence = ++sequence;
+    what.stop = stop;
+    what.body = std::move(body);
+    fixture_.send(to, std::move(what));
+  }
+
+  const std::vector<report>& reports() const { return *reports_; }
+  template <class Body>
+  const Body& last() const {
+    return std::get<Body>(reports_->back().body);
+  }
+
+  std::uint64_t sequence = 0;
+
+private:
+  actor_fixture& fixture_;
+  std::shared_ptr<std::vector<report>> reports_;
+  coordinator_handle handle_;
+};
+
+} // namespace troupe::test

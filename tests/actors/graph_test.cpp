@@ -1,0 +1,83 @@
+#include "actors/graph/child.hpp"
+#include "actors/graph/graph.hpp"
+#include "tests/actors/tiny_training.hpp"
+
+#include "doctest/doctest.h"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+class blind_judge : public evaluator {
+public:
+  evaluation evaluate(const_tensors) override { return {}; }
+};
+
+std::string objection(const graph& g) {
+  const auto valid = g.validate();
+  if (valid)
+    return {};
+  CHECK(valid.error().code == errc::invalid_argument);
+  return valid.error().text;
+}
+
+} // namespace
+
+TEST_CASE("a_graph_that_is_not_wired_says_which_call_is_missing") {
+  graph g;
+  CHECK(objection(g) == "the graph has no servers with tables: call graph::servers");
+  const auto parameters = g.servers({table_of("w", 4)});
+  CHECK(objection(g) == "the graph has no workers: call graph::workers");
+  auto workers = g.workers(10, trainers(constant_gradient(1)));
+  CHECK(objection(g) == "the graph's workers lead nowhere: call .into(servers)");
+  workers.into({});
+  CHECK(objection(g) == "the graph's workers lead nowhere: call .into(servers)");
+  workers.into(parameters);
+  CHECK(objection(g).empty());
+  auto judge = g.judge([] { return std::make_unique<blind_judge>(); });
+  CHECK(objection(g) == "the graph's judge sees no parameters: call .of(servers)");
+  judge.of(parameters);
+  CHECK(objection(g).empty());
+}
+
+TEST_CASE("a_job_is_made_from_graph_and_command_line") {
+  run_options options;
+  options.workers = 3;
+  options.servers = 2;
+  options.passes = 4;
+  options.batch_samples = 8;
+  options.seed = 5;
+  options.partitions = 16;
+  const auto g = tiny_graph(options, 100, to_three);
+  const auto job = make_job("tiny", g, options);
+  CHECK(validate(job));
+  CHECK(job.name == "tiny");
+  CHECK(job.workers == 3);
+  CHECK(job.servers == 2);
+  CHECK(job.passes == 4);
+  CHECK(job.batches_per_pass() == 13);
+  CHECK(job.tables == g.tables());
+  options.sync.mode = consistency_mode::hogwild;
+  CHECK(make_job("tiny", g, options).servers == 1);
+}
+
+TEST_CASE("a_child_is_read_from_its_command_line") {
+  const auto who = parse_child("1:7:12345678901234567890:-1");
+  REQUIRE(who);
+  CHECK(who->self == member_id{role::server, 7, {12345678901234567890ull}});
+  CHECK(who->inherited == -1);
+  CHECK(parse_child("0:0:5:17")->inherited == 17);
+}
+
+TEST_CASE("text_that_is_no_child_is_refused") {
+  for (const std::string text : {"", "1", "1:2:3", "1:2:3:", "1:2:3:4x", "3:0:1:-1", "9:0:1:-1",
+                                 "1:-2:3:4", "1:2:-3:4", " 1:2:3:4", "1:2:3:4:5", "x:2:3:4",
+                                 "1:2:99999999999999999999:4", "1:2:3:-2"}) {
+    CAPTURE(text);
+    const auto who = parse_child(text);
+    REQUIRE_FALSE(who);
+    CHECK(who.error()
+          == failure{errc::invalid_argument, "--child is for processes that the launcher starts"});
+  }
+}

@@ -1,0 +1,205 @@
+// Whole jobs in one process, on real threads.
+#include "actors/graph/actor_config.hpp"
+#include "actors/graph/child.hpp"
+#include "actors/graph/local_cluster.hpp"
+#include "tests/actors/tiny_training.hpp"
+#include "tests/storage/temporary_directory.hpp"
+
+#include "caf/send.hpp"
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+#include "doctest/doctest.h"
+
+#include <future>
+#include <stdexcept>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct run_result {
+  std::vector<std::vector<float>> parameters;
+  std::string failed;
+  std::uint64_t batches_done = 0;
+};
+
+/// An observer that fetches the parameters when the job is finished, then lets it end.
+struct watcher_state {
+  watcher_state() = default;
+  run_result found;
+  std::promise<run_result>* end = nullptr;
+  bool asked = false;
+  bool told = false;
+  observer_report mine;
+  coordinator_handle coordinator;
+  std::uint64_t sequence = 0;
+};
+using watcher = member::extend<caf::reacts_to<tick_atom>>;
+
+watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self, job_spec job,
+                                   router_handle values_of, coordinator_connector connect,
+                                   std::promise<run_result>* end) {
+  auto& state = self->state;
+  state.end = end;
+  state.coordinator = connect(caf::actor_cast<member>(self));
+  self->send(self, tick_atom_v);
+  const auto fetch = [=, &state] {
+    query everything;
+    everything.latest = true;
+    for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
+      everything.ranges.push_back({{i}, 0, job.tables[i].size()});
+      state.found.parameters.emplace_back(job.tables[i].size());
+    }
+    self->request(values_of, 10s, pull_atom_v, std::move(everything))
+      .then(
+        [&state](const values& answer) {
+          for (const auto& x : answer.pieces)
+            std::copy_n(x.values.get(), x.where.count,
+                        state.found.parameters[x.where.table.value].begin()
+                          + static_cast<std::ptrdiff_t>(x.where.first));
+          state.mine.done = true;
+        },
+        [&state](const caf::error& why) { state.mine.failed = from_caf(why).text; });
+  };
+  return {
+    [=, &state](const orders& what) {
+      const auto* news = std::get_if<observer_orders>(&what.body);
+      if (news == nullptr || state.told)
+        return;
+      self->send(values_of, view_atom_v, news->view);
+      state.found.batches_done = news->batches_done;
+      if (news->phase == job_phase::finished && !std::exchange(state.asked, true))
+        fetch();
+      if (what.stop) {
+        state.told = true;
+        state.found.failed = what.failed;
+        state.end->set_value(std::move(state.found));
+        self->quit();
+      }
+    },
+    [=, &state](tick_atom) {
+      self->send(state.coordinator,
+                 report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
+                 caf::actor_cast<member>(self));
+      self->delayed_send(self, 20ms, tick_atom_v);
+    },
+  };
+}
+
+run_options options_of(const consistency& sync) {
+  run_options options;
+  options.threads = true;
+  options.sync = sync;
+  options.workers = 2;
+  options.servers = 2;
+  options.batch_samples = 4;
+  options.passes = 5;
+  options.partitions = 8;
+  options.optimizer.learning_rate = 0.5f;
+  return options;
+}
+
+run_result train(const run_options& options, const gradient_function& what,
+                 std::optional<std::filesystem::path> checkpoints = {}) {
+  actor_config config;
+  caf::actor_system system{config};
+  const auto g = tiny_graph(options, 80, what);
+  const auto job = make_job("tiny", g, options);
+  REQUIRE(validate(job));
+  std::promise<run_result> end;
+  auto coming = end.get_future();
+  auto cluster = local_cluster::start(system, job, g, options, std::move(checkpoints), {});
+  REQUIRE(cluster);
+  const auto values_of = cluster->client(system);
+  system.spawn(run_watcher, job, values_of, cluster->coordinator(), &end);
+  REQUIRE(coming.wait_for(30s) == std::future_status::ready);
+  caf::anon_send_exit(values_of, caf::exit_reason::user_shutdown);
+  return coming.get();
+}
+
+constexpr std::uint64_t batches = 20 * 5;
+
+} // namespace
+
+TEST_CASE("a_tiny_problem_is_solved_under_every_consistency") {
+  for (const consistency sync :
+       {consistency{consistency_mode::bsp, 0}, consistency{consistency_mode::ssp, 1},
+        consistency{consistency_mode::asp, 0}, consistency{consistency_mode::hogwild, 0}}) {
+    CAPTURE(to_string(sync));
+    const auto found = train(options_of(sync), to_three);
+    CHECK(found.failed.empty());
+    CHECK(found.batches_done == batches);
+    REQUIRE(found.parameters.size() == 2);
+    for (const auto& table : found.parameters)
+      for (const float x : table)
+        CHECK(x == doctest::Approx(3).epsilon(0.01));
+  }
+}
+
+TEST_CASE("bsp_gives_the_same_bytes_each_time") {
+  auto options = options_of({consistency_mode::bsp, 0});
+  options.optimizer.kind = optimizer_kind::adam;
+  options.optimizer.learning_rate = 0.01f;
+  const auto noisy = [](const batch& work, const_tensors parameters, mutable_tensors gradients) {
+    for (std::size_t t = 0; t < gradients.size(); ++t)
+      for (std::size_t i = 0; i < gradients[t].size(); ++i)
+        gradients[t][i] = parameters[t][i] - static_cast<float>((work.seed >> (i % 32)) & 0xff);
+    return 1.0;
+  };
+  const auto first = train(options, noisy);
+  CHECK(first.parameters.at(0).at(0) != 0);
+  CHECK(first.parameters == train(options, noisy).parameters);
+  options.servers = 1;
+  CHECK(first.parameters == train(options, noisy).parameters);
+}
+
+TEST_CASE("every_batch_is_applied_exactly_once") {
+  const auto lr = 0.5f;
+  for (const auto mode : {consistency_mode::asp, consistency_mode::ssp, consistency_mode::bsp}) {
+    CAPTURE(to_string(consistency{mode, 0}));
+    const auto options = options_of({mode, 0});
+    // bsp takes a step with the mean of the workers' gradients.
+    const auto share = mode == consistency_mode::bsp ? static_cast<float>(options.workers) : 1.0f;
+    const auto found = train(options, constant_gradient(-share / lr));
+    std::size_t wrong = 0;
+    for (const auto& table : found.parameters)
+      for (const float x : table)
+        wrong += x != static_cast<float>(batches) ? 1 : 0;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
+  const storage::temporary_directory folder;
+  auto options = options_of({consistency_mode::asp, 0});
+  options.checkpoint_interval = 10ms;
+  CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 100);
+  CHECK(storage::last_number(folder.path()) > 0);
+  options.resume = true;
+  options.passes = 7;
+  CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 140);
+}
+
+TEST_CASE("a_trainer_that_fails_ends_the_job_with_its_text") {
+  const auto found = train(options_of({consistency_mode::asp, 0}),
+                           [](const batch& work, const_tensors, mutable_tensors) -> double {
+                             if (work.id.value == 7)
+                               throw std::runtime_error{"a rotten sample"};
+                             return 0;
+                           });
+  CHECK(found.failed.find("a rotten sample") != std::string::npos);
+}
+
+TEST_CASE("a_cluster_that_is_dropped_in_the_middle_ends") {
+  for (const auto mode : {consistency_mode::bsp, consistency_mode::hogwild}) {
+    actor_config config;
+    caf::actor_system system{config};
+    const auto options = options_of({mode, 0});
+    const auto g = tiny_graph(options, 1'000'000, to_three);
+    const auto job = make_job("tiny", g, options);
+    auto cluster = local_cluster::start(system, job, g, options, {}, {});
+    REQUIRE(cluster);
+  }
+}

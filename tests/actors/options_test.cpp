@@ -1,0 +1,223 @@
+#include "actors/graph/options.hpp"
+
+#include "CLI/CLI.hpp"
+#include "doctest/doctest.h"
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// The options that a command line gives; throws what the parse throws.
+run_options parsed(std::vector<std::string> words) {
+  run_options options;
+  CLI::App app;
+  declare(app, options);
+  std::reverse(words.begin(), words.end());
+  app.parse(words);
+  return options;
+}
+
+/// The line that ends the parse; empty where it succeeds.
+std::string complaint(const std::vector<std::string>& words) {
+  try {
+    (void)parsed(words);
+    return {};
+  } catch (const CLI::ParseError& problem) {
+    return problem.what();
+  }
+}
+
+std::string objection(const std::vector<std::string>& words) {
+  const auto valid = validate(parsed(words));
+  if (valid)
+    return {};
+  CHECK(valid.error().code == errc::invalid_argument);
+  return valid.error().text;
+}
+
+bool starts_with(const std::string& text, const std::string& part) {
+  return text.compare(0, part.size(), part) == 0;
+}
+
+} // namespace
+
+TEST_CASE("a_process_is_read_from_its_role_and_index") {
+  CHECK(*parse_process("worker:12") == process_name{role::worker, 12});
+  CHECK(*parse_process("server:0") == process_name{role::server, 0});
+  CHECK(*parse_process("coordinator:0") == process_name{role::coordinator, 0});
+}
+
+TEST_CASE("text_that_names_no_process_is_refused") {
+  for (const std::string text : {"", "worker", "worker:", ":1", "worker:-1", "worker:1x",
+                                 "worker: 1", "launcher:0", "coordinator:1", "worker:4294967296"}) {
+    CAPTURE(text);
+    const auto parsed_text = parse_process(text);
+    REQUIRE_FALSE(parsed_text);
+    CHECK(parsed_text.error()
+          == failure{errc::invalid_argument,
+                     "'" + text
+                       + "' is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"});
+  }
+}
+
+TEST_CASE("a_kill_is_read_with_its_seconds") {
+  const auto plan = parse_kill("server:1@2.5");
+  REQUIRE(plan);
+  CHECK(plan->who == process_name{role::server, 1});
+  CHECK(plan->after == 2500ms);
+  CHECK(parse_kill("worker:0@0")->after == 0ms);
+}
+
+TEST_CASE("text_that_is_no_kill_is_refused") {
+  for (const std::string text : {"worker:1", "worker:1@", "worker:1@-1", "worker:1@nan",
+                                 "worker:1@inf", "worker:1@1s", "worker:1@1e9"}) {
+    CAPTURE(text);
+    const auto plan = parse_kill(text);
+    REQUIRE_FALSE(plan);
+    CHECK(plan.error().text
+          == "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3");
+  }
+  CHECK(starts_with(parse_kill("cook:1@3").error().text, "'cook:1' is not ROLE:INDEX,"));
+}
+
+TEST_CASE("a_checkpoint_period_is_a_time_or_a_number_of_clocks") {
+  const std::tuple<std::string, std::chrono::milliseconds, std::uint64_t> cases[] = {
+    {"2s", 2000ms, 0}, {"500ms", 500ms, 0},  {"1m", 60'000ms, 0}, {"1.5s", 1500ms, 0},
+    {"200k", 0ms, 200}, {"0.1ms", 1ms, 0}, {"0.2k", 0ms, 1}};
+  for (const auto& [text, interval, clocks] : cases) {
+    CAPTURE(text);
+    const auto period = parse_checkpoint_period(text);
+    REQUIRE(period);
+    CHECK(period->interval == interval);
+    CHECK(period->clocks == clocks);
+  }
+}
+
+TEST_CASE("text_that_is_no_period_is_refused") {
+  for (const std::string text : {"", "2", "s", "0s", "-1s", "2h", "2 s", "1.2.3s", "9999999999s"}) {
+    CAPTURE(text);
+    const auto period = parse_checkpoint_period(text);
+    REQUIRE_FALSE(period);
+    CHECK(period.error().text
+          == "'" + text
+               + "' is not a period: a number with ms, s or m (time) or k (clocks), such as 2s or "
+                 "200k");
+  }
+}
+
+TEST_CASE("the_command_line_fills_every_option") {
+  const auto x = parsed({"--workers", "3", "--servers", "5", "--sync", "ssp:4", "--optimizer",
+                         "adam", "--lr", "0.5", "--momentum", "0.8", "--weight-decay", "0.01",
+                         "--clip-norm", "2", "--clip-value", "3", "--staleness-lr", "--batch",
+                         "16", "--epochs", "7", "--seed", "9", "--partitions", "8",
+                         "--checkpoint", "dir", "--checkpoint-every", "50k", "--checkpoint-keep",
+                         "2", "--resume", "--report", "r.json", "--export", "e.npz", "--run-dir",
+                         "run", "--slow", "2:50", "1:10", "--kill", "worker:1@3", "server:0@0.5",
+                         "--listen", "0.0.0.0:4000", "--here", "worker:2,server:1"});
+  CHECK(x.workers == 3);
+  CHECK(x.servers == 5);
+  CHECK(x.sync == consistency{consistency_mode::ssp, 4});
+  optimizer_spec optimizer;
+  optimizer.kind = optimizer_kind::adam;
+  optimizer.learning_rate = 0.5f;
+  optimizer.momentum = 0.8f;
+  optimizer.weight_decay = 0.01f;
+  optimizer.clip_norm = 2;
+  optimizer.clip_value = 3;
+  optimizer.scale_by_staleness = true;
+  CHECK(x.optimizer == optimizer);
+  CHECK(x.batch_samples == 16);
+  CHECK(x.passes == 7);
+  CHECK(x.seed == 9);
+  CHECK(x.partitions == 8);
+  CHECK(x.checkpoint_directory == "dir");
+  CHECK(x.checkpoint_interval == 0ms);
+  CHECK(x.checkpoint_clocks == 50);
+  CHECK(x.checkpoint_keep == 2);
+  CHECK(x.resume);
+  CHECK(x.report_file == "r.json");
+  CHECK(x.export_file == "e.npz");
+  CHECK(x.run_directory == "run");
+  CHECK(x.slow_workers == std::map<std::uint32_t, std::chrono::milliseconds>{{1, 10ms}, {2, 50ms}});
+  REQUIRE(x.kills.size() == 2);
+  CHECK(x.kills[1].after == 500ms);
+  CHECK(x.listen == endpoint{"0.0.0.0", 4000});
+  CHECK(x.here == std::vector<process_name>{{role::worker, 2}, {role::server, 1}});
+  CHECK(validate(x));
+}
+
+TEST_CASE("without_arguments_the_options_are_the_defaults_and_valid") {
+  const auto x = parsed({});
+  CHECK(x.workers == 4);
+  CHECK(x.sync == consistency{consistency_mode::asp, 0});
+  CHECK(x.checkpoint_interval == 2000ms);
+  CHECK(validate(x));
+}
+
+TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+    {{"--sync", "fast"}, "--sync: "},
+    {{"--optimizer", "lbfgs"}, "--optimizer: "},
+    {{"--listen", "here"}, "--listen: "},
+    {{"--join", "there"}, "--join: "},
+    {{"--here", "worker:1,cook:2"}, "--here: 'cook:2' is not ROLE:INDEX"},
+    {{"--checkpoint-every", "2h"}, "--checkpoint-every: '2h' is not a period"},
+    {{"--slow", "1"}, "--slow: '1' is not WORKER:MILLISECONDS, such as 2:50"},
+    {{"--slow", "a:1"}, "--slow: 'a:1' is not WORKER:MILLISECONDS"},
+    {{"--slow", "1:1s"}, "--slow: '1:1s' is not WORKER:MILLISECONDS"},
+    {{"--kill", "worker:1"}, "--kill: 'worker:1' is not ROLE:INDEX@SECONDS"},
+    {{"--workers", "0"}, "--workers: "},
+    {{"--workers", "1025"}, "--workers: "},
+    {{"--servers", "0"}, "--servers: "},
+    {{"--lr", "0"}, "--lr: "},
+    {{"--momentum", "1"}, "--momentum: "},
+    {{"--weight-decay", "-1"}, "--weight-decay: "},
+    {{"--batch", "0"}, "--batch: "},
+    {{"--epochs", "0"}, "--epochs: "},
+    {{"--partitions", "5000"}, "--partitions: "},
+    {{"--checkpoint-keep", "0"}, "--checkpoint-keep: "},
+    {{"--threads", "--processes"}, "--processes excludes --threads"}};
+  for (const auto& [words, line] : cases) {
+    CAPTURE(words.front());
+    const auto found = complaint(words);
+    CAPTURE(found);
+    CHECK(starts_with(found, line));
+    CHECK(found.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("options_that_do_not_go_together_are_refused") {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+    {{"--sync", "hogwild", "--processes"}, "--sync hogwild shares memory between threads"},
+    {{"--sync", "hogwild", "--checkpoint", "d"}, "--sync hogwild keeps no record of batches"},
+    {{"--sync", "hogwild", "--import", "f.npz"}, "--sync hogwild keeps no record of batches"},
+    {{"--sync", "hogwild", "--resume"}, "--sync hogwild keeps no record of batches"},
+    {{"--threads", "--kill", "worker:0@1"}, "--kill ends processes: use --processes"},
+    {{"--threads", "--listen", "1.2.3.4:5"}, "--threads is one process"},
+    {{"--threads", "--join", "1.2.3.4:5"}, "--threads is one process"},
+    {{"--threads", "--here", "worker:0"}, "--threads is one process"},
+    {{"--join", "1.2.3.4:5"}, "--join needs --here"},
+    {{"--resume"}, "--resume needs --checkpoint DIR"},
+    {{"--resume", "--checkpoint", "d", "--import", "f.npz"}, "--resume and --import both"},
+    {{"--here", "server:2"}, "--here: the job has no server 2"},
+    {{"--here", "coordinator:0"}, "--here: the job has no second coordinator"},
+    {{"--slow", "4:1"}, "--slow: the job has no worker 4, only 0 to 3"},
+    {{"--kill", "worker:4@1"}, "--kill: the job has no such process"},
+    {{"--kill", "server:2@1"}, "--kill: the job has no such process"}};
+  for (const auto& [words, line] : cases) {
+    CAPTURE(words.front());
+    const auto found = objection(words);
+    CAPTURE(found);
+    CHECK(starts_with(found, line));
+  }
+  CHECK(objection({"--kill", "coordinator:0@1"}).empty());
+  CHECK(objection({"--here", "worker:9"}).empty()); // More workers than the job began with.
+}
+
+TEST_CASE("tables_get_the_consistency_and_optimiser_of_the_command_line") {
+  const auto tables = parsed({"--sync", "bsp", "--lr", "0.25"}).configured({{}, {}});
+  REQUIRE(tables.size() == 2);
+  CHECK(tables[1].sync.mode == consistency_mode::bsp);
+  CHECK(tables[1].optimizer.learning_rate == 0.25f);
+}

@@ -1,0 +1,169 @@
+// A router and its effects as lines of text.
+#pragma once
+
+#include "actors/store/router.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe::test {
+
+/// Tables "a" (10000 elements: blocks of 4096, 4096, 1808) and "b" (3 elements) in 4 partitions.
+inline job_spec routed_job() {
+  job_spec job;
+  job.name = "routed";
+  job.partitions = 4;
+  job.servers = 2;
+  job.workers = 2;
+  job.samples = 100;
+  job.batch_samples = 1;
+  for (const auto& [name, size] : {std::pair{"a", 10'000}, std::pair{"b", 3}}) {
+    table_spec table;
+    table.name = name;
+    table.shape = {static_cast<std::uint64_t>(size)};
+    job.tables.push_back(table);
+  }
+  return job;
+}
+
+/// Partition p lies on server p % 2; all serve. Incarnation of server s: 100 + s.
+inline view routed_view(const job_spec& job, std::uint64_t epoch = 1) {
+  view made{{epoch}, {1}, {}, {}};
+  for (std::uint32_t s = 0; s < job.servers; ++s)
+    made.servers.push_back({{s}, {100 + s}, "", true});
+  for (std::uint32_t p = 0; p < job.partitions; ++p)
+    made.server_of.push_back({p % job.servers});
+  return made;
+}
+
+inline std::shared_ptr<float> numbers(std::size_t count) {
+  static buffer_pool pool;
+  auto made = pool.floats(count);
+  for (std::size_t i = 0; i < count; ++i)
+    made.get()[i] = static_cast<float>(i);
+  return made;
+}
+
+/// A push of all tables.
+inline update whole_update(const job_spec& job, std::uint64_t batch = 0) {
+  update made;
+  made.step.batch = {batch};
+  made.gradient_norm = 2;
+  for (std::uint32_t t = 0; t < job.tables.size(); ++t) {
+    made.tables.push_back({t});
+    made.pieces.push_back({{{t}, 0, job.tables[t].size()}, numbers(job.tables[t].size())});
+  }
+  return made;
+}
+
+inline query whole_query(const job_spec& job) {
+  query made;
+  for (std::uint32_t t = 0; t < job.tables.size(); ++t)
+    made.ranges.push_back({{t}, 0, job.tables[t].size()});
+  return made;
+}
+
+/// What a server answers to `asked`.
+inline values answer_to(const query& asked, std::uint64_t version) {
+  values made{version, {}};
+  for (const auto& where : asked.ranges)
+    made.pieces.push_back({where, numbers(where.count)});
+  return made;
+}
+
+inline std::string text_of(const router_effect& effect) {
+  struct {
+    std::string operator()(const send_part_effect& x) const {
+      const bool is_push = std::holds_alternative<update>(x.what);
+      return (is_push ? "push " : "pull ") + std::to_string(x.part.value) + " to "
+             + std::to_string(x.to.server.value) + " attempt " + std::to_string(x.attempt);
+    }
+    std::string operator()(const pushed_effect& x) const {
+      return "pushed " + std::to_string(x.request.value) + " version "
+             + std::to_string(x.receipt.version) + (x.receipt.duplicate ? " duplicate" : "");
+    }
+    std::string operator()(const pulled_effect& x) const {
+      std::uint64_t count = 0;
+      for (const auto& one : x.values.pieces)
+        count += one.where.count;
+      return "pulled " + std::to_string(x.request.value) + " version "
+             + std::to_string(x.values.version) + " elements " + std::to_string(count);
+    }
+    std::string operator()(const failed_effect& x) const {
+      return "failed " + std::to_string(x.request.value) + " " + to_string(x.why.code);
+    }
+  } const write;
+  return std::visit(write, effect);
+}
+
+using texts = std::vector<std::string>;
+
+/// Every call returns its effects, one line each; `sent` keeps what went out.
+struct router_fixture {
+  explicit router_fixture(bool with_view = true) : decide(job) {
+    if (with_view)
+      set_view(routed_view(job));
+  }
+
+  texts push(std::uint64_t request) { return push(request, whole_update(job)); }
+  texts push(std::uint64_t request, update what) {
+    return run([&](auto& effects) { decide.push({request}, std::move(what), effects); });
+  }
+  texts pull(std::uint64_t request) { return pull(request, whole_query(job)); }
+  texts pull(std::uint64_t request, query what) {
+    return run([&](auto& effects) { decide.pull({request}, std::move(what), effects); });
+  }
+  texts set_view(const view& what) {
+    return run([&](auto& effects) { decide.set_view(what, effects); });
+  }
+  texts pushed(std::uint64_t part, receipt answer = {}) {
+    return run([&](auto& effects) { decide.pushed({part}, answer, effects); });
+  }
+  /// With just what was asked for.
+  texts pulled(std::uint64_t part, std::uint64_t version = 0) {
+    return run([&](auto& effects) {
+      decide.pulled({part}, answer_to(std::get<query>(last_of(part).what), version), effects);
+    });
+  }
+  texts failed(std::uint64_t part, errc code, std::uint64_t attempt = 1) {
+    return run([&](auto& effects) {
+      decide.failed({part}, attempt, {code, "why"}, now, effects);
+    });
+  }
+  texts tick(std::chrono::milliseconds later) {
+    now += later;
+    return run([&](auto& effects) { decide.tick(now, effects); });
+  }
+
+  const send_part_effect& last_of(std::uint64_t part) const {
+    for (auto x = sent.rbegin(); x != sent.rend(); ++x)
+      if (x->part.value == part)
+        return *x;
+    throw std::runtime_error{"never sent"};
+  }
+
+  template <class Event>
+  texts run(Event event) {
+    router_effects effects;
+    event(effects);
+    texts lines;
+    for (const auto& x : effects) {
+      lines.push_back(text_of(x));
+      if (const auto* part = std::get_if<send_part_effect>(&x))
+        sent.push_back(*part);
+      if (const auto* whole = std::get_if<pulled_effect>(&x))
+        last_values = whole->values;
+    }
+    return lines;
+  }
+
+  job_spec job = routed_job();
+  router decide;
+  time_point now{0};
+  std::vector<send_part_effect> sent;
+  values last_values;
+};
+
+} // namespace troupe::test

@@ -1,0 +1,323 @@
+#include "tests/actors/router_fixture.hpp"
+
+#include "doctest/doctest.h"
+
+#include <map>
+#include <random>
+#include <set>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
+  router_fixture f;
+  CHECK(f.push(1) == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> covered;
+  for (const auto& part : f.sent) {
+    const auto& what = std::get<update>(part.what);
+    CHECK(what.gradient_norm == 2);
+    for (const auto& x : what.pieces) {
+      const auto block = x.where.first / 4096;
+      CHECK(part.to.server.value == partition_of(f.job, x.where.table, block).value % 2);
+      CHECK(x.where == block_range(f.job, x.where.table, block));
+      CHECK(x.values.get()[0] == static_cast<float>(x.where.first));
+      covered[{x.where.table.value, x.where.first}] = x.where.count;
+    }
+  }
+  CHECK(covered == decltype(covered){{{0, 0}, 4096}, {{0, 4096}, 4096}, {{0, 8192}, 1808},
+                                     {{1, 0}, 3}});
+}
+
+TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
+  router_fixture f;
+  auto nothing = whole_update(f.job, 7);
+  nothing.pieces.clear();
+  CHECK(f.push(1, nothing) == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
+  for (const auto& part : f.sent) {
+    CHECK(std::get<update>(part.what).step.batch.value == 7);
+    CHECK(std::get<update>(part.what).tables.size() == 2);
+  }
+}
+
+TEST_CASE("a_pull_asks_only_the_owners_of_its_ranges") {
+  router_fixture f;
+  query small;
+  small.ranges = {{{1}, 1, 2}};
+  small.latest = true;
+  const auto owner = partition_of(f.job, {1}, 0).value % 2;
+  CHECK(f.pull(1, small) == texts{"pull 1 to " + std::to_string(owner) + " attempt 1"});
+  CHECK(std::get<query>(f.sent[0].what).latest);
+  CHECK(f.pulled(1, 5) == texts{"pulled 1 version 5 elements 2"});
+}
+
+TEST_CASE("a_range_across_blocks_is_cut") {
+  router_fixture f;
+  query middle;
+  middle.ranges = {{{0}, 4000, 200}};
+  f.pull(1, middle);
+  std::uint64_t count = 0;
+  for (const auto& part : f.sent)
+    for (const auto& x : std::get<query>(part.what).ranges)
+      count += x.count;
+  CHECK(count == 200);
+  CHECK(f.sent.size() == 2);
+}
+
+TEST_CASE("a_pull_of_nothing_is_answered_at_once") {
+  router_fixture f;
+  CHECK(f.pull(1, {}) == texts{"pulled 1 version 0 elements 0"});
+}
+
+TEST_CASE("requests_before_the_first_view_are_not_ready") {
+  router_fixture f{false};
+  CHECK(f.push(1) == texts{"failed 1 not_ready"});
+  CHECK(f.pull(2) == texts{"failed 2 not_ready"});
+}
+
+TEST_CASE("ranges_outside_the_tables_are_refused") {
+  router_fixture f;
+  for (const range& where : {range{{2}, 0, 1}, range{{1}, 0, 4}, range{{1}, 4, 0},
+                             range{{0}, 9'999, 2}, range{{1}, 1, ~std::uint64_t{0}}}) {
+    CAPTURE(where.table.value);
+    CAPTURE(where.count);
+    query asked;
+    asked.ranges = {where};
+    CHECK(f.pull(1, asked) == texts{"failed 1 shape_mismatch"});
+    auto brought = whole_update(f.job);
+    brought.pieces = {{where, numbers(4)}};
+    CHECK(f.push(2, brought) == texts{"failed 2 shape_mismatch"});
+  }
+}
+
+TEST_CASE("a_request_ends_with_its_last_part") {
+  router_fixture f;
+  f.push(1);
+  CHECK(f.pushed(1, {4, false}).empty());
+  CHECK(f.pushed(2, {3, true}) == texts{"pushed 1 version 4 duplicate"});
+  CHECK(f.pushed(2).empty());
+  f.pull(2);
+  CHECK(f.pulled(3, 4).empty());
+  CHECK(f.pulled(4, 6) == texts{"pulled 2 version 6 elements 10003"});
+}
+
+TEST_CASE("base_version_is_that_of_the_last_values_of_that_server") {
+  router_fixture f;
+  f.pull(1);
+  f.pulled(1, 11);
+  f.pulled(2, 22);
+  f.push(2);
+  CHECK(std::get<update>(f.last_of(3).what).base_version == 11);
+  CHECK(std::get<update>(f.last_of(4).what).base_version == 22);
+}
+
+TEST_CASE("a_failure_to_retry_sends_all_open_parts_of_that_server_again_in_order") {
+  for (const auto code : {errc::not_ready, errc::peer_lost, errc::timed_out}) {
+    CAPTURE(to_string(code));
+    router_fixture f;
+    f.push(1);
+    f.pull(2);
+    CHECK(f.failed(3, code).empty());
+    CHECK(f.decide.next_tick() == time_point{20ms});
+    CHECK(f.tick(19ms).empty());
+    CHECK(f.tick(1ms) == texts{"push 1 to 0 attempt 3", "pull 3 to 0 attempt 3"});
+    CHECK_FALSE(f.decide.next_tick());
+  }
+}
+
+TEST_CASE("parts_made_during_the_pause_wait_behind_the_others") {
+  router_fixture f;
+  f.push(1);
+  f.failed(1, errc::peer_lost);
+  CHECK(f.pull(2) == texts{"pull 4 to 1 attempt 1"});
+  CHECK(f.tick(20ms) == texts{"push 1 to 0 attempt 3", "pull 3 to 0 attempt 3"});
+}
+
+TEST_CASE("not_yet_asks_again_for_that_pull_only") {
+  router_fixture f;
+  f.push(1);
+  f.pull(2);
+  CHECK(f.failed(3, errc::not_yet) == texts{"pull 3 to 0 attempt 1"});
+}
+
+TEST_CASE("other_errors_fail_the_request_and_drop_its_other_parts") {
+  for (const auto code : {errc::non_finite, errc::fenced, errc::rolled_back, errc::shape_mismatch,
+                          errc::malformed}) {
+    CAPTURE(to_string(code));
+    router_fixture f;
+    f.push(1);
+    f.pull(2);
+    CHECK(f.failed(1, code) == texts{std::string{"failed 1 "} + to_string(code)});
+    CHECK(f.pushed(2).empty());
+    CHECK(f.failed(1, code).empty());
+    CHECK(f.failed(4, errc::peer_lost).empty());
+    CHECK(f.tick(20ms) == texts{"pull 4 to 1 attempt 3"});
+  }
+}
+
+TEST_CASE("failures_of_an_earlier_attempt_are_ignored_and_successes_are_not") {
+  router_fixture f;
+  f.push(1);
+  f.failed(1, errc::timed_out);
+  f.tick(20ms);
+  CHECK(f.failed(1, errc::timed_out, 1).empty());
+  CHECK(f.failed(1, errc::malformed, 1).empty());
+  CHECK_FALSE(f.decide.next_tick());
+  CHECK(f.pushed(1).empty());
+  CHECK(f.pushed(2) == texts{"pushed 1 version 0"});
+}
+
+TEST_CASE("a_server_that_came_back_gets_its_open_parts_in_order") {
+  router_fixture f;
+  f.push(1);
+  f.pull(2);
+  auto now_valid = routed_view(f.job, 2);
+  now_valid.servers[0].serving = false;
+  CHECK(f.set_view(now_valid).empty());
+  CHECK(f.failed(1, errc::peer_lost).empty());
+  CHECK_FALSE(f.decide.next_tick());
+  CHECK(f.push(3) == texts{"push 6 to 1 attempt 1"});
+  CHECK(f.tick(1000ms).empty());
+  now_valid = routed_view(f.job, 3);
+  now_valid.servers[0].incarnation = {500};
+  CHECK(f.set_view(now_valid)
+        == texts{"push 1 to 0 attempt 3", "pull 3 to 0 attempt 3", "push 5 to 0 attempt 3"});
+  CHECK(f.sent.back().to.incarnation.value == 500);
+}
+
+TEST_CASE("a_new_incarnation_at_once_in_the_view_is_a_failover") {
+  router_fixture f;
+  f.push(1);
+  auto now_valid = routed_view(f.job, 2);
+  now_valid.servers[1].incarnation = {500};
+  CHECK(f.set_view(now_valid) == texts{"push 2 to 1 attempt 2"});
+  CHECK(f.set_view(now_valid).empty());
+}
+
+TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
+  router_fixture f;
+  f.push(1);
+  auto old = routed_view(f.job, 0);
+  old.servers[0].incarnation = {500};
+  CHECK(f.set_view(old).empty());
+  auto too_short = routed_view(f.job, 9);
+  too_short.server_of.pop_back();
+  too_short.servers[0].incarnation = {500};
+  CHECK(f.set_view(too_short).empty());
+  auto nobody = routed_view(f.job, 9);
+  nobody.server_of[2] = {7};
+  CHECK(f.set_view(nobody).empty());
+  CHECK(f.push(2) == texts{"push 3 to 0 attempt 1", "push 4 to 1 attempt 1"});
+}
+
+TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
+  const std::vector<std::vector<piece>> wrong = {
+    {}, {{{{1}, 0, 3}, numbers(3)}, {{{1}, 0, 3}, numbers(3)}}, {{{{1}, 1, 3}, numbers(3)}},
+    {{{{9}, 0, 3}, numbers(3)}}, {{{{1}, 0, 2}, numbers(3)}}};
+  for (const auto& pieces : wrong) {
+    CAPTURE(pieces.size());
+    router_fixture f;
+    query asked;
+    asked.ranges = {{{1}, 0, 3}};
+    f.pull(1, asked);
+    CHECK(f.run([&](auto& effects) { f.decide.pulled({1}, {0, pieces}, effects); })
+          == texts{"failed 1 malformed"});
+  }
+}
+
+// Servers that fail, answer late, twice or not at all, and views that come and go.
+TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") {
+  for (std::uint32_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random{seed};
+    const auto draw = [&](std::uint32_t below) { return random() % below; };
+    router_fixture f;
+    std::map<std::uint64_t, int> ended;
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> last_part;
+    std::set<std::uint64_t> asked_again; // not_yet: these need no order.
+    std::vector<send_part_effect> in_flight;
+    auto valid = routed_view(f.job);
+    std::uint64_t requests = 0;
+    const auto apply = [&](auto event) {
+      router_effects effects;
+      event(effects);
+      for (const auto& x : effects) {
+        if (const auto* part = std::get_if<send_part_effect>(&x)) {
+          auto& last = last_part[{part->to.server.value, part->attempt}];
+          if (asked_again.erase(part->part.value) == 0) {
+            CHECK(last <= part->part.value);
+            last = part->part.value;
+          }
+          in_flight.push_back(*part);
+        } else if (const auto* pushed = std::get_if<pushed_effect>(&x)) {
+          ++ended[pushed->request.value];
+        } else if (const auto* pulled = std::get_if<pulled_effect>(&x)) {
+          ++ended[pulled->request.value];
+        } else {
+          ++ended[std::get<failed_effect>(x).request.value];
+        }
+      }
+    };
+    const auto succeed = [&](const send_part_effect& part) {
+      apply([&](auto& effects) {
+        if (const auto* asked = std::get_if<query>(&part.what))
+          f.decide.pulled(part.part, answer_to(*asked, 1), effects);
+        else
+          f.decide.pushed(part.part, {}, effects);
+      });
+    };
+    const auto fail = [&](const send_part_effect& part, errc code) {
+      if (code == errc::not_yet)
+        asked_again.insert(part.part.value);
+      apply([&](auto& effects) {
+        f.decide.failed(part.part, part.attempt, {code, ""}, f.now, effects);
+      });
+      asked_again.erase(part.part.value);
+    };
+    for (int step = 0; step < 300; ++step) {
+      f.now += std::chrono::milliseconds{draw(10)};
+      const auto choice = draw(10);
+      if (choice < 2) {
+        apply([&](auto& effects) { f.decide.push({++requests}, whole_update(f.job), effects); });
+      } else if (choice < 4) {
+        apply([&](auto& effects) { f.decide.pull({++requests}, whole_query(f.job), effects); });
+      } else if (choice == 4) {
+        ++valid.epoch.value;
+        auto& entry = valid.servers[draw(2)];
+        entry.serving = draw(2) == 0;
+        entry.incarnation.value += draw(2);
+        apply([&](auto& effects) { f.decide.set_view(valid, effects); });
+      } else if (choice == 5) {
+        apply([&](auto& effects) { f.decide.tick(f.now, effects); });
+      } else if (!in_flight.empty()) {
+        const auto at = draw(static_cast<std::uint32_t>(in_flight.size()));
+        const auto part = in_flight[at];
+        if (draw(4) != 0) // Else it is answered twice.
+          in_flight.erase(in_flight.begin() + at);
+        constexpr errc failures[] = {errc::peer_lost, errc::timed_out, errc::not_ready,
+                                     errc::rolled_back};
+        const bool is_pull = std::holds_alternative<query>(part.what);
+        if (draw(2) == 0)
+          succeed(part);
+        else
+          fail(part, is_pull && draw(2) == 0 ? errc::not_yet : failures[draw(4)]);
+      }
+    }
+    // All is well again.
+    ++valid.epoch.value;
+    for (auto& entry : valid.servers)
+      entry = {entry.server, {entry.incarnation.value + 1}, "", true};
+    in_flight.clear();
+    apply([&](auto& effects) { f.decide.set_view(valid, effects); });
+    while (!in_flight.empty()) {
+      const auto part = in_flight.front();
+      in_flight.erase(in_flight.begin());
+      succeed(part);
+    }
+    CHECK(ended.size() == requests);
+    for (const auto& [request, times] : ended) {
+      CAPTURE(request);
+      CHECK(times == 1);
+    }
+  }
+}
