@@ -5,32 +5,27 @@
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/child.hpp"
 #include "actors/graph/cluster_file.hpp"
-#include "actors/graph/import.hpp"
 #include "actors/graph/judge_actor.hpp"
 #include "actors/graph/local_cluster.hpp"
 #include "actors/graph/observer_actor.hpp"
+#include "actors/graph/preparation.hpp"
 #include "actors/graph/progress.hpp"
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/signals.hpp"
 #include "actors/links/node.hpp"
 #include "actors/store/server_actor.hpp" // peak_rss_bytes
 #include "serialization/wire.hpp"
-#include "storage/checkpoint.hpp"
+#include "storage/directory_lock.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/send.hpp"
 
-#include "fmt/chrono.h"
 #include "fmt/format.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <fstream>
 #include <set>
 #include <stdexcept>
@@ -78,12 +73,14 @@ public:
            std::vector<std::string> command)
     : name_(name), options_(options), graph_(described), command_(std::move(command)),
       job_(make_job(name, described, options)), statistics_(job_),
-      display_(stdout, progress_display::is_terminal(stdout)), self_{role::observer, 0, {draw_random()}} {
+      display_(stdout, progress_display::is_terminal(stdout)),
+      self_{role::observer, 0, {draw_random()}} {
   }
 
   ~launcher() {
-    for (const auto& x : {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(judge_),
-                          caf::actor_cast<caf::actor>(values_)})
+    for (const auto& x :
+         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(judge_),
+          caf::actor_cast<caf::actor>(values_)})
       if (x)
         caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
     // Idle actors owe nothing to anyone; waiting for them would only risk a hang.
@@ -94,8 +91,8 @@ public:
     required(validate(job_));
     if (is_main())
       required(check_outputs(options_));
-    prepare_directories();
     started_at_ = steady_now();
+    prepare_files();
     statistics_.job_started(started_at_);
     if (!options_.threads)
       start_processes();
@@ -107,61 +104,14 @@ public:
   }
 
 private:
-  // -- before the start --
-
-  void prepare_directories() {
-    auto& run = options_.run_directory;
-    if (run.empty())
-      run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name_, fmt::localtime(std::time(nullptr)),
-                        getpid());
-    const bool needs_run_directory = !options_.threads;
-    if (needs_run_directory) {
-      make_directory(run);
-      fmt::print("{}: logs in {}\n", name_, run.string());
-      std::fflush(stdout);
-    }
-    if (options_.join)
-      return; // Checkpoints are the business of the host that runs the coordinator.
-    const bool given = options_.checkpoint_directory.has_value();
-    if (!given && needs_run_directory)
-      options_.checkpoint_directory = run / "checkpoints";
-    if (!options_.checkpoint_directory)
-      return;
-    auto& checkpoints = *options_.checkpoint_directory;
-    if (options_.resume && !std::filesystem::exists(checkpoints))
-      throw run_failed{"no checkpoint to resume from: there is no " + checkpoints.string()};
-    make_directory(checkpoints);
-    checkpoints = std::filesystem::absolute(checkpoints);
-    lock_.emplace(required(storage::directory_lock::acquire(checkpoints)));
-    if (!options_.resume && storage::last_number(checkpoints) != 0)
-      throw run_failed{checkpoints.string()
-                       + " holds checkpoints of an earlier run: continue it with --resume, or "
-                         "choose another directory"};
-    if (!options_.resume) // What a run left that never came to its first checkpoint.
-      for (const auto* remains : {"coordinator", "servers", "checkpoints"})
-        std::filesystem::remove_all(checkpoints / remains);
-    if (options_.import_file)
-      required(import_parameters(*options_.import_file, checkpoints, job_));
-    if (options_.resume)
-      check_resume(checkpoints);
-  }
-
-  // Says what is wrong before any process is started.
-  void check_resume(const std::filesystem::path& checkpoints) {
-    const auto found = required(storage::newest_good(checkpoints, job_));
-    for (const auto& refused : found.refused)
-      event(refused.text);
-    if (!found.newest)
-      throw run_failed{"no usable checkpoint in " + checkpoints.string()
-                       + ": leave out --resume to start from the beginning"};
-  }
-
-  static void make_directory(const std::filesystem::path& path) {
-    std::error_code problem;
-    std::filesystem::create_directories(path, problem);
-    if (problem || access(path.c_str(), W_OK) != 0)
-      throw run_failed{"cannot write to the directory " + path.string() + ": "
-                       + (problem ? problem.message() : "permission denied")};
+  void prepare_files() {
+    auto made = required(prepare_directories(name_, options_, job_));
+    lock_ = std::move(made.lock);
+    if (!options_.threads)
+      fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
+    std::fflush(stdout);
+    for (const auto& remark : made.remarks)
+      event(remark);
   }
 
   // -- processes --
@@ -204,31 +154,13 @@ private:
               + " without encryption: only for networks that you trust");
     }
     required(write_cluster_file(options_.run_directory, cluster_));
-    supervisor_.emplace(supervisor_options{.command = command_, .run_directory = options_.run_directory});
+    supervisor_.emplace(
+      supervisor_options{.command = command_, .run_directory = options_.run_directory});
     const auto now = steady_now();
     if (!options_.join)
       required(supervisor_->start({role::coordinator, 0}, listener, now));
     for (const auto& who : processes_here())
       required(supervisor_->start(who, -1, now));
-  }
-
-  // The address of this host that packets to `where` leave from.
-  static result<std::string> address_towards(const endpoint& where) {
-    sockaddr_in target{};
-    target.sin_family = AF_INET;
-    target.sin_port = htons(where.port);
-    if (inet_pton(AF_INET, where.host.c_str(), &target.sin_addr) != 1)
-      return {errc::invalid_argument, "--join needs a numeric IPv4 address"};
-    const int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); // Sends nothing.
-    sockaddr_in own{};
-    socklen_t size = sizeof own;
-    const bool known = connect(probe, reinterpret_cast<sockaddr*>(&target), sizeof target) == 0
-                       && getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0;
-    close(probe);
-    char text[INET_ADDRSTRLEN] = {};
-    if (!known || inet_ntop(AF_INET, &own.sin_addr, text, sizeof text) == nullptr)
-      return {errc::io_failed, "no route to " + to_string(where)};
-    return std::string{text};
   }
 
   // -- actors of this process --
@@ -359,7 +291,8 @@ private:
     events_seen_ = std::max(events_seen_, news.orders.events_total);
   }
 
-  // After each pass, and once at the very end. One at a time; a pass that ends meanwhile is left out.
+  // After each pass, and once at the very end. One at a time; a pass that ends meanwhile is left
+  // out.
   void ask_judge(const observer_orders& status) {
     const auto pass = status.batches_done / job_.batches_per_pass();
     const bool end = status.phase == job_phase::finished;

@@ -160,10 +160,10 @@ class BadInput(cluster.ClusterTest):
         self.assertGreaterEqual(len(numbers), 2)
         return where, numbers
 
-    def flip_a_bit(self, checkpoint):
+    def flip_a_bit(self, checkpoint, bit=1):
         path = max(checkpoint.glob("server-*/*.sst"), key=lambda file: file.stat().st_size)
         data = bytearray(path.read_bytes())
-        data[len(data) // 2] ^= 1
+        data[len(data) // 2] ^= bit
         path.chmod(0o600)
         path.write_bytes(data)
 
@@ -180,7 +180,7 @@ class BadInput(cluster.ClusterTest):
         self.assertIn(f"checkpoint {int(numbers[-1])} ", told[0])
         self.note("--resume, a bit flipped in the newest checkpoint", run, told[0])
         for path in (where / "checkpoints").iterdir():
-            self.flip_a_bit(path)
+            self.flip_a_bit(path, 2)
         self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
         for path in (where / "checkpoints").iterdir():
             shutil.rmtree(path)

@@ -37,8 +37,9 @@ class Stop(cluster.ClusterTest):
 
     def stop_and_resume(self, number, *options):
         run = self.begin(*options)
-        run.signal(number)
+        os.killpg(run.launcher.pid, number)  # All its processes, as a terminal does it.
         self.assertEqual(run.wait(), 128 + number)
+        self.assertNotIn("lost", run.out)
         self.assertRegex(run.out, r"checkpoint \d+ committed")
         self.assertIn("continue with --resume", run.out)
         self.assertEqual(run.err, "")
@@ -50,13 +51,6 @@ class Stop(cluster.ClusterTest):
 
     def test_interrupt(self):
         self.stop_and_resume(signal.SIGINT)
-
-    def test_interrupt_of_the_whole_group(self):  # As a terminal does it.
-        run = self.begin()
-        os.killpg(run.launcher.pid, signal.SIGINT)
-        self.assertEqual(run.wait(), 130)
-        self.assertRegex(run.out, r"checkpoint \d+ committed")
-        self.assertNotIn("lost", run.out)
 
     def test_terminate(self):
         self.stop_and_resume(signal.SIGTERM, "--sync", "bsp")

@@ -1,0 +1,104 @@
+#include "actors/graph/preparation.hpp"
+
+#include "actors/graph/import.hpp"
+#include "storage/checkpoint.hpp"
+
+#include "fmt/chrono.h"
+#include "fmt/format.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <system_error>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+result<void> make_directory(const std::filesystem::path& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  if (problem || access(path.c_str(), W_OK) != 0)
+    return {errc::io_failed, "cannot write to the directory " + path.string() + ": "
+                               + (problem ? problem.message() : "permission denied")};
+  return {};
+}
+
+result<void> check_resume(const std::filesystem::path& checkpoints, const job_spec& job,
+                          std::vector<std::string>& remarks) {
+  const auto found = storage::newest_good(checkpoints, job);
+  if (!found)
+    return found.error();
+  for (const auto& refused : found->refused)
+    remarks.push_back(refused.text);
+  if (!found->newest)
+    return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string()
+                                      + ": leave out --resume to start from the beginning"};
+  return {};
+}
+
+} // namespace
+
+result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
+                                                 const job_spec& job) {
+  prepared_directories made;
+  const bool needs_run_directory = !options.threads;
+  auto& run = options.run_directory;
+  if (run.empty())
+    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
+                      getpid());
+  if (needs_run_directory)
+    if (auto created = make_directory(run); !created)
+      return created.error();
+  if (options.join)
+    return made; // Checkpoints are the business of the host that runs the coordinator.
+  if (!options.checkpoint_directory && needs_run_directory)
+    options.checkpoint_directory = run / "checkpoints";
+  if (!options.checkpoint_directory)
+    return made;
+  auto& checkpoints = *options.checkpoint_directory;
+  if (options.resume && !std::filesystem::exists(checkpoints))
+    return {errc::invalid_argument,
+            "no checkpoint to resume from: there is no " + checkpoints.string()};
+  if (auto created = make_directory(checkpoints); !created)
+    return created.error();
+  checkpoints = std::filesystem::absolute(checkpoints);
+  auto lock = storage::directory_lock::acquire(checkpoints);
+  if (!lock)
+    return lock.error();
+  made.lock.emplace(*std::move(lock));
+  if (!options.resume && storage::last_number(checkpoints) != 0)
+    return {errc::invalid_argument,
+            checkpoints.string() + " holds checkpoints of an earlier run: continue it with "
+                                   "--resume, or choose another directory"};
+  if (options.import_file)
+    if (auto imported = import_parameters(*options.import_file, checkpoints, job); !imported)
+      return imported.error();
+  if (options.resume)
+    if (auto fits = check_resume(checkpoints, job, made.remarks); !fits)
+      return fits.error();
+  return made;
+}
+
+result<std::string> address_towards(const endpoint& where) {
+  sockaddr_in target{};
+  target.sin_family = AF_INET;
+  target.sin_port = htons(where.port);
+  if (inet_pton(AF_INET, where.host.c_str(), &target.sin_addr) != 1)
+    return {errc::invalid_argument, "--join needs a numeric IPv4 address"};
+  const int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); // Sends nothing.
+  sockaddr_in own{};
+  socklen_t size = sizeof own;
+  const bool known = connect(probe, reinterpret_cast<sockaddr*>(&target), sizeof target) == 0
+                     && getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0;
+  close(probe);
+  char text[INET_ADDRSTRLEN] = {};
+  if (!known || inet_ntop(AF_INET, &own.sin_addr, text, sizeof text) == nullptr)
+    return {errc::io_failed, "no route to " + to_string(where)};
+  return std::string{text};
+}
+
+} // namespace troupe
