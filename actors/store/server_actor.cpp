@@ -39,7 +39,8 @@ struct server_shell {
 
   server_shell() = default;
 
-  void init(pointer owner, server_options how, const coordinator_connector& connect, checkpointer files) {
+  void init(pointer owner, server_options how, const coordinator_connector& connect,
+            checkpointer files) {
     self = owner;
     options = std::move(how);
     coordinator = connect(caf::actor_cast<member>(self));
@@ -75,6 +76,9 @@ struct server_shell {
     shard_effects effects;
     decide->push(token, step, tables, base, effects);
     carry_out(effects);
+    // A second copy of a slot waits with the first; its payload is of no use.
+    if (auto open = pushes.find(token.value); open != pushes.end() && !decide->holds(token))
+      open->second.what.pieces.clear();
     return promise;
   }
 
@@ -94,7 +98,7 @@ struct server_shell {
     const auto tables = tables_of(what.ranges);
     pulls.emplace(token.value, open_pull{promise, std::move(what)});
     shard_effects effects;
-    decide->pull(token, step, latest, tables, steady_now(), effects);
+    decide->pull(token, step, latest, tables, now_of(*self), effects);
     carry_out(effects);
     return promise;
   }
@@ -162,6 +166,7 @@ struct server_shell {
       return;
     last_orders = {what.term, what.sequence};
     if (what.stop) {
+      fail_open({errc::peer_lost, "the server ends"});
       self->quit();
       return;
     }
@@ -186,13 +191,18 @@ struct server_shell {
   }
 
   void load(const server_orders& what) {
+    wanted_assignment = what.assignment;
+    drop_everything();
     if (fingerprint(what.job) != options.job) {
       failed = "the coordinator runs another job";
       send_report();
       return;
     }
-    wanted_assignment = what.assignment;
-    drop_everything();
+    if (what.restore != 0 && !storage) {
+      failed = "there are no checkpoints to restore from";
+      send_report();
+      return;
+    }
     if (what.restore == 0) {
       std::vector<shard_partition> fresh;
       for (const auto id : what.partitions)
@@ -238,12 +248,15 @@ struct server_shell {
     send_report();
   }
 
-  void drop_everything() {
-    const auto gone = to_caf({errc::rolled_back, "the server restores its partitions"});
+  void fail_open(const failure& why) {
     for (auto& [unused, open] : std::exchange(pushes, {}))
-      open.promise.deliver(gone);
+      open.promise.deliver(to_caf(why));
     for (auto& [unused, open] : std::exchange(pulls, {}))
-      open.promise.deliver(gone);
+      open.promise.deliver(to_caf(why));
+  }
+
+  void drop_everything() {
+    fail_open({errc::rolled_back, "the server restores its partitions"});
     decide.reset();
     values.reset();
     assignment = 0;
@@ -254,10 +267,10 @@ struct server_shell {
   void tick() {
     if (decide) {
       shard_effects effects;
-      decide->tick(steady_now(), effects);
+      decide->tick(now_of(*self), effects);
       carry_out(effects);
     }
-    if (steady_now() - last_report >= report_interval)
+    if (now_of(*self) - last_report >= report_interval)
       send_report();
     self->delayed_send(self, tick_interval, tick_atom_v);
   }
@@ -283,7 +296,7 @@ struct server_shell {
     self->send(coordinator,
                report{options.self, options.job, ++sequence, peak_rss_bytes(), std::move(body)},
                caf::actor_cast<member>(self));
-    last_report = steady_now();
+    last_report = now_of(*self);
   }
 
   struct open_push {

@@ -320,6 +320,9 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
 
 member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                     router_handle values, coordinator_connector connect) {
+  if (!options.own_thread)
+    return system.spawn(run_worker, std::move(options), std::move(make), std::move(values),
+                        std::move(connect));
   return system.spawn<caf::detached>(run_worker, std::move(options), std::move(make),
                                      std::move(values), std::move(connect));
 }

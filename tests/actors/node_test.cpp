@@ -1,0 +1,342 @@
+// remote, gateway, uplink and downlink over real sockets: two actor systems in one process.
+#include "actors/graph/actor_config.hpp"
+#include "actors/links/node.hpp"
+#include "serialization/wire.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/scoped_actor.hpp"
+#include "caf/send.hpp"
+#include "caf/typed_event_based_actor.hpp"
+#include "caf/typed_response_promise.hpp"
+#include "doctest/doctest.h"
+
+#include <condition_variable>
+#include <mutex>
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+const member_id server_0{role::server, 0, {10}};
+const member_id worker_3{role::worker, 3, {20}};
+const member_id chief{role::coordinator, 0, {30}};
+
+hello hello_of(const member_id& who, std::uint64_t job = 7) {
+  return {wire::protocol_version, job, 5, who};
+}
+
+/// What happened, from any thread.
+class record {
+public:
+  void note(std::string line) {
+    const std::lock_guard lock{mutex_};
+    lines_.push_back(std::move(line));
+    changed_.notify_all();
+  }
+  /// False after 10 s.
+  bool wait(const std::string& line) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_for(lock, 10s, [&] { return count_of(line) > 0; });
+  }
+  std::size_t count(const std::string& line) {
+    const std::lock_guard lock{mutex_};
+    return count_of(line);
+  }
+
+private:
+  std::size_t count_of(const std::string& line) const {
+    return static_cast<std::size_t>(std::count(lines_.begin(), lines_.end(), line));
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+std::shared_ptr<float> numbers(std::size_t count) {
+  auto made = buffer_pool{}.floats(count);
+  for (std::size_t i = 0; i < count; ++i)
+    made.get()[i] = static_cast<float>(i);
+  return made;
+}
+
+/// Pushes: the receipt's version is the batch; batch 666 is refused, batch 999 never answered.
+/// Pulls: as many numbers as asked for.
+kv spawn_server_of(caf::actor_system& system, record& seen) {
+  return system.spawn([&seen](kv::pointer self) -> kv::behavior_type {
+    return {
+      [self, &seen](push_atom, const update& what) {
+        auto promise = self->make_response_promise<receipt>();
+        const auto batch = what.step.batch.value;
+        seen.note("push " + std::to_string(batch));
+        if (batch == 666)
+          promise.deliver(to_caf({errc::non_finite, "not a number"}));
+        else if (batch != 999)
+          promise.deliver(receipt{batch, false});
+        return promise;
+      },
+      [](pull_atom, const query& what) {
+        values answer{1, {}};
+        for (const auto& where : what.ranges)
+          answer.pieces.push_back({where, numbers(where.count)});
+        return answer;
+      },
+    };
+  });
+}
+
+struct process {
+  explicit process(const member_id& who, std::uint64_t job = 7)
+      : links(std::make_unique<node>(system, hello_of(who, job), [this](const std::string& line) {
+          log.note(line.find("another job") == std::string::npos ? line : "another job");
+        })) {}
+
+  record log;
+  actor_config config;
+  caf::actor_system system{config};
+  std::unique_ptr<node> links;
+};
+
+struct server_process : process {
+  explicit server_process(record& seen, const endpoint& where = {"127.0.0.1", 0})
+      : process(server_0) {
+    links->serve_values(spawn_server_of(system, seen));
+    const auto listening = links->listen(where);
+    REQUIRE(listening);
+    address = *listening;
+  }
+  endpoint address;
+};
+
+/// The version of the receipt, or the error.
+std::variant<std::uint64_t, failure> push(process& from, const kv& to, std::uint64_t batch,
+                                          std::size_t elements = 0) {
+  update what;
+  what.step.batch = {batch};
+  what.tables = {{0}};
+  if (elements > 0)
+    what.pieces = {{{{0}, 0, elements}, numbers(elements)}};
+  std::variant<std::uint64_t, failure> found;
+  caf::scoped_actor self{from.system};
+  self->request(to, 10s, push_atom_v, what)
+    .receive([&](const receipt& answer) { found = answer.version; },
+             [&](const caf::error& why) { found = from_caf(why); });
+  return found;
+}
+
+errc code_of(const std::variant<std::uint64_t, failure>& found) {
+  REQUIRE(std::holds_alternative<failure>(found));
+  return std::get<failure>(found).code;
+}
+
+std::uint64_t version_of(const std::variant<std::uint64_t, failure>& found) {
+  if (const auto* why = std::get_if<failure>(&found))
+    FAIL(why->text);
+  return std::get<std::uint64_t>(found);
+}
+
+report report_of(std::uint64_t sequence, const member_id& from = worker_3) {
+  return {from, 7, sequence, 0, worker_report{}};
+}
+
+/// Answers each report with orders of its number.
+coordinator_service spawn_chief(caf::actor_system& system, record& seen) {
+  return system.spawn(
+    [&seen](coordinator_service::pointer self) -> coordinator_service::behavior_type {
+      return {
+        [self, &seen](const report& what, const member& from) {
+          seen.note("report " + std::to_string(what.sequence));
+          orders answer;
+          answer.to = what.from;
+          answer.sequence = what.sequence;
+          self->send(from, answer);
+        },
+        [&seen](lost_atom, const member_id& who) {
+          seen.note("lost " + std::to_string(who.index));
+        },
+      };
+    });
+}
+
+struct chief_process : process {
+  explicit chief_process(record& seen, const endpoint& where = {"127.0.0.1", 0})
+      : process(chief) {
+    links->serve_coordinator(spawn_chief(system, seen));
+    const auto listening = links->listen(where);
+    REQUIRE(listening);
+    address = *listening;
+  }
+  endpoint address;
+};
+
+struct worker_process : process {
+  explicit worker_process(const endpoint& where, std::uint64_t job = 7) : process(worker_3, job) {
+    self = system.spawn([this](member::pointer) -> member::behavior_type {
+      return {[this](const orders& what) { seen.note("orders " + std::to_string(what.sequence)); }};
+    });
+    up = links->uplink(where, self, [this](const failure& why) {
+      seen.note(std::string{"refused "} + to_string(why.code));
+    });
+  }
+  void send(const report& what) { caf::anon_send(up, what, self); }
+
+  record seen;
+  member self;
+  coordinator_handle up;
+};
+
+} // namespace
+
+TEST_CASE("pushes_and_pulls_reach_a_kv_in_another_process") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto remote = client.links->remote(server.address, server_0);
+  CHECK(version_of(push(client, remote, 1)) == 1);
+  CHECK(version_of(push(client, remote, 2, 100'000)) == 2);
+  CHECK(code_of(push(client, remote, 666)) == errc::non_finite);
+  caf::scoped_actor self{client.system};
+  self->request(remote, 10s, pull_atom_v, query{{}, false, {{{0}, 0, 50'000}, {{1}, 3, 2}}})
+    .receive(
+      [](const values& answer) {
+        REQUIRE(answer.pieces.size() == 2);
+        CHECK(answer.pieces[0].values.get()[49'999] == 49'999);
+        CHECK(answer.pieces[1].where == range{{1}, 3, 2});
+      },
+      [](const caf::error& why) { FAIL(from_caf(why).text); });
+  CHECK(client.links->statistics().bytes_sent > 400'000);
+}
+
+TEST_CASE("requests_of_one_sender_arrive_in_order_also_before_the_link_is_open") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto remote = client.links->remote(server.address, server_0);
+  caf::scoped_actor self{client.system};
+  std::vector<std::uint64_t> answers;
+  for (std::uint64_t batch = 1; batch <= 50; ++batch) {
+    update what;
+    what.step.batch = {batch};
+    self->send(remote, push_atom_v, what);
+  }
+  for (int i = 0; i < 50; ++i)
+    self->receive([&](const receipt& answer) { answers.push_back(answer.version); },
+                  caf::after(10s) >> [] { FAIL("no answer"); });
+  CHECK(std::is_sorted(answers.begin(), answers.end()));
+}
+
+TEST_CASE("a_server_that_is_gone_is_peer_lost_and_works_again_when_it_is_back") {
+  record seen;
+  auto server = std::make_unique<server_process>(seen);
+  const auto address = server->address;
+  process client{worker_3};
+  const auto remote = client.links->remote(address, server_0);
+  CHECK(version_of(push(client, remote, 1)) == 1);
+  server.reset();
+  CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
+  server = std::make_unique<server_process>(seen, address);
+  // The first one may still hear of the old link's end.
+  auto found = push(client, remote, 3);
+  if (std::holds_alternative<failure>(found))
+    found = push(client, remote, 3);
+  CHECK(version_of(found) == 3);
+}
+
+TEST_CASE("what_is_open_when_the_link_breaks_is_peer_lost") {
+  record seen;
+  auto server = std::make_unique<server_process>(seen);
+  process client{worker_3};
+  const auto remote = client.links->remote(server->address, server_0);
+  caf::scoped_actor self{client.system};
+  update unanswered;
+  unanswered.step.batch = {999};
+  auto open = self->request(remote, 10s, push_atom_v, unanswered);
+  REQUIRE(seen.wait("push 999"));
+  server.reset();
+  open.receive([](const receipt&) { FAIL("an answer"); },
+               [](const caf::error& why) { CHECK(from_caf(why).code == errc::peer_lost); });
+}
+
+TEST_CASE("another_incarnation_at_the_address_is_peer_lost") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto remote = client.links->remote(server.address, {role::server, 0, {11}});
+  CHECK(code_of(push(client, remote, 1)) == errc::peer_lost);
+  CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
+  CHECK(seen.count("push 1") == 0);
+}
+
+TEST_CASE("requests_after_the_end_of_the_own_node_are_peer_lost") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto remote = client.links->remote(server.address, server_0);
+  const auto unused = client.links->remote(server.address, server_0);
+  CHECK(version_of(push(client, remote, 1)) == 1);
+  client.links.reset();
+  CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
+  CHECK(code_of(push(client, unused, 3)) == errc::peer_lost);
+}
+
+TEST_CASE("a_process_that_serves_nothing_closes_links") {
+  process idle{server_0};
+  const auto address = idle.links->listen({"127.0.0.1", 0});
+  REQUIRE(address);
+  process client{worker_3};
+  CHECK(code_of(push(client, client.links->remote(*address, server_0), 1)) == errc::peer_lost);
+}
+
+TEST_CASE("reports_reach_the_coordinator_and_its_orders_come_back") {
+  record seen;
+  chief_process coordinator{seen};
+  worker_process worker{coordinator.address};
+  worker.send(report_of(1));
+  CHECK(seen.wait("report 1"));
+  CHECK(worker.seen.wait("orders 1"));
+  worker.links.reset();
+  CHECK(seen.wait("lost 3"));
+}
+
+TEST_CASE("an_uplink_connects_again_and_sends_the_newest_report") {
+  record seen;
+  record later;
+  auto coordinator = std::make_unique<chief_process>(seen);
+  const auto address = coordinator->address;
+  worker_process worker{address};
+  worker.send(report_of(1));
+  REQUIRE(worker.seen.wait("orders 1"));
+  coordinator.reset();
+  worker.send(report_of(2));
+  worker.send(report_of(3));
+  coordinator = std::make_unique<chief_process>(later, address);
+  // One that was sent down the old link, just before its end was heard of, is lost.
+  for (std::uint64_t next = 4; later.count("report 3") == 0 && next < 6; ++next)
+    worker.send(report_of(next));
+  CHECK(later.wait("report 5"));
+  CHECK(worker.seen.wait("orders 5"));
+}
+
+TEST_CASE("a_report_in_another_s_name_ends_the_link") {
+  record seen;
+  chief_process coordinator{seen};
+  worker_process worker{coordinator.address};
+  worker.send(report_of(1, server_0));
+  CHECK(seen.wait("lost 3"));
+  CHECK(seen.count("report 1") == 0);
+}
+
+TEST_CASE("a_refused_uplink_says_so_once_and_stays_away") {
+  record seen;
+  chief_process coordinator{seen};
+  worker_process stranger{coordinator.address, 8};
+  REQUIRE(stranger.seen.wait("refused wrong_job"));
+  for (std::uint64_t i = 1; i < 5; ++i)
+    stranger.send(report_of(i));
+  worker_process worker{coordinator.address};
+  worker.send(report_of(9));
+  REQUIRE(worker.seen.wait("orders 9"));
+  CHECK(stranger.seen.count("refused wrong_job") == 1);
+  CHECK(coordinator.log.count("another job") <= 1);
+}
