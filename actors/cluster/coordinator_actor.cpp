@@ -116,7 +116,8 @@ struct coordinator_shell {
   void run(persist_effect& effect) {
     if (!setup.store)
       return;
-    // Small and rare (a start, a rollback); orders that rest on it must not leave before it is stored.
+    // Small and rare (a start, a rollback); orders that rest on it must not leave before it is
+    // stored.
     if (auto saved = setup.store->save(effect.state); !saved && setup.log)
       setup.log("cannot store the coordinator's state: " + saved.error().text);
   }

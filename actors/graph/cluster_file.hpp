@@ -1,4 +1,5 @@
-// What the launcher tells the processes that it starts: RUN_DIR/cluster.json, readable by its user only.
+// What the launcher tells the processes that it starts: RUN_DIR/cluster.json, readable by its user
+// only.
 #pragma once
 
 #include "actors/links/transport.hpp"

@@ -32,8 +32,8 @@ public:
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
-  /// A kv in another process. Connects with the first request; a broken link fails what is open with
-  /// peer_lost, and the next request connects again. A process at that address which is not `whom`
+  /// A kv in another process. Connects with the first request; a broken link fails what is open
+  /// with peer_lost, and the next request connects again. A process at that address which is not `whom`
   /// is treated as gone.
   kv remote(const endpoint& where, const member_id& whom);
 

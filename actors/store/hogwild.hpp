@@ -1,6 +1,6 @@
-// hogwild: values that the threads of one process write without locks (Recht, Re, Wright, Niu 2011).
-// Each worker has a kv of its own in front of the one memory, so that their steps run in parallel; a
-// member reports to the coordinator as a server would.
+// hogwild: values that the threads of one process write without locks (Recht, Re, Wright, Niu
+// 2011). Each worker has a kv of its own in front of the one memory, so that their steps run in
+// parallel; a member reports to the coordinator as a server would.
 #pragma once
 
 #include "actors/kv.hpp"

@@ -1,5 +1,5 @@
-// Splits pushes and pulls over the servers that own their blocks, and brings them through failovers.
-// A plain state machine: parts go out as effects, replies come in as events. One router per client.
+// Splits pushes and pulls over the servers that own their blocks, and brings them through
+// failovers. A plain state machine: parts go out as effects, replies come in as events. One router per client.
 #pragma once
 
 #include "actors/store/shard.hpp" // time_point, request_token

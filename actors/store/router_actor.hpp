@@ -13,8 +13,8 @@ namespace troupe {
 /// A kv that also learns of new views. Requests wait while a server is away and go on when a view
 /// says that it is back.
 ///
-/// Lifetime: until its last handle is dropped or it is told to exit; open requests then end with the
-///           sender's timeout.
+/// Lifetime: until its last handle is dropped or it is told to exit; open requests then end with
+///           the sender's timeout.
 /// Capacity: holds every open request; its clients bound themselves (a worker: a few pushes).
 using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
 

@@ -1,5 +1,5 @@
-// A server: the kv at the end of the line, and a member of the cluster. It loads the partitions that
-// it is told to, applies pushes, answers pulls, and hands cuts to its checkpointer.
+// A server: the kv at the end of the line, and a member of the cluster. It loads the partitions
+// that it is told to, applies pushes, answers pulls, and hands cuts to its checkpointer.
 #pragma once
 
 #include "actors/kv.hpp"

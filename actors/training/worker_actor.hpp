@@ -1,4 +1,5 @@
-// A worker: pulls values, computes the gradient of its next batch with the user's trainer, pushes it.
+// A worker: pulls values, computes the gradient of its next batch with the user's trainer, pushes
+// it.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -29,8 +30,8 @@ struct worker_options {
 /// A member. It runs on a thread of its own, because the trainer computes there.
 ///
 /// Lifetime:  until orders::stop.
-/// Capacity:  parameters once, gradients of pushes_in_flight_max + 1 batches (bsp: of the slots of one
-///            clock that it computes).
+/// Capacity:  parameters once, gradients of pushes_in_flight_max + 1 batches (bsp: of the slots of
+///            one clock that it computes).
 /// `values`:  told of each new view; the worker is its only user.
 member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                     router_handle values, coordinator_connector connect);

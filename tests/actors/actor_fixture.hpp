@@ -1,4 +1,4 @@
-// Actors on one thread, under a clock that the test moves; and scripted stand-ins for their partners.
+// Actors on one thread, under a clock that the test moves; scripted stand-ins for their partners.
 #pragma once
 
 #include "actors/graph/actor_config.hpp"
@@ -105,7 +105,8 @@ public:
   using pull_answer = std::variant<values, failure>;
 
   explicit fake_kv(actor_fixture& f) : fixture_(f), state_(std::make_shared<state>()) {
-    handle_ = f.owned(f.system.spawn([what = state_](actor::pointer self) { return run(self, what); }));
+    handle_ = f.owned(
+      f.system.spawn([what = state_](actor::pointer self) { return run(self, what); }));
   }
 
   router_handle handle() const { return handle_; }

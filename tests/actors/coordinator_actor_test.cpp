@@ -1,4 +1,4 @@
-// What decides has tests of its own; here: orders reach whom they are for, storage is asked, the end.
+// What decides has tests of its own; here: orders reach whom they are for, and the end.
 #include "actors/cluster/coordinator_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/shard_fixture.hpp"

@@ -108,7 +108,7 @@ TEST_CASE("the_board_may_be_used_by_many_threads") {
   for (int thread = 0; thread < 2; ++thread)
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) {
-        board.update([](observer_report& report) { report.deaths.resize(report.deaths.size() + 1); });
+        board.update([](observer_report& report) { report.deaths.emplace_back(); });
         board.publish({});
         (void)board.latest();
       }
