@@ -6,6 +6,7 @@
 #include "actors/store/router_actor.hpp"
 
 #include "caf/actor_system.hpp"
+#include "caf/event_based_actor.hpp"
 #include "caf/scheduler/test_coordinator.hpp"
 #include "caf/scoped_actor.hpp"
 #include "caf/send.hpp"
