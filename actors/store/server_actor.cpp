@@ -181,13 +181,22 @@ struct server_shell {
     }
     if (mine->checkpoint > checkpoint_asked && storage) {
       checkpoint_asked = mine->checkpoint;
-      decide->request_cut(mine->checkpoint, mine->checkpoint_clock, effects);
+      if (any_bsp && decide->bsp_clocks() > mine->checkpoint_clock)
+        checkpoint_missed(mine->checkpoint); // The others may have cut at that clock.
+      else
+        decide->request_cut(mine->checkpoint, mine->checkpoint_clock, effects);
     }
     const bool admitting = std::any_of(workers.begin(), workers.end(),
                                        [](const clock_entry& x) { return !x.known; });
     carry_out(effects);
     if (admitting)
       send_report();
+  }
+
+  void checkpoint_missed(std::uint64_t number) {
+    checkpoint_failed = number;
+    checkpoint_failure = "the clock of the cut had passed when the order came";
+    send_report();
   }
 
   void load(const server_orders& what) {

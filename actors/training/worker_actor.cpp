@@ -82,7 +82,8 @@ struct worker_shell {
       phase = doing::nothing;
       clock = 0;
     }
-    if (mine->admitted && !admitted)
+    // Each time: the orders between two admissions may have been lost.
+    if (mine->admitted)
       clock = std::max(clock, mine->start_clock);
     admitted = mine->admitted;
     work.set_leases(mine->leases);

@@ -1,0 +1,91 @@
+#include "actors/open_requests.hpp"
+
+#include "tests/actors/actor_fixture.hpp"
+
+#include "caf/event_based_actor.hpp"
+
+#include "doctest/doctest.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// An actor that asks, and a partner who answers numbers at once and pushes when the test says so.
+struct asking_fixture {
+  asking_fixture() {
+    partner = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      return {[](int x) { return x; },
+              [this, self](tick_atom) {
+                auto promise = self->make_response_promise<int>();
+                held.push_back(promise);
+                return promise;
+              },
+              [this](step_atom) {
+                for (auto& promise : std::exchange(held, {}))
+                  promise.deliver(1);
+              }};
+    }));
+    asker = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      return {[this, self](int x) { ask(self, x); },
+              [this, self](tick_atom what) { ask(self, what); },
+              [this, self](step_atom) { requests.expire(now_of(*self)); }};
+    }));
+  }
+  template <class What>
+  void ask(caf::event_based_actor* self, What what) {
+    requests.send<int>(
+      self, partner, [this](int& x) { log.push_back("reply " + std::to_string(x)); },
+      [this](const caf::error& why) { log.push_back(from_caf(why).text); }, what);
+  }
+
+  std::vector<std::string> log;
+  open_requests requests{1s};
+  actor_fixture f;
+  std::vector<caf::typed_response_promise<int>> held;
+  caf::actor partner, asker;
+};
+
+} // namespace
+
+TEST_CASE("an open request ends with its reply and has no deadline any more") {
+  asking_fixture t;
+  t.f.send(t.asker, 7);
+  CHECK(t.log == std::vector<std::string>{"reply 7"});
+  CHECK(t.requests.empty());
+  t.f.advance(2s);
+  t.f.send(t.asker, step_atom_v);
+  CHECK(t.log.size() == 1);
+}
+
+TEST_CASE("an open request ends at its deadline, and a late reply is ignored") {
+  asking_fixture t;
+  t.f.send(t.asker, tick_atom_v);
+  t.f.advance(500ms);
+  t.f.send(t.asker, tick_atom_v);
+  t.f.advance(490ms);
+  t.f.send(t.asker, step_atom_v);
+  CHECK(t.log.empty());
+  t.f.advance(10ms);
+  t.f.send(t.asker, step_atom_v);
+  CHECK(t.log == std::vector<std::string>{"no answer in time"});
+  t.f.send(t.partner, step_atom_v);
+  CHECK(t.log == std::vector<std::string>{"no answer in time", "reply 1"});
+  CHECK(t.requests.empty());
+}
+
+TEST_CASE("an open request ends at once where its receiver is gone") {
+  asking_fixture t;
+  caf::anon_send_exit(t.partner, caf::exit_reason::kill);
+  t.f.sched.run();
+  t.f.send(t.asker, 1);
+  CHECK(t.log == std::vector<std::string>{"the receiver is gone"});
+  CHECK(t.requests.empty());
+}
+
+} // namespace troupe::test
