@@ -73,8 +73,8 @@ result<void> check_content(const fs::path& directory, const manifest& what,
     return detail::io_failure("read", path, error);
   if (size != file.size_bytes)
     return damaged(directory, what.checkpoint,
-                   "file " + file.name + " has " + std::to_string(size) + " bytes instead of " +
-                     std::to_string(file.size_bytes));
+                   "file " + file.name + " has " + std::to_string(size) + " bytes instead of "
+                     + std::to_string(file.size_bytes));
   const auto sum = detail::sum_file(path, /* from_disk = */ false);
   if (!sum)
     return sum.error();
@@ -145,9 +145,10 @@ result<found> newest_good(const fs::path& directory, const job_spec& job) {
   for (const auto number : *numbers) {
     if (!is_committed(directory, number)) {
       if (has_manifest(directory, number))
-        what.refused.push_back({errc::io_failed, detail::title(directory, number) +
-                                                   " has no COMMIT: it was never committed, or the "
-                                                   "file was lost"});
+        what.refused.push_back(
+          {errc::io_failed, detail::title(directory, number)
+                              + " has no COMMIT: it was never committed, or the "
+                                "file was lost"});
       continue;
     }
     auto checked = verify(directory, number, job);

@@ -62,16 +62,16 @@ public:
         return damaged("file " + file.name + " is missing or has another size");
     }
     rocksdb::DB* opened = nullptr;
-    const auto status = rocksdb::DB::OpenForReadOnly(detail::small_database(),
-                                                     (home / folder_).string(), &opened);
+    const auto status =
+      rocksdb::DB::OpenForReadOnly(detail::small_database(), (home / folder_).string(), &opened);
     database_.reset(opened);
     if (!status.ok())
       return failed(status);
     const auto value = get(detail::complete_key());
     if (!value)
       return value.error();
-    const auto complete = *value ? detail::decode_complete(detail::complete_key(), **value)
-                                 : std::nullopt;
+    const auto complete =
+      *value ? detail::decode_complete(detail::complete_key(), **value) : std::nullopt;
     if (!complete || complete->checkpoint != whole_.checkpoint || complete->server != part.server)
       return damaged("the cut in " + folder_ + " is not complete, or another one");
     return {};
@@ -120,8 +120,8 @@ private:
       auto found = detail::decode_block(key, at->value().ToStringView(), pool);
       if (!found)
         return damaged("the checksum of " + name_of(table, block) + " is wrong");
-      if (found->count != block_range(job_, table, block).count ||
-          found->state_count % found->count != 0)
+      if (found->count != block_range(job_, table, block).count
+          || found->state_count % found->count != 0)
         return damaged(name_of(table, block) + " has " + std::to_string(found->count) + " values");
       image.blocks.push_back(*std::move(found));
       at->Next();
@@ -129,8 +129,8 @@ private:
     if (!at->status().ok())
       return failed(at->status());
     if (at->Valid() && at->key().starts_with(prefix))
-      return damaged("partition " + std::to_string(image.partition.value) +
-                     " has more blocks than the job's layout");
+      return damaged("partition " + std::to_string(image.partition.value)
+                     + " has more blocks than the job's layout");
     return {};
   }
 
@@ -198,16 +198,16 @@ result<std::vector<partition_image>> read(const fs::path& directory, std::uint64
       if (!image)
         return image.error();
       if (*image && !images.emplace(partition, **std::move(image)).second)
-        return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: partition " +
-                                 std::to_string(partition.value) + " is in two parts of it"};
+        return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: partition "
+                                 + std::to_string(partition.value) + " is in two parts of it"};
     }
   }
   std::vector<partition_image> ordered;
   for (const auto partition : partitions) {
     const auto found = images.find(partition);
     if (found == images.end())
-      return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: partition " +
-                               std::to_string(partition.value) + " is in no part of it"};
+      return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: partition "
+                               + std::to_string(partition.value) + " is in no part of it"};
     ordered.push_back(found->second); // Copies handles only.
   }
   return ordered;
@@ -226,8 +226,8 @@ result<std::vector<clock_entry>> read_clocks(const fs::path& directory, std::uin
       return opened.error();
     return reader.clocks();
   }
-  return {errc::io_failed, detail::title(directory, checkpoint) + " has no part of server " +
-                             std::to_string(server.value)};
+  return {errc::io_failed, detail::title(directory, checkpoint) + " has no part of server "
+                             + std::to_string(server.value)};
 }
 
 } // namespace troupe::storage

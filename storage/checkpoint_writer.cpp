@@ -113,10 +113,9 @@ private:
         return sum.error();
       // The live files may have been damaged since RocksDB wrote them, maybe many cuts ago.
       if (const auto known = sums.find(name); known != sums.end() && known->second != sum->crc32c)
-        return {errc::damaged, "a file of the live database changed after it had been written: " +
-                                 (home_ / "db" / name).string()};
-      part.files.push_back(
-        {detail::part_name(server_) + "/" + name, sum->size_bytes, sum->crc32c});
+        return {errc::damaged, "a file of the live database changed after it had been written: "
+                                 + (home_ / "db" / name).string()};
+      part.files.push_back({detail::part_name(server_) + "/" + name, sum->size_bytes, sum->crc32c});
     }
     for (const auto& partition : what.partitions)
       part.version = std::max(part.version, partition.version);

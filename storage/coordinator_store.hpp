@@ -13,9 +13,9 @@ namespace troupe::storage {
 
 /// The few numbers that a coordinator must not forget. Every call is synced to disk.
 struct coordinator_state {
-  std::uint64_t term = 0;       ///< Starts of a coordinator so far.
+  std::uint64_t term = 0; ///< Starts of a coordinator so far.
   generation_id generation;
-  std::uint64_t job = 0;        ///< fingerprint; 0: none stored.
+  std::uint64_t job = 0; ///< fingerprint; 0: none stored.
   std::vector<server_id> server_of;
 };
 

@@ -15,9 +15,9 @@ namespace troupe::storage {
 struct block_image {
   table_id table;
   std::uint64_t block = 0;
-  std::uint64_t version = 0;     ///< Changes whenever the content does.
-  std::uint64_t steps = 0;       ///< Optimiser steps taken on this block.
-  std::uint64_t count = 0;       ///< Elements of `values`.
+  std::uint64_t version = 0; ///< Changes whenever the content does.
+  std::uint64_t steps = 0;   ///< Optimiser steps taken on this block.
+  std::uint64_t count = 0;   ///< Elements of `values`.
   float_ptr values;
   std::uint64_t state_count = 0; ///< Elements of `state`; 0 for sgd.
   float_ptr state;               ///< Optimiser state.

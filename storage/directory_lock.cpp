@@ -41,8 +41,8 @@ result<directory_lock> directory_lock::acquire(const fs::path& directory) {
   if (locked != 0 && errno != EWOULDBLOCK)
     return detail::io_failure("lock", file, errno);
   if (locked != 0)
-    return {errc::in_use, "another process uses the directory: " + directory.string() + ", pid " +
-                            holder_of(file)};
+    return {errc::in_use, "another process uses the directory: " + directory.string() + ", pid "
+                            + holder_of(file)};
   // The pid is for people. On a full disk it is missing, and the lock holds all the same.
   const auto text = std::to_string(::getpid()) + "\n";
   if (::ftruncate(number, 0) == 0)

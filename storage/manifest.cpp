@@ -77,9 +77,9 @@ json to_json(const job_spec& job) {
 /// checkpoint.
 bool is_inside(const std::string& name, server_id server) {
   const auto folder = detail::part_name(server) + "/";
-  return name.starts_with(folder) && name.size() > folder.size() &&
-         name.find('/', folder.size()) == std::string::npos && !name.ends_with("/..") &&
-         !name.ends_with("/.");
+  return name.starts_with(folder) && name.size() > folder.size()
+         && name.find('/', folder.size()) == std::string::npos && !name.ends_with("/..")
+         && !name.ends_with("/.");
 }
 
 result<checkpoint_part> part_from_json(const json& from, std::uint64_t checkpoint) {
@@ -126,15 +126,15 @@ result<manifest> manifest_from(const json& from) {
 
 /// The one content that a COMMIT may have.
 std::string seal_of(std::string_view manifest_text) {
-  return "manifest.json " + std::to_string(manifest_text.size()) + " bytes crc32c " +
-         to_hex(detail::crc32c(detail::bytes_of(manifest_text))) + "\n";
+  return "manifest.json " + std::to_string(manifest_text.size()) + " bytes crc32c "
+         + to_hex(detail::crc32c(detail::bytes_of(manifest_text))) + "\n";
 }
 
 result<void> check_present(const fs::path& home, const manifest& what) {
   for (const auto& part : what.parts) {
     if (part.checkpoint != what.checkpoint)
-      return {errc::io_failed, "a part of checkpoint " + std::to_string(part.checkpoint) +
-                                 " cannot be committed in " + home.string()};
+      return {errc::io_failed, "a part of checkpoint " + std::to_string(part.checkpoint)
+                                 + " cannot be committed in " + home.string()};
     for (const auto& file : part.files) {
       std::error_code error;
       const auto size = fs::file_size(home / file.name, error);
@@ -163,9 +163,8 @@ std::string to_json(const manifest& what) {
   for (const auto& part : what.parts) {
     auto files = json::array();
     for (const auto& file : part.files)
-      files.push_back({{"name", file.name},
-                       {"size_bytes", file.size_bytes},
-                       {"crc32c", to_hex(file.crc32c)}});
+      files.push_back(
+        {{"name", file.name}, {"size_bytes", file.size_bytes}, {"crc32c", to_hex(file.crc32c)}});
     parts.push_back(
       {{"server", part.server.value}, {"version", part.version}, {"files", std::move(files)}});
   }
@@ -216,13 +215,14 @@ bool is_committed(const fs::path& directory, std::uint64_t checkpoint) {
 result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoint) {
   const auto home = detail::checkpoint_path(directory, checkpoint);
   if (!is_committed(directory, checkpoint))
-    return {errc::io_failed, detail::title(directory, checkpoint) + " does not exist or was never "
-                                                                    "committed"};
+    return {errc::io_failed, detail::title(directory, checkpoint)
+                               + " does not exist or was never "
+                                 "committed"};
   std::error_code error;
   if (!fs::exists(home / detail::manifest_name, error))
     return damaged(directory, checkpoint, "manifest.json is missing");
-  if (fs::file_size(home / detail::commit_name, error) > commit_bytes_max ||
-      fs::file_size(home / detail::manifest_name, error) > manifest_bytes_max)
+  if (fs::file_size(home / detail::commit_name, error) > commit_bytes_max
+      || fs::file_size(home / detail::manifest_name, error) > manifest_bytes_max)
     return damaged(directory, checkpoint, "manifest.json or COMMIT is too large");
   const auto seal = detail::read_file(home / detail::commit_name, commit_bytes_max);
   if (!seal)
@@ -244,8 +244,8 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
 result<void> check_job(const fs::path& directory, const manifest& what, const job_spec& job) {
   if (fingerprint(what.job) == fingerprint(job))
     return {};
-  return {errc::wrong_job, detail::title(directory, what.checkpoint) + " belongs to another " +
-                             detail::job_difference(what.job, job)};
+  return {errc::wrong_job, detail::title(directory, what.checkpoint) + " belongs to another "
+                             + detail::job_difference(what.job, job)};
 }
 
 } // namespace troupe::storage

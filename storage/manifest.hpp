@@ -19,8 +19,8 @@ struct manifest {
   std::uint64_t checkpoint = 0;
   job_spec job;
   generation_id generation;
-  std::uint64_t clock = 0;  ///< bsp: clocks applied at the cut; 0 otherwise.
-  batch_id cursor;          ///< No batch at or above it had been given out.
+  std::uint64_t clock = 0; ///< bsp: clocks applied at the cut; 0 otherwise.
+  batch_id cursor;         ///< No batch at or above it had been given out.
   std::vector<checkpoint_part> parts;
 };
 

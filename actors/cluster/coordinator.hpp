@@ -25,8 +25,8 @@ namespace troupe {
 
 struct coordinator_options {
   ledger_options ledger;
-  /// A lease should take a worker no longer than this, so that a slow one holds little when the work
-  /// runs out. Shorter: more messages.
+  /// A lease should take a worker no longer than this, so that a slow one holds little when the
+  /// work runs out. Shorter: more messages.
   std::chrono::milliseconds lease_time{100};
   /// A member that has not reported for so long is dead. Must exceed many report intervals (100
   /// ms).

@@ -7,6 +7,7 @@
 
 #include <deque>
 #include <iterator>
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -59,10 +60,16 @@ struct coordinator_shell {
     carry_out(effects);
     if (decide->phase() == job_phase::stopped && !stopped_at)
       stopped_at = now_of(*self);
-    if (stopped_at && now_of(*self) - *stopped_at > linger)
+    if (stopped_at && (everyone_left() || now_of(*self) - *stopped_at > linger))
       self->quit();
     else
       self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  /// Launchers stay until the coordinator has gone.
+  bool everyone_left() const {
+    return std::all_of(members.begin(), members.end(),
+                       [](const auto& entry) { return entry.first.role == role::observer; });
   }
 
   // In the order in which they were decided, also where carrying one out leads to more.

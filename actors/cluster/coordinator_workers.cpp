@@ -47,8 +47,8 @@ std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker
   return latest;
 }
 
-/// The least clock of those at work. A newcomer may begin there: a server that was just restored has
-/// answered no pull yet and would promise it 0, for which all others would have to wait.
+/// The least clock of those at work. A newcomer may begin there: a server that was just restored
+/// has answered no pull yet and would promise it 0, for which all others would have to wait.
 std::optional<std::uint64_t> coordinator::slowest_clock() const {
   std::optional<std::uint64_t> slowest;
   for (const auto& [index, worker] : workers_)

@@ -41,10 +41,10 @@ public:
 
   /// Hands work to these (admitted) workers. What is queued goes first, smallest batch first, to
   /// those with the least to do: in bsp all of it at once (others may wait for it), else until each
-  /// has leases_ahead leases' worth to do. New work only to workers below leases_ahead. `lease_max`:
-  /// batches of one lease for workers that get less than lease_batches because they are slow; bsp
-  /// ignores it. Lease ids are taken from `next_lease_id` on, which is moved on. Returns the workers
-  /// whose leases changed.
+  /// has leases_ahead leases' worth to do. New work only to workers below leases_ahead.
+  /// `lease_max`: batches of one lease for workers that get less than lease_batches because they
+  /// are slow; bsp ignores it. Lease ids are taken from `next_lease_id` on, which is moved on.
+  /// Returns the workers whose leases changed.
   std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
                                const std::map<worker_id, std::uint32_t>& lease_max = {});
 

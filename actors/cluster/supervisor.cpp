@@ -49,10 +49,10 @@ std::string file_name(supervisor::process_name who) {
 
 std::string to_string(role what, std::uint32_t index) {
   switch (what) {
-    case role::coordinator: return "coordinator";
-    case role::server: return "server " + std::to_string(index);
-    case role::worker: return "worker " + std::to_string(index);
-    case role::observer: return "launcher " + std::to_string(index);
+  case role::coordinator: return "coordinator";
+  case role::server: return "server " + std::to_string(index);
+  case role::worker: return "worker " + std::to_string(index);
+  case role::observer: return "launcher " + std::to_string(index);
   }
   return "unknown";
 }
@@ -71,12 +71,9 @@ std::vector<std::string> child_arguments(const member_id& who, int inherited) {
                        + std::to_string(inherited)};
 }
 
-supervisor::supervisor(supervisor_options options) : options_(std::move(options)) {
-}
+supervisor::supervisor(supervisor_options options) : options_(std::move(options)) {}
 
-supervisor::~supervisor() {
-  kill_all();
-}
+supervisor::~supervisor() { kill_all(); }
 
 result<void> supervisor::start(process_name who, int inherited, time now) {
   auto& what = processes_[who];
@@ -136,11 +133,10 @@ void supervisor::ended(process_name who, process& what, int status, time now,
     failed_ = to_string(who.first, who.second) + ": " + last_words(who);
     return;
   }
-  const auto how = WIFSIGNALED(status)
-                     ? "killed by signal " + std::to_string(WTERMSIG(status))
-                     : "exit status " + std::to_string(WEXITSTATUS(status));
-  losses.push_back({{who.first, who.second, what.incarnation}, what.killed_at.value_or(now), now,
-                    how});
+  const auto how = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
+                                       : "exit status " + std::to_string(WEXITSTATUS(status));
+  losses.push_back(
+    {{who.first, who.second, what.incarnation}, what.killed_at.value_or(now), now, how});
   if (winding_down_)
     return;
   const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;

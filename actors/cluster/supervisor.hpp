@@ -45,9 +45,9 @@ public:
   /// A process that ended without having been told to.
   struct loss {
     member_id member;
-    time killed_at{0};   ///< When kill() was called; detected_at where it died by itself.
+    time killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
     time detected_at{0};
-    std::string how;     ///< "killed by signal 9", "exit status 3".
+    std::string how; ///< "killed by signal 9", "exit status 3".
   };
 
   explicit supervisor(supervisor_options options);

@@ -37,9 +37,9 @@ void log_line(const std::string& text) {
 
 struct child_process {
   child_process(const child_identity& identity, cluster_file from)
-    : who(identity.self), cluster(std::move(from)), system(config),
-      links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
-            log_line) {}
+      : who(identity.self), cluster(std::move(from)), system(config),
+        links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
+              log_line) {}
 
   server_connector connector() {
     return [this](const server_entry& entry) {
@@ -67,7 +67,6 @@ struct child_process {
   node links;
 };
 
-
 void run_coordinator_process(child_process& self, int inherited) {
   auto store = storage::coordinator_store::open(self.cluster.checkpoint_directory);
   if (!store)
@@ -80,8 +79,8 @@ void run_coordinator_process(child_process& self, int inherited) {
   setup.store = *std::move(store);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = log_line;
-  auto files = spawn_checkpointer(self.system, {self.cluster.checkpoint_directory,
-                                                self.cluster.checkpoint_keep});
+  auto files = spawn_checkpointer(
+    self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
     give_up(service.error().text);
@@ -95,11 +94,11 @@ void run_server_process(child_process& self) {
   auto listening = self.links.listen({self.cluster.listen_host, 0});
   if (!listening)
     give_up(listening.error().text);
-  auto files = spawn_checkpointer(self.system, {self.cluster.checkpoint_directory,
-                                                self.cluster.checkpoint_keep});
-  auto server = spawn_server(self.system,
-                             {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
-                             [&](member me) { return self.coordinator_for(std::move(me)); }, files);
+  auto files = spawn_checkpointer(
+    self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
+  auto server = spawn_server(
+    self.system, {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
+    [&](member me) { return self.coordinator_for(std::move(me)); }, files);
   self.links.serve_values(server);
   self.wait_for(server);
 }
@@ -168,9 +167,9 @@ int run_child(const child_identity& who, const run_options& options,
     child_process self{who, *std::move(cluster)};
     log_line(fmt::format("{} starts, pid {}", to_string(who.self.role, who.self.index), getpid()));
     switch (who.self.role) {
-      case role::coordinator: run_coordinator_process(self, who.inherited); break;
-      case role::server: run_server_process(self); break;
-      default: run_worker_process(self, options, build); break;
+    case role::coordinator: run_coordinator_process(self, who.inherited); break;
+    case role::server: run_server_process(self); break;
+    default: run_worker_process(self, options, build); break;
     }
     log_line("ends");
     std::fflush(nullptr);

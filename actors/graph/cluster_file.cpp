@@ -40,8 +40,8 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
   const auto path = path_in(run_directory);
   unlink(path.c_str()); // An older one may be readable by others.
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written
-    = file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written =
+    file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const auto problem = errno;
   if (file >= 0)
     close(file);
@@ -72,8 +72,8 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.secret = document.at("secret");
     what.listen_host = document.at("listen_host");
     what.checkpoint_directory = document.at("checkpoint_directory").get<std::string>();
-    what.checkpoint_interval
-      = std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};
+    what.checkpoint_interval =
+      std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};
     what.checkpoint_clocks = document.at("checkpoint_clocks");
     what.checkpoint_keep = document.at("checkpoint_keep");
     what.resume = document.at("resume");

@@ -20,13 +20,9 @@ graph::judge_node graph::judge(evaluator_factory make) {
   return judge_node{*this};
 }
 
-void graph::workers_node::into(const servers_node& target) {
-  owner_.workers_wired_ = target.made_;
-}
+void graph::workers_node::into(const servers_node& target) { owner_.workers_wired_ = target.made_; }
 
-void graph::judge_node::of(const servers_node& target) {
-  owner_.judge_wired_ = target.made_;
-}
+void graph::judge_node::of(const servers_node& target) { owner_.judge_wired_ = target.made_; }
 
 result<void> graph::validate() const {
   if (tables_.empty())

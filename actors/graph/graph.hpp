@@ -52,7 +52,8 @@ public:
   };
 
   servers_node servers(std::vector<table_spec> tables);
-  /// `samples`: samples of one pass over the training data. `make` is called on each worker's thread.
+  /// `samples`: samples of one pass over the training data. `make` is called on each worker's
+  /// thread.
   workers_node workers(std::uint64_t samples, trainer_factory make);
   /// `make` is called in the launcher, on a thread of its own, when it first evaluates: after each
   /// pass.

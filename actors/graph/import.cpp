@@ -31,14 +31,14 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
               "the model has no table '" + x.name + "', which " + file.string() + " holds"};
   std::vector<storage::tensor> ordered;
   for (const auto& table : job.tables) {
-    const auto found = std::find_if(read->begin(), read->end(),
-                                    [&](const auto& x) { return x.name == table.name; });
+    const auto found =
+      std::find_if(read->begin(), read->end(), [&](const auto& x) { return x.name == table.name; });
     if (found == read->end())
       return {errc::shape_mismatch, file.string() + " holds no tensor '" + table.name + "'"};
     if (found->shape != table.shape)
       return {errc::shape_mismatch, "tensor '" + table.name + "' is " + shape_text(found->shape)
-                                      + " in " + file.string() + " and "
-                                      + shape_text(table.shape) + " in the model"};
+                                      + " in " + file.string() + " and " + shape_text(table.shape)
+                                      + " in the model"};
     ordered.push_back(std::move(*found));
   }
   return ordered;

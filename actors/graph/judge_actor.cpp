@@ -66,8 +66,7 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
       for (std::uint32_t i = 0; i < state.job.tables.size(); ++i)
         everything.ranges.push_back({{i}, 0, state.job.tables[i].size()});
       self->request(state.source, pull_timeout, pull_atom_v, std::move(everything))
-        .then([&state, number](
-                const values& answer) { state.done(state.judge(number, answer)); },
+        .then([&state, number](const values& answer) { state.done(state.judge(number, answer)); },
               [&state, number](const caf::error& why) {
                 state.done({number, std::nullopt, {}, from_caf(why).text});
               });
@@ -77,10 +76,10 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
 
 } // namespace
 
-judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values,
-                         evaluator_factory make, std::function<void(judgement)> done) {
-  return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values),
-                                     std::move(make), std::move(done));
+judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
+                         std::function<void(judgement)> done) {
+  return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values), std::move(make),
+                                     std::move(done));
 }
 
 } // namespace troupe

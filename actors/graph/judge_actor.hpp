@@ -14,16 +14,16 @@ namespace troupe {
 
 /// What one judgement found.
 struct judgement {
-  std::uint64_t number = 0;              ///< The one it was asked under.
-  std::optional<evaluation> found;       ///< None where the graph has no evaluator.
+  std::uint64_t number = 0;                   ///< The one it was asked under.
+  std::optional<evaluation> found;            ///< None where the graph has no evaluator.
   std::vector<std::vector<float>> parameters; ///< One array for each table.
-  std::string failed;                    ///< Not empty: why there is no judgement.
+  std::string failed;                         ///< Not empty: why there is no judgement.
 };
 
 /// Judges one number after the other, on a thread of its own; `done` is called there.
 using judge_handle = caf::typed_actor<caf::reacts_to<judge_atom, std::uint64_t>>;
 
-judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values,
-                         evaluator_factory make, std::function<void(judgement)> done);
+judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
+                         std::function<void(judgement)> done);
 
 } // namespace troupe

@@ -47,7 +47,7 @@ constexpr std::chrono::seconds stop_timeout{30};
 /// What ends a run early, with one line for the user.
 struct run_failed : std::runtime_error {
   explicit run_failed(const std::string& text, int exit_status = EXIT_FAILURE)
-    : std::runtime_error{text}, status(exit_status) {}
+      : std::runtime_error{text}, status(exit_status) {}
   int status;
 };
 
@@ -67,15 +67,19 @@ std::string joined(const std::vector<std::string>& words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
+/// Where the judge's thread leaves what it found; it may outlive the launcher.
+struct verdict_inbox {
+  std::mutex mutex;
+  std::vector<judgement> fresh;
+};
+
 class launcher {
 public:
   launcher(const std::string& name, const run_options& options, const graph& described,
            std::vector<std::string> command)
-    : name_(name), options_(options), graph_(described), command_(std::move(command)),
-      job_(make_job(name, described, options)), statistics_(job_),
-      display_(stdout, progress_display::is_terminal(stdout)),
-      self_{role::observer, 0, {draw_random()}} {
-  }
+      : name_(name), options_(options), graph_(described), command_(std::move(command)),
+        job_(make_job(name, described, options)), statistics_(job_),
+        display_(stdout, progress_display::is_terminal(stdout)) {}
 
   ~launcher() {
     for (const auto& x :
@@ -137,9 +141,8 @@ private:
     if (options_.join) {
       cluster_.coordinator = *options_.join;
       cluster_.listen_host = required(address_towards(*options_.join));
-      cluster_.checkpoint_directory
-        = std::filesystem::absolute(options_.checkpoint_directory.value_or(
-          options_.run_directory / "checkpoints"));
+      cluster_.checkpoint_directory = std::filesystem::absolute(
+        options_.checkpoint_directory.value_or(options_.run_directory / "checkpoints"));
       // Other launchers of the job have other numbers.
       self_.index = 1 + static_cast<std::uint32_t>(self_.incarnation.value % 1'000'000);
     } else {
@@ -168,8 +171,8 @@ private:
   void start_actors() {
     coordinator_connector connect;
     if (options_.threads) {
-      local_.emplace(required(local_cluster::start(system_, job_, graph_, options_,
-                                                   options_.checkpoint_directory, {})));
+      local_.emplace(required(
+        local_cluster::start(system_, job_, graph_, options_, options_.checkpoint_directory, {})));
       connect = local_->coordinator();
       values_ = local_->client(system_);
     } else {
@@ -188,10 +191,11 @@ private:
     }
     observer_ = spawn_observer(system_, self_, fingerprint(job_), board_, values_, connect);
     if (is_main())
-      judge_ = spawn_judge(system_, job_, values_, graph_.make_evaluator(), [this](judgement x) {
-        const std::lock_guard lock{judgements_mutex_};
-        judgements_.push_back(std::move(x));
-      });
+      judge_ = spawn_judge(system_, job_, values_, graph_.make_evaluator(),
+                           [inbox = verdicts_](judgement x) {
+                             const std::lock_guard lock{inbox->mutex};
+                             inbox->fresh.push_back(std::move(x));
+                           });
   }
 
   /// Not on a host that only joined.
@@ -307,8 +311,8 @@ private:
   void take_judgements(time_point now) {
     std::vector<judgement> fresh;
     {
-      const std::lock_guard lock{judgements_mutex_};
-      fresh.swap(judgements_);
+      const std::lock_guard lock{verdicts_->mutex};
+      fresh.swap(verdicts_->fresh);
     }
     for (auto& verdict : fresh) {
       judging_ = false;
@@ -332,8 +336,8 @@ private:
       return;
     std::vector<storage::tensor> tensors;
     for (std::size_t i = 0; i < job_.tables.size() && i < verdict.parameters.size(); ++i)
-      tensors.push_back({job_.tables[i].name, job_.tables[i].shape,
-                         std::move(verdict.parameters[i])});
+      tensors.push_back(
+        {job_.tables[i].name, job_.tables[i].shape, std::move(verdict.parameters[i])});
     if (auto written = storage::write_tensors(*options_.export_file, tensors); !written)
       failure_ = written.error().text;
   }
@@ -399,15 +403,14 @@ private:
 
   void print_summary() const {
     const auto last = statistics_.snapshot(steady_now());
-    const auto recovered = std::count_if(statistics_.recoveries().begin(),
-                                         statistics_.recoveries().end(),
-                                         [](const auto& x) { return x.recovered_at.has_value(); });
+    const auto recovered =
+      std::count_if(statistics_.recoveries().begin(), statistics_.recoveries().end(),
+                    [](const auto& x) { return x.recovered_at.has_value(); });
     if (last.accuracy)
       fmt::print("test accuracy {:.4f} after {:.4g} of {} passes\n", *last.accuracy, last.pass,
                  last.passes);
     if (!statistics_.recoveries().empty())
-      fmt::print("{} of {} lost processes recovered\n", recovered,
-                 statistics_.recoveries().size());
+      fmt::print("{} of {} lost processes recovered\n", recovered, statistics_.recoveries().size());
   }
 
   void event(const std::string& text) { display_.event(text, steady_now() - started_at_); }
@@ -419,7 +422,7 @@ private:
   job_spec job_;
   run_statistics statistics_;
   progress_display display_;
-  member_id self_;
+  member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   signal_watch signals_;
   std::optional<storage::directory_lock> lock_;
@@ -451,8 +454,7 @@ private:
   bool judging_final_ = false;
   bool final_judged_ = false;
   std::uint64_t judged_pass_ = 0;
-  std::mutex judgements_mutex_;
-  std::vector<judgement> judgements_;
+  std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
   std::string failure_;
   int exit_status_ = EXIT_SUCCESS;
 };

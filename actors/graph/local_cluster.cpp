@@ -68,8 +68,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     if (auto slow = options.slow_workers.find(i); slow != options.slow_workers.end())
       how.slowness = slow->second;
     const auto values = made.client(system);
-    made.actors_.push_back(untyped(
-      spawn_worker(system, std::move(how), described.make_trainer(), values, connect)));
+    made.actors_.push_back(
+      untyped(spawn_worker(system, std::move(how), described.make_trainer(), values, connect)));
     made.actors_.push_back(untyped(values));
   }
   made.actors_.push_back(untyped(made.coordinator_));

@@ -39,7 +39,7 @@ private:
   job_spec job_;
   coordinator_service coordinator_;
   std::vector<server_handle> servers_;
-  std::vector<caf::actor> actors_; ///< All, to be told to exit.
+  std::vector<caf::actor> actors_;        ///< All, to be told to exit.
   std::shared_ptr<shared_tables> shared_; ///< hogwild only.
 };
 

@@ -40,9 +40,8 @@ auto parsed_by(const char* option, Parse parse, Store store) {
 result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std::string& text) {
   const auto colon = text.find(':');
   const auto worker = number_from<std::uint32_t>(text.substr(0, colon));
-  const auto pause = colon == std::string::npos
-                       ? std::nullopt
-                       : number_from<std::uint32_t>(text.substr(colon + 1));
+  const auto pause =
+    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
   if (!worker || !pause)
     return {errc::invalid_argument, "'" + text + "' is not WORKER:MILLISECONDS, such as 2:50"};
   return std::pair{*worker, std::chrono::milliseconds{*pause}};
@@ -75,9 +74,8 @@ result<void> check_creation(const std::filesystem::path& path) {
 result<process_name> parse_process(const std::string& text) {
   const auto colon = text.find(':');
   const auto kind = text.substr(0, colon);
-  const auto index = colon == std::string::npos
-                       ? std::nullopt
-                       : number_from<std::uint32_t>(text.substr(colon + 1));
+  const auto index =
+    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
   const auto known = kind == "coordinator" || kind == "server" || kind == "worker";
   if (!known || !index || (kind == "coordinator" && *index != 0))
     return {errc::invalid_argument,
@@ -90,11 +88,10 @@ result<process_name> parse_process(const std::string& text) {
 
 result<kill_plan> parse_kill(const std::string& text) {
   const auto at = text.find('@');
-  const auto seconds = at == std::string::npos ? std::nullopt
-                                               : number_from<double>(text.substr(at + 1));
+  const auto seconds =
+    at == std::string::npos ? std::nullopt : number_from<double>(text.substr(at + 1));
   if (!seconds || !(*seconds >= 0) || *seconds > 1e7)
-    return {errc::invalid_argument,
-            "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3"};
+    return {errc::invalid_argument, "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3"};
   auto who = parse_process(text.substr(0, at));
   if (!who)
     return who.error();
@@ -135,43 +132,56 @@ std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) 
 void declare(CLI::App& app, run_options& options) {
   auto* job = app.add_option_group("Training");
   job->add_option("--workers", options.workers, "Workers of the job")
-    ->check(CLI::Range(1u, 1024u))->capture_default_str();
+    ->check(CLI::Range(1u, 1024u))
+    ->capture_default_str();
   job->add_option("--servers", options.servers, "Servers of the job")
-    ->check(CLI::Range(1u, 256u))->capture_default_str();
-  job->add_option_function<std::string>(
-       "--sync", parsed_by("--sync", parse_consistency, [&](consistency x) { options.sync = x; }),
-       "How far workers may drift apart: bsp, ssp:S, asp or hogwild")
+    ->check(CLI::Range(1u, 256u))
+    ->capture_default_str();
+  job
+    ->add_option_function<std::string>(
+      "--sync", parsed_by("--sync", parse_consistency, [&](consistency x) { options.sync = x; }),
+      "How far workers may drift apart: bsp, ssp:S, asp or hogwild")
     ->default_str("asp");
-  job->add_option_function<std::string>(
-       "--optimizer",
-       parsed_by("--optimizer", parse_optimizer,
-                 [&](optimizer_kind x) { options.optimizer.kind = x; }),
-       "The servers' step: sgd, momentum, adagrad or adam")
+  job
+    ->add_option_function<std::string>(
+      "--optimizer",
+      parsed_by("--optimizer", parse_optimizer,
+                [&](optimizer_kind x) { options.optimizer.kind = x; }),
+      "The servers' step: sgd, momentum, adagrad or adam")
     ->default_str("sgd");
   job->add_option("--lr", options.optimizer.learning_rate, "Learning rate")
-    ->check(CLI::Validator{above_zero, "POSITIVE"})->capture_default_str();
+    ->check(CLI::Validator{above_zero, "POSITIVE"})
+    ->capture_default_str();
   job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam")
-    ->check(CLI::Range(0.0, 0.999999))->capture_default_str();
+    ->check(CLI::Range(0.0, 0.999999))
+    ->capture_default_str();
   job->add_option("--weight-decay", options.optimizer.weight_decay, "L2 regularisation")
-    ->check(CLI::NonNegativeNumber)->capture_default_str();
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
   job->add_option("--clip-norm", options.optimizer.clip_norm, "Largest gradient norm; 0: off")
-    ->check(CLI::NonNegativeNumber)->capture_default_str();
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
   job->add_option("--clip-value", options.optimizer.clip_value, "Largest gradient element; 0: off")
-    ->check(CLI::NonNegativeNumber)->capture_default_str();
+    ->check(CLI::NonNegativeNumber)
+    ->capture_default_str();
   job->add_flag("--staleness-lr", options.optimizer.scale_by_staleness,
                 "Divide each step by its staleness in versions");
   job->add_option("--batch", options.batch_samples, "Samples of one batch")
-    ->check(CLI::Range(1u, 1u << 20))->capture_default_str();
+    ->check(CLI::Range(1u, 1u << 20))
+    ->capture_default_str();
   job->add_option("--epochs", options.passes, "Passes over the training data")
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))->capture_default_str();
+    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
+    ->capture_default_str();
   job->add_option("--seed", options.seed, "Seed of initial values and of the order of samples")
-    ->check(CLI::Validator{whole_number, "UINT"})->capture_default_str();
+    ->check(CLI::Validator{whole_number, "UINT"})
+    ->capture_default_str();
   job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
-    ->check(CLI::Range(1u, 4096u))->capture_default_str();
+    ->check(CLI::Range(1u, 4096u))
+    ->capture_default_str();
 
   auto* cluster = app.add_option_group("Cluster");
-  auto* processes = cluster->add_flag("--processes", options.processes,
-                                      "Every role is a process (the default)");
+  auto* processes =
+    cluster->add_flag("--processes", options.processes, "Every role is a process (the default)");
   cluster->add_flag("--threads", options.threads, "All roles are actors of this one process")
     ->excludes(processes);
   cluster->add_option_function<std::string>(
@@ -180,38 +190,41 @@ void declare(CLI::App& app, run_options& options) {
   cluster->add_option_function<std::string>(
     "--join", parsed_by("--join", parse_endpoint, [&](endpoint x) { options.join = x; }),
     "ADDRESS:PORT of a job on another host; needs --here and otherwise the same options as there");
-  cluster->add_option_function<std::vector<std::string>>(
-           "--here",
-           [&](const std::vector<std::string>& texts) {
-             for (const auto& text : texts)
-               parsed_by("--here", parse_process,
-                         [&](process_name x) { options.here.push_back(x); })(text);
-           },
-           "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
+  cluster
+    ->add_option_function<std::vector<std::string>>(
+      "--here",
+      [&](const std::vector<std::string>& texts) {
+        for (const auto& text : texts)
+          parsed_by("--here", parse_process,
+                    [&](process_name x) { options.here.push_back(x); })(text);
+      },
+      "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
     ->delimiter(',');
 
   auto* files = app.add_option_group("Files");
   files->add_option("--checkpoint", options.checkpoint_directory,
                     "Directory of checkpoints (default: in the run directory)");
-  files->add_option_function<std::string>(
-         "--checkpoint-every",
-         parsed_by("--checkpoint-every", parse_checkpoint_period,
-                   [&](checkpoint_period x) {
-                     options.checkpoint_interval = x.interval;
-                     options.checkpoint_clocks = x.clocks;
-                   }),
-         "Time (2s, 500ms) or clocks (200k) between checkpoints")
+  files
+    ->add_option_function<std::string>("--checkpoint-every",
+                                       parsed_by("--checkpoint-every", parse_checkpoint_period,
+                                                 [&](checkpoint_period x) {
+                                                   options.checkpoint_interval = x.interval;
+                                                   options.checkpoint_clocks = x.clocks;
+                                                 }),
+                                       "Time (2s, 500ms) or clocks (200k) between checkpoints")
     ->default_str("2s");
   files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
-    ->check(CLI::Range(1, 1000))->capture_default_str();
+    ->check(CLI::Range(1, 1000))
+    ->capture_default_str();
   files->add_flag("--resume", options.resume, "Continue from the newest good checkpoint");
   files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
   files->add_option("--export", options.export_file,
                     "Write the final parameters (.npz, .safetensors)");
   files->add_option("--import", options.import_file,
                     "Start from these parameters (.npz, .safetensors)");
-  files->add_option("--run-dir", options.run_directory,
-                    "Directory of this run's logs (default: runs/NAME-TIME-PID)")
+  files
+    ->add_option("--run-dir", options.run_directory,
+                 "Directory of this run's logs (default: runs/NAME-TIME-PID)")
     ->take_last(); // The launcher adds its own to the command line of its processes.
 
   auto* trials = app.add_option_group("Trials");

@@ -71,9 +71,9 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
     return lock.error();
   made.lock.emplace(*std::move(lock));
   if (!options.resume && storage::last_number(checkpoints) != 0)
-    return {errc::invalid_argument,
-            checkpoints.string() + " holds checkpoints of an earlier run: continue it with "
-                                   "--resume, or choose another directory"};
+    return {errc::invalid_argument, checkpoints.string()
+                                      + " holds checkpoints of an earlier run: continue it with "
+                                        "--resume, or choose another directory"};
   if (options.import_file)
     if (auto imported = import_parameters(*options.import_file, checkpoints, job); !imported)
       return imported.error();

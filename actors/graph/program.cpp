@@ -24,19 +24,17 @@ int complain(const std::string& name, const std::string& what, int status) {
 } // namespace
 
 program::program(std::string name, std::string description)
-  : name_(std::move(name)), command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
+    : name_(std::move(name)),
+      command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
   declare(*command_line_, options_);
   command_line_->add_option("--child", child_)->group(""); // Not for people; not in the help.
 }
 
 program::~program() = default;
 
-CLI::App& program::command_line() {
-  return *command_line_;
-}
+CLI::App& program::command_line() { return *command_line_; }
 
-int program::run(int argc, char** argv,
-                 const std::function<graph(const run_options&)>& describe) {
+int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   try {
     command_line_->parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -40,9 +40,9 @@ struct link_context {
 ///   connecting --> greeting --> open --close()--> flushing --> lingering --> finished
 ///        accept() ----^
 ///
-/// flushing: what was queued goes out; lingering: the peer may read it up to the end, because closing
-/// at once would destroy what is under way. Every phase ends in `finished` when its deadline passes
-/// or the socket breaks.
+/// flushing: what was queued goes out; lingering: the peer may read it up to the end, because
+/// closing at once would destroy what is under way. Every phase ends in `finished` when its
+/// deadline passes or the socket breaks.
 ///
 /// Thread safety: out() and mute() from any thread, the rest on the transport's thread. No call
 /// reports to `events` after `lost` or `rejected` was reported.

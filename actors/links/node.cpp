@@ -84,7 +84,7 @@ struct node::switchboard {
 
 node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
            transport_options options)
-  : board_(std::make_shared<switchboard>(system)) {
+    : board_(std::make_shared<switchboard>(system)) {
   board_->links = std::make_shared<detail::switchboard>(
     std::move(self),
     [weak = std::weak_ptr(board_)](link_id link, const hello& peer) {
@@ -129,8 +129,6 @@ coordinator_handle node::uplink(const endpoint& where, member self,
                               std::move(refused));
 }
 
-link_statistics node::statistics() const {
-  return board_->links->transport().statistics();
-}
+link_statistics node::statistics() const { return board_->links->transport().statistics(); }
 
 } // namespace troupe

@@ -33,8 +33,8 @@ public:
   void serve_coordinator(coordinator_service target);
 
   /// A kv in another process. Connects with the first request; a broken link fails what is open
-  /// with peer_lost, and the next request connects again. A process at that address which is not `whom`
-  /// is treated as gone.
+  /// with peer_lost, and the next request connects again. A process at that address which is not
+  /// `whom` is treated as gone.
   kv remote(const endpoint& where, const member_id& whom);
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to

@@ -34,8 +34,8 @@ public:
 
   // -- any thread --
 
-  /// Takes a frame; before open() it is held back, after close() it is dropped. Returns overfull and
-  /// broken once, to whom caused it.
+  /// Takes a frame; before open() it is held back, after close() it is dropped. Returns overfull
+  /// and broken once, to whom caused it.
   state send(wire::frame frame);
   void close();
 

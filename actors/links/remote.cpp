@@ -16,8 +16,8 @@ namespace {
 struct remote_shell {
   using handle = kv::extend_with<link_owner>;
   using pointer = handle::stateful_pointer<remote_shell>;
-  using promise = std::variant<caf::typed_response_promise<receipt>,
-                               caf::typed_response_promise<values>>;
+  using promise =
+    std::variant<caf::typed_response_promise<receipt>, caf::typed_response_promise<values>>;
 
   remote_shell() = default;
 

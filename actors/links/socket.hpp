@@ -56,10 +56,11 @@ public:
   stream_socket() = default;
   explicit stream_socket(descriptor owned) : descriptor_(std::move(owned)) {}
 
-  /// Begins to connect; writable means that connect_error() is known. Empty where it failed at once.
+  /// Begins to connect; writable means that connect_error() is known. Empty where it failed at
+  /// once.
   static stream_socket connect(const socket_address& where, int& error);
-  /// 0 once connected, else an errno. A socket that reached itself counts as refused: the system may
-  /// choose the very port that is being looked for.
+  /// 0 once connected, else an errno. A socket that reached itself counts as refused: the system
+  /// may choose the very port that is being looked for.
   int connect_error() const;
 
   void tune(const socket_tuning& tuning) const;

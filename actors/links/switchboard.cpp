@@ -6,7 +6,7 @@ namespace troupe::detail {
 
 switchboard::switchboard(hello self, acceptor accept, std::function<void(std::string)> log,
                          transport_options options)
-  : accept_(std::move(accept)), log_(std::move(log)) {
+    : accept_(std::move(accept)), log_(std::move(log)) {
   link_events events;
   events.opened = [this](link_id link, const hello& peer, const std::string&) {
     auto owner = owner_of(link);
@@ -39,8 +39,8 @@ switchboard::switchboard(hello self, acceptor accept, std::function<void(std::st
     if (log_)
       log_("turned away " + peer + ": " + why.text);
   };
-  transport_ = std::make_unique<troupe::transport>(std::move(self), std::move(events),
-                                                   std::move(options));
+  transport_ =
+    std::make_unique<troupe::transport>(std::move(self), std::move(events), std::move(options));
 }
 
 link_id switchboard::connect(const endpoint& where, const link_owner& owner) {

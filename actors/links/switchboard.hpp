@@ -19,9 +19,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::message)
 namespace troupe::detail {
 
 /// What an actor that owns links hears of them, in order.
-using link_owner = caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
-                                    caf::reacts_to<lost_atom, link_id, failure>,
-                                    caf::reacts_to<link_id, message>>;
+using link_owner =
+  caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
+                   caf::reacts_to<lost_atom, link_id, failure>, caf::reacts_to<link_id, message>>;
 
 /// Thread-safe.
 class switchboard {
@@ -55,8 +55,7 @@ using switchboard_ptr = std::weak_ptr<switchboard>;
 kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom);
 
 /// Answers the pushes and pulls of one accepted link from `target`.
-link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
-                         kv target);
+link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link, kv target);
 
 /// See node::uplink.
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,

@@ -20,8 +20,9 @@ using link_id = id<struct link_tag, std::uint64_t>;
 struct transport_options {
   /// Time for a connection to be made and both hellos to arrive.
   std::chrono::milliseconds handshake_timeout{3000};
-  /// A link over which nothing arrives for so long is lost. The transport sends a sign of life where
-  /// nothing else was sent for a quarter of it, so an idle link is not silent. A smaller value than
+  /// A link over which nothing arrives for so long is lost. The transport sends a sign of life
+  /// where nothing else was sent for a quarter of it, so an idle link is not silent. A smaller
+  /// value than
   /// 1 s would mistake a busy machine for a dead one. Both sides need about the same value.
   std::chrono::milliseconds silence_timeout{10'000};
   /// Bytes queued for one link beyond which send() drops the link as lost: the peer does not read.
@@ -76,9 +77,9 @@ public:
   /// Begins to connect; `opened` or `lost` follows, on another thread perhaps before this returns.
   /// Resolves a name before it returns, which may take long; a numeric address never does.
   link_id connect(const endpoint& where);
-  /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost. Before
-  /// the link opens they wait; where it is lost or closed they are dropped. The values of pieces are
-  /// sent from where they are and held until then.
+  /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost.
+  /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
+  /// pieces are sent from where they are and held until then.
   void send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.
   void close(link_id link);

@@ -110,8 +110,7 @@ uplink_shell::handle::behavior_type run(uplink_shell::pointer self, switchboard_
 
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
                                 member self, std::function<void(failure)> refused) {
-  return system.spawn(run, std::move(board), std::move(where), std::move(self),
-                      std::move(refused));
+  return system.spawn(run, std::move(board), std::move(where), std::move(self), std::move(refused));
 }
 
 } // namespace troupe::detail

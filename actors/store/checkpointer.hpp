@@ -56,12 +56,12 @@ namespace troupe {
 /// Ordering:  one request at a time, in order of arrival.
 /// Lifetime:  until its last handle is dropped; what it writes then is finished first.
 /// Capacity:  the mailbox; a server sends one cut at a time.
-using checkpointer = caf::typed_actor<
-  caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
-  caf::replies_to<read_atom, std::uint64_t, job_spec,
-                  std::vector<partition_id>>::with<std::vector<storage::partition_image>>,
-  caf::replies_to<find_atom, job_spec>::with<storage::found>,
-  caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
+using checkpointer =
+  caf::typed_actor<caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
+                   caf::replies_to<read_atom, std::uint64_t, job_spec, std::vector<partition_id>>::
+                     with<std::vector<storage::partition_image>>,
+                   caf::replies_to<find_atom, job_spec>::with<storage::found>,
+                   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
 
 /// Longest time that one of its requests may take: reading and checking a whole checkpoint.
 constexpr std::chrono::minutes storage_timeout{10};

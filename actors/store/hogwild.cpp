@@ -22,12 +22,11 @@ struct shared_tables::table {
 };
 
 shared_tables::shared_tables(const job_spec& job)
-  : job_(job), pool_(std::make_shared<buffer_pool>()) {
+    : job_(job), pool_(std::make_shared<buffer_pool>()) {
   for (const auto& spec : job_.tables) {
     auto made = std::make_unique<table>();
     made->values.resize(spec.size());
-    made->state.resize(spec.size()
-                       * kernels::state_per_weight(kernel_of(spec.optimizer.kind)));
+    made->state.resize(spec.size() * kernels::state_per_weight(kernel_of(spec.optimizer.kind)));
     fill_initial_values(job_.seed, spec, 0, made->values);
     tables_.push_back(std::move(made));
   }
@@ -169,10 +168,10 @@ struct hogwild_server_state {
       x.known = true;
     body.counters = tables->counters();
     body.version = body.counters.applied;
-    self->send(coordinator,
-               report{id, fingerprint(tables->job()), ++sequence, peak_rss_bytes(),
-                      std::move(body)},
-               caf::actor_cast<member>(self));
+    self->send(
+      coordinator,
+      report{id, fingerprint(tables->job()), ++sequence, peak_rss_bytes(), std::move(body)},
+      caf::actor_cast<member>(self));
   }
 
   pointer self = nullptr;
@@ -215,8 +214,7 @@ router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_ta
 }
 
 member spawn_hogwild_server(caf::actor_system& system, member_id self,
-                            std::shared_ptr<shared_tables> tables,
-                            coordinator_connector connect) {
+                            std::shared_ptr<shared_tables> tables, coordinator_connector connect) {
   return system.spawn(run_hogwild_server, self, std::move(tables), std::move(connect));
 }
 

@@ -25,8 +25,8 @@ void router::set_view(const view& now_valid, router_effects& effects) {
   view_ = now_valid;
   for (const auto& entry : view_.servers) {
     auto& known = servers_[entry.server];
-    const bool is_new = known.entry.incarnation != entry.incarnation
-                        || known.entry.address != entry.address;
+    const bool is_new =
+      known.entry.incarnation != entry.incarnation || known.entry.address != entry.address;
     const bool is_back = entry.serving && (is_new || !known.entry.serving);
     known.entry = entry;
     if (is_back) {

@@ -1,5 +1,6 @@
 // Splits pushes and pulls over the servers that own their blocks, and brings them through
-// failovers. A plain state machine: parts go out as effects, replies come in as events. One router per client.
+// failovers. A plain state machine: parts go out as effects, replies come in as events. One router
+// per client.
 #pragma once
 
 #include "actors/store/shard.hpp" // time_point, request_token
@@ -30,9 +31,18 @@ struct send_part_effect {
   std::variant<update, query> what;
   std::uint64_t attempt = 0; ///< To be handed back with the outcome.
 };
-struct pushed_effect { request_token request; troupe::receipt receipt; };
-struct pulled_effect { request_token request; troupe::values values; };
-struct failed_effect { request_token request; failure why; };
+struct pushed_effect {
+  request_token request;
+  troupe::receipt receipt;
+};
+struct pulled_effect {
+  request_token request;
+  troupe::values values;
+};
+struct failed_effect {
+  request_token request;
+  failure why;
+};
 
 using router_effect = std::variant<send_part_effect, pushed_effect, pulled_effect, failed_effect>;
 using router_effects = std::vector<router_effect>;
@@ -77,13 +87,13 @@ private:
   struct server_queue {
     server_entry entry;
     std::map<part_id, open_part> open;
-    std::uint64_t attempt = 0;          ///< Grows whenever all open parts have to be sent again.
+    std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
     std::optional<time_point> resend_at;
-    std::uint64_t version = 0;          ///< Of its last values: base of the next push.
+    std::uint64_t version = 0; ///< Of its last values: base of the next push.
   };
 
   void add_part(request_token token, server_id to, std::variant<update, query> what,
-                 router_effects& effects);
+                router_effects& effects);
   void send(server_queue& to, part_id id, router_effects& effects);
   void send_all(server_queue& to, router_effects& effects);
   void fail_request(request_token token, const failure& why, router_effects& effects);

@@ -186,8 +186,8 @@ struct server_shell {
       else
         decide->request_cut(mine->checkpoint, mine->checkpoint_clock, effects);
     }
-    const bool admitting = std::any_of(workers.begin(), workers.end(),
-                                       [](const clock_entry& x) { return !x.known; });
+    const bool admitting =
+      std::any_of(workers.begin(), workers.end(), [](const clock_entry& x) { return !x.known; });
     carry_out(effects);
     if (admitting)
       send_report();

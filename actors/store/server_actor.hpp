@@ -16,8 +16,8 @@ namespace troupe {
 
 struct server_options {
   member_id self;
-  std::uint64_t job = 0;  ///< fingerprint of the job that this process was started for.
-  std::string address;    ///< Where other processes reach its kv; empty within one process.
+  std::uint64_t job = 0; ///< fingerprint of the job that this process was started for.
+  std::string address;   ///< Where other processes reach its kv; empty within one process.
   shard_options shard;
 };
 

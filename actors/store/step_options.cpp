@@ -4,10 +4,10 @@ namespace troupe {
 
 kernels::optimizer kernel_of(optimizer_kind kind) {
   switch (kind) {
-    case optimizer_kind::momentum: return kernels::optimizer::momentum;
-    case optimizer_kind::adagrad: return kernels::optimizer::adagrad;
-    case optimizer_kind::adam: return kernels::optimizer::adam;
-    case optimizer_kind::sgd: break;
+  case optimizer_kind::momentum: return kernels::optimizer::momentum;
+  case optimizer_kind::adagrad: return kernels::optimizer::adagrad;
+  case optimizer_kind::adam: return kernels::optimizer::adam;
+  case optimizer_kind::sgd: break;
   }
   return kernels::optimizer::sgd;
 }

@@ -16,8 +16,8 @@ struct batch {
   std::uint64_t index = 0; ///< Within the pass.
   /// Indices of its samples, a stretch of the seeded permutation of this pass.
   std::span<const std::uint32_t> samples;
-  /// For any randomness of the trainer (dropout, augmentation): a function of job seed and batch, so
-  /// that a batch gives the same gradient whoever computes it.
+  /// For any randomness of the trainer (dropout, augmentation): a function of job seed and batch,
+  /// so that a batch gives the same gradient whoever computes it.
   std::uint64_t seed = 0;
 };
 
@@ -29,8 +29,9 @@ using mutable_tensors = std::span<const std::span<float>>;
 class trainer {
 public:
   virtual ~trainer() = default;
-  /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`; returns the mean
-  /// loss. Must be a function of its arguments alone. May throw: the job then stops with the text.
+  /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`; returns the
+  /// mean loss. Must be a function of its arguments alone. May throw: the job then stops with the
+  /// text.
   /// Floats below 2^-126 count as zeros meanwhile (kernels/flush_denormals.hpp).
   virtual double gradient(const batch& work, const_tensors parameters,
                           mutable_tensors gradients) = 0;

@@ -66,13 +66,9 @@ void work_list::reopen(batch_id batch) {
     open_.insert(batch);
 }
 
-void work_list::clear() {
-  *this = {};
-}
+void work_list::clear() { *this = {}; }
 
-bool work_list::take_finished() {
-  return std::exchange(finished_, false);
-}
+bool work_list::take_finished() { return std::exchange(finished_, false); }
 
 std::vector<lease_progress> work_list::progress() const {
   std::vector<lease_progress> all;

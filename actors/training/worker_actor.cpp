@@ -109,10 +109,10 @@ struct worker_shell {
     body.clock = clock;
     body.counters = counters;
     body.failed = failed;
-    self->send(coordinator,
-               report{options.self, fingerprint(options.job), ++sequence, peak_rss_bytes(),
-                      std::move(body)},
-               caf::actor_cast<member>(self));
+    self->send(
+      coordinator,
+      report{options.self, fingerprint(options.job), ++sequence, peak_rss_bytes(), std::move(body)},
+      caf::actor_cast<member>(self));
     last_report = now_of(*self);
   }
 

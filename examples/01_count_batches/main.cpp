@@ -41,9 +41,7 @@ private:
   double steps_;
 };
 
-std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) {
-  return (number + by - 1) / by;
-}
+std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) { return (number + by - 1) / by; }
 
 } // namespace
 
@@ -53,10 +51,12 @@ int main(int argc, char** argv) {
   troupe::program program{"count_batches", "Counts batches on a cluster that outlives kills."};
   program.command_line()
     .add_option("--elements", elements, "Elements of the table")
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))->capture_default_str();
+    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
+    ->capture_default_str();
   program.command_line()
     .add_option("--samples", samples, "Samples of a pass; --batch of them make a batch")
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))->capture_default_str();
+    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
+    ->capture_default_str();
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     troupe::table_spec counts{"counts", {elements}, options.sync, {}, {}};

@@ -1,4 +1,5 @@
-// Asynchronous SGD on a cluster of processes: servers hold the parameters, workers compute gradients.
+// Asynchronous SGD on a cluster of processes: servers hold the parameters, workers compute
+// gradients.
 #include "actors/graph/program.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/dataset.hpp"

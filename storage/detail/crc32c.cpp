@@ -7,7 +7,7 @@
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+  #include <nmmintrin.h>
 #endif
 
 namespace troupe::storage::detail {
@@ -55,8 +55,8 @@ shift_tables make_shift_tables() {
 }
 
 std::uint32_t shift(const shift_tables& tables, std::uint64_t sum) {
-  return tables[0][sum & 0xff] ^ tables[1][(sum >> 8) & 0xff] ^ tables[2][(sum >> 16) & 0xff] ^
-         tables[3][(sum >> 24) & 0xff];
+  return tables[0][sum & 0xff] ^ tables[1][(sum >> 8) & 0xff] ^ tables[2][(sum >> 16) & 0xff]
+         ^ tables[3][(sum >> 24) & 0xff];
 }
 
 std::uint64_t load(const std::byte* from) {
@@ -66,7 +66,7 @@ std::uint64_t load(const std::byte* from) {
 }
 
 __attribute__((target("sse4.2"))) std::uint32_t crc32c_sse42(std::span<const std::byte> bytes,
-                                                            std::uint32_t previous) {
+                                                             std::uint32_t previous) {
   static const auto tables = make_shift_tables();
   const auto* at = bytes.data();
   auto left = bytes.size();

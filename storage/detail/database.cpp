@@ -31,7 +31,7 @@ rocksdb::Options small_database() {
   rocksdb::Options options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   options.info_log = std::make_shared<silent_logger>();
-  options.compression = rocksdb::kNoCompression; // Weights hardly shrink.
+  options.compression = rocksdb::kNoCompression;     // Weights hardly shrink.
   options.write_buffer_size = std::size_t{16} << 20; // One flush writes while the next one fills.
   options.max_write_buffer_number = 2;
   options.max_open_files = 64;

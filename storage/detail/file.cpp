@@ -176,8 +176,7 @@ result<file_sum> sum_file(const fs::path& path, bool from_disk) {
   if (from_disk)
     (void)::posix_fadvise(file->get(), 0, 0, POSIX_FADV_DONTNEED);
   (void)::posix_fadvise(file->get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  return read_through(*file, path,
-                      [](std::span<const std::byte>) { return result<void>{}; });
+  return read_through(*file, path, [](std::span<const std::byte>) { return result<void>{}; });
 }
 
 result<void> sync_directory(const fs::path& directory) {

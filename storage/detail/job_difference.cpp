@@ -34,16 +34,16 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
     if (other->shape != mine.shape)
       return name + both(shape_of(*other), shape_of(mine));
     if (other->optimizer.kind != mine.optimizer.kind)
-      return "the optimizer of " + name +
-             both(to_string(other->optimizer.kind), to_string(mine.optimizer.kind));
+      return "the optimizer of " + name
+             + both(to_string(other->optimizer.kind), to_string(mine.optimizer.kind));
   }
   for (const auto& other : there.tables)
     if (find(here, other.name) == nullptr)
       return "its table '" + other.name + "' is not in this job";
   for (std::size_t i = 0; i < here.tables.size(); ++i)
     if (there.tables[i].name != here.tables[i].name)
-      return "table " + std::to_string(i) +
-             both("'" + there.tables[i].name + "'", "'" + here.tables[i].name + "'");
+      return "table " + std::to_string(i)
+             + both("'" + there.tables[i].name + "'", "'" + here.tables[i].name + "'");
   return {};
 }
 

@@ -97,8 +97,8 @@ result<void> live_database::open() {
   if (auto removed = remove_tree(directory_); !removed)
     return removed;
   rocksdb::DB* opened = nullptr;
-  const auto status = rocksdb::DB::Open(live_options(environment_.get()), directory_.string(),
-                                        &opened);
+  const auto status =
+    rocksdb::DB::Open(live_options(environment_.get()), directory_.string(), &opened);
   database_.reset(opened);
   if (!status.ok())
     return database_failure("open", directory_, status);
@@ -115,10 +115,10 @@ void live_database::discard() {
 
 bool live_database::is_clean(const std::string& key, const block_image& image) const {
   const auto found = known_.find(key);
-  return found != known_.end() && found->second.version == image.version &&
-         found->second.first_value == image.values.get() &&
-         same_owner(found->second.values, image.values) &&
-         same_owner(found->second.state, image.state);
+  return found != known_.end() && found->second.version == image.version
+         && found->second.first_value == image.values.get()
+         && same_owner(found->second.values, image.values)
+         && same_owner(found->second.state, image.state);
 }
 
 bool live_database::starting_anew_is_cheaper(const cut& what) const {

@@ -30,9 +30,7 @@ std::uint32_t sum_of(std::string_view key, std::string_view header, std::string_
   return sum;
 }
 
-std::string envelope(std::uint32_t sum) {
-  return byte_writer{}.little(format).little(sum).take();
-}
+std::string envelope(std::uint32_t sum) { return byte_writer{}.little(format).little(sum).take(); }
 
 std::string enclose(std::string_view key, std::string body) {
   return envelope(sum_of(key, body)) + body;
@@ -136,8 +134,8 @@ std::optional<block_image> decode_block(std::string_view key, std::string_view v
   image.state_count = numbers.little<std::uint64_t>();
   const auto floats = body->substr(block_header_bytes - envelope_bytes);
   const auto available = floats.size() / sizeof(float);
-  if (floats.size() % sizeof(float) != 0 || image.count > available ||
-      image.state_count != available - image.count)
+  if (floats.size() % sizeof(float) != 0 || image.count > available
+      || image.state_count != available - image.count)
     return std::nullopt;
   for (const char c : key.substr(5, 4))
     image.table.value = image.table.value << 8 | static_cast<unsigned char>(c);

@@ -63,8 +63,8 @@ struct actor_fixture {
     sched.run();
   }
 
-  void advance(std::chrono::milliseconds time, std::chrono::milliseconds step
-                                               = std::chrono::milliseconds{10}) {
+  void advance(std::chrono::milliseconds time,
+               std::chrono::milliseconds step = std::chrono::milliseconds{10}) {
     for (std::chrono::milliseconds passed{0}; passed < time; passed += step) {
       sched.advance_time(step);
       sched.run();
@@ -94,8 +94,8 @@ struct actor_fixture {
 
   test_config config;
   caf::actor_system system{config};
-  caf::scheduler::test_coordinator& sched
-    = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
+  caf::scheduler::test_coordinator& sched =
+    dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   std::vector<caf::actor> actors;
 };
 
@@ -106,8 +106,8 @@ public:
   using pull_answer = std::variant<values, failure>;
 
   explicit fake_kv(actor_fixture& f) : fixture_(f), state_(std::make_shared<state>()) {
-    handle_ = f.owned(
-      f.system.spawn([what = state_](actor::pointer self) { return run(self, what); }));
+    handle_ =
+      f.owned(f.system.spawn([what = state_](actor::pointer self) { return run(self, what); }));
   }
 
   router_handle handle() const { return handle_; }
@@ -192,10 +192,10 @@ class fake_coordinator {
 public:
   explicit fake_coordinator(actor_fixture& f)
       : fixture_(f), reports_(std::make_shared<std::vector<report>>()) {
-    handle_ = f.owned(f.system.spawn([what = reports_](coordinator_handle::pointer)
-                                       -> coordinator_handle::behavior_type {
-      return {[=](const report& x, const troupe::member&) { what->push_back(x); }};
-    }));
+    handle_ = f.owned(f.system.spawn(
+      [what = reports_](coordinator_handle::pointer) -> coordinator_handle::behavior_type {
+        return {[=](const report& x, const troupe::member&) { what->push_back(x); }};
+      }));
   }
 
   coordinator_connector connector() const {

@@ -71,10 +71,10 @@ TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
   f.report_from(server_0, first, server_report{});
   const auto count = f.received[server_0].size();
   std::vector<orders> elsewhere;
-  const auto second
-    = f.owned(f.system.spawn([&](troupe::member::pointer) -> troupe::member::behavior_type {
-        return {[&](const orders& what) { elsewhere.push_back(what); }};
-      }));
+  const auto second =
+    f.owned(f.system.spawn([&](troupe::member::pointer) -> troupe::member::behavior_type {
+      return {[&](const orders& what) { elsewhere.push_back(what); }};
+    }));
   f.advance(100ms);
   f.report_from(server_0, second, server_report{});
   CHECK(f.received[server_0].size() == count);

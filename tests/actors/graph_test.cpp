@@ -71,9 +71,9 @@ TEST_CASE("a_child_is_read_from_its_command_line") {
 }
 
 TEST_CASE("text_that_is_no_child_is_refused") {
-  for (const std::string text : {"", "1", "1:2:3", "1:2:3:", "1:2:3:4x", "3:0:1:-1", "9:0:1:-1",
-                                 "1:-2:3:4", "1:2:-3:4", " 1:2:3:4", "1:2:3:4:5", "x:2:3:4",
-                                 "1:2:99999999999999999999:4", "1:2:3:-2"}) {
+  for (const std::string text :
+       {"", "1", "1:2:3", "1:2:3:", "1:2:3:4x", "3:0:1:-1", "9:0:1:-1", "1:-2:3:4", "1:2:-3:4",
+        " 1:2:3:4", "1:2:3:4:5", "x:2:3:4", "1:2:99999999999999999999:4", "1:2:3:-2"}) {
     CAPTURE(text);
     const auto who = parse_child(text);
     REQUIRE_FALSE(who);

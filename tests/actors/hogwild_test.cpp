@@ -108,9 +108,8 @@ TEST_CASE("the_hogwild_member_reports_as_a_server_would") {
   fake_coordinator coordinator{f};
   const auto job = hogwild_job();
   auto tables = std::make_shared<shared_tables>(job);
-  const auto server
-    = f.owned(spawn_hogwild_server(f.system, {role::server, 0, {5}}, tables,
-                                   coordinator.connector()));
+  const auto server = f.owned(
+    spawn_hogwild_server(f.system, {role::server, 0, {5}}, tables, coordinator.connector()));
   CHECK(coordinator.reports().size() == 1);
   CHECK(coordinator.reports()[0].job == fingerprint(job));
   CHECK(coordinator.last<server_report>().assignment == 0);

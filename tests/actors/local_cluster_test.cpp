@@ -80,10 +80,10 @@ watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self
       }
     },
     [=, &state](tick_atom) {
-      self->send(state.coordinator,
-                 report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0,
-                        state.mine},
-                 caf::actor_cast<member>(self));
+      self->send(
+        state.coordinator,
+        report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
+        caf::actor_cast<member>(self));
       self->delayed_send(self, 20ms, tick_atom_v);
     },
   };

@@ -142,26 +142,23 @@ report report_of(std::uint64_t sequence, const member_id& from = worker_3) {
 
 /// Answers each report with orders of its number.
 coordinator_service spawn_chief(caf::actor_system& system, record& seen) {
-  return system.spawn(
-    [&seen](coordinator_service::pointer self) -> coordinator_service::behavior_type {
-      return {
-        [self, &seen](const report& what, const member& from) {
-          seen.note("report " + std::to_string(what.sequence));
-          orders answer;
-          answer.to = what.from;
-          answer.sequence = what.sequence;
-          self->send(from, answer);
-        },
-        [&seen](lost_atom, const member_id& who) {
-          seen.note("lost " + std::to_string(who.index));
-        },
-      };
-    });
+  return system.spawn([&seen](
+                        coordinator_service::pointer self) -> coordinator_service::behavior_type {
+    return {
+      [self, &seen](const report& what, const member& from) {
+        seen.note("report " + std::to_string(what.sequence));
+        orders answer;
+        answer.to = what.from;
+        answer.sequence = what.sequence;
+        self->send(from, answer);
+      },
+      [&seen](lost_atom, const member_id& who) { seen.note("lost " + std::to_string(who.index)); },
+    };
+  });
 }
 
 struct chief_process : process {
-  explicit chief_process(record& seen, const endpoint& where = {"127.0.0.1", 0})
-      : process(chief) {
+  explicit chief_process(record& seen, const endpoint& where = {"127.0.0.1", 0}) : process(chief) {
     links->serve_coordinator(spawn_chief(system, seen));
     const auto listening = links->listen(where);
     REQUIRE(listening);

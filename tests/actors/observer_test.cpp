@@ -48,9 +48,8 @@ judgement judge_once(evaluator_factory make, std::variant<float, failure> value)
             }};
   });
   std::promise<judgement> promised;
-  const auto judge
-    = spawn_judge(system, job_of({asp()}), source, std::move(make),
-                  [&](judgement x) { promised.set_value(std::move(x)); });
+  const auto judge = spawn_judge(system, job_of({asp()}), source, std::move(make),
+                                 [&](judgement x) { promised.set_value(std::move(x)); });
   caf::anon_send(judge, judge_atom_v, std::uint64_t{9});
   auto verdict = promised.get_future().get();
   caf::anon_send_exit(judge, caf::exit_reason::user_shutdown); // Its timer would hold it for long.
@@ -137,7 +136,8 @@ TEST_CASE("without_an_evaluator_the_judge_still_fetches_the_parameters") {
 TEST_CASE("a_judgement_that_fails_says_why") {
   CHECK(judge_once(make_sum, -1.0f).failed == "a negative sum");
   CHECK(judge_once(make_sum, failure{errc::shape_mismatch, "no"}).failed == "no");
-  CHECK(judge_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; },
-                   1.0f).failed
-        == "no data");
+  CHECK(
+    judge_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; }, 1.0f)
+      .failed
+    == "no data");
 }

@@ -54,10 +54,10 @@ TEST_CASE("text_that_names_no_process_is_refused") {
     CAPTURE(text);
     const auto parsed_text = parse_process(text);
     REQUIRE_FALSE(parsed_text);
-    CHECK(parsed_text.error()
-          == failure{errc::invalid_argument,
-                     "'" + text
-                       + "' is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"});
+    CHECK(
+      parsed_text.error()
+      == failure{errc::invalid_argument,
+                 "'" + text + "' is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"});
   }
 }
 
@@ -75,16 +75,15 @@ TEST_CASE("text_that_is_no_kill_is_refused") {
     CAPTURE(text);
     const auto plan = parse_kill(text);
     REQUIRE_FALSE(plan);
-    CHECK(plan.error().text
-          == "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3");
+    CHECK(plan.error().text == "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3");
   }
   CHECK(starts_with(parse_kill("cook:1@3").error().text, "'cook:1' is not ROLE:INDEX,"));
 }
 
 TEST_CASE("a_checkpoint_period_is_a_time_or_a_number_of_clocks") {
   const std::tuple<std::string, std::chrono::milliseconds, std::uint64_t> cases[] = {
-    {"2s", 2000ms, 0}, {"500ms", 500ms, 0},  {"1m", 60'000ms, 0}, {"1.5s", 1500ms, 0},
-    {"200k", 0ms, 200}, {"0.1ms", 1ms, 0}, {"0.2k", 0ms, 1}};
+    {"2s", 2000ms, 0},  {"500ms", 500ms, 0}, {"1m", 60'000ms, 0}, {"1.5s", 1500ms, 0},
+    {"200k", 0ms, 200}, {"0.1ms", 1ms, 0},   {"0.2k", 0ms, 1}};
   for (const auto& [text, interval, clocks] : cases) {
     CAPTURE(text);
     const auto period = parse_checkpoint_period(text);
@@ -107,14 +106,56 @@ TEST_CASE("text_that_is_no_period_is_refused") {
 }
 
 TEST_CASE("the_command_line_fills_every_option") {
-  const auto x = parsed({"--workers", "3", "--servers", "5", "--sync", "ssp:4", "--optimizer",
-                         "adam", "--lr", "0.5", "--momentum", "0.8", "--weight-decay", "0.01",
-                         "--clip-norm", "2", "--clip-value", "3", "--staleness-lr", "--batch",
-                         "16", "--epochs", "7", "--seed", "9", "--partitions", "8",
-                         "--checkpoint", "dir", "--checkpoint-every", "50k", "--checkpoint-keep",
-                         "2", "--resume", "--report", "r.json", "--export", "e.npz", "--run-dir",
-                         "run", "--slow", "2:50", "1:10", "--kill", "worker:1@3", "server:0@0.5",
-                         "--listen", "0.0.0.0:4000", "--here", "worker:2,server:1"});
+  const auto x = parsed({"--workers",
+                         "3",
+                         "--servers",
+                         "5",
+                         "--sync",
+                         "ssp:4",
+                         "--optimizer",
+                         "adam",
+                         "--lr",
+                         "0.5",
+                         "--momentum",
+                         "0.8",
+                         "--weight-decay",
+                         "0.01",
+                         "--clip-norm",
+                         "2",
+                         "--clip-value",
+                         "3",
+                         "--staleness-lr",
+                         "--batch",
+                         "16",
+                         "--epochs",
+                         "7",
+                         "--seed",
+                         "9",
+                         "--partitions",
+                         "8",
+                         "--checkpoint",
+                         "dir",
+                         "--checkpoint-every",
+                         "50k",
+                         "--checkpoint-keep",
+                         "2",
+                         "--resume",
+                         "--report",
+                         "r.json",
+                         "--export",
+                         "e.npz",
+                         "--run-dir",
+                         "run",
+                         "--slow",
+                         "2:50",
+                         "1:10",
+                         "--kill",
+                         "worker:1@3",
+                         "server:0@0.5",
+                         "--listen",
+                         "0.0.0.0:4000",
+                         "--here",
+                         "worker:2,server:1"});
   CHECK(x.workers == 3);
   CHECK(x.servers == 5);
   CHECK(x.sync == consistency{consistency_mode::ssp, 4});

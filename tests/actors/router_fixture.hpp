@@ -128,9 +128,7 @@ struct router_fixture {
     });
   }
   texts failed(std::uint64_t part, errc code, std::uint64_t attempt = 1) {
-    return run([&](auto& effects) {
-      decide.failed({part}, attempt, {code, "why"}, now, effects);
-    });
+    return run([&](auto& effects) { decide.failed({part}, attempt, {code, "why"}, now, effects); });
   }
   texts tick(std::chrono::milliseconds later) {
     now += later;

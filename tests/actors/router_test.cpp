@@ -25,8 +25,8 @@ TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
       covered[{x.where.table.value, x.where.first}] = x.where.count;
     }
   }
-  CHECK(covered == decltype(covered){{{0, 0}, 4096}, {{0, 4096}, 4096}, {{0, 8192}, 1808},
-                                     {{1, 0}, 3}});
+  CHECK(covered
+        == decltype(covered){{{0, 0}, 4096}, {{0, 4096}, 4096}, {{0, 8192}, 1808}, {{1, 0}, 3}});
 }
 
 TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
@@ -141,8 +141,8 @@ TEST_CASE("not_yet_asks_again_for_that_pull_only") {
 }
 
 TEST_CASE("other_errors_fail_the_request_and_drop_its_other_parts") {
-  for (const auto code : {errc::non_finite, errc::fenced, errc::rolled_back, errc::shape_mismatch,
-                          errc::malformed}) {
+  for (const auto code :
+       {errc::non_finite, errc::fenced, errc::rolled_back, errc::shape_mismatch, errc::malformed}) {
     CAPTURE(to_string(code));
     router_fixture f;
     f.push(1);
@@ -212,16 +212,20 @@ TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
 
 TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
   const std::vector<std::vector<piece>> wrong = {
-    {}, {{{{1}, 0, 3}, numbers(3)}, {{{1}, 0, 3}, numbers(3)}}, {{{{1}, 1, 3}, numbers(3)}},
-    {{{{9}, 0, 3}, numbers(3)}}, {{{{1}, 0, 2}, numbers(3)}}};
+    {},
+    {{{{1}, 0, 3}, numbers(3)}, {{{1}, 0, 3}, numbers(3)}},
+    {{{{1}, 1, 3}, numbers(3)}},
+    {{{{9}, 0, 3}, numbers(3)}},
+    {{{{1}, 0, 2}, numbers(3)}}};
   for (const auto& pieces : wrong) {
     CAPTURE(pieces.size());
     router_fixture f;
     query asked;
     asked.ranges = {{{1}, 0, 3}};
     f.pull(1, asked);
-    CHECK(f.run([&](auto& effects) { f.decide.pulled({1}, {0, pieces}, effects); })
-          == texts{"failed 1 malformed"});
+    CHECK(f.run([&](auto& effects) {
+      f.decide.pulled({1}, {0, pieces}, effects);
+    }) == texts{"failed 1 malformed"});
   }
 }
 

@@ -52,8 +52,8 @@ std::string text_of(const std::filesystem::path& path) {
 }
 
 storage::tensor tensor_of(const std::string& name, std::vector<std::uint64_t> shape) {
-  const auto count = std::accumulate(shape.begin(), shape.end(), std::uint64_t{1},
-                                     std::multiplies<>{});
+  const auto count =
+    std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>{});
   storage::tensor made{name, std::move(shape), std::vector<float>(count)};
   std::iota(made.values.begin(), made.values.end(), 1.0f);
   return made;

@@ -30,8 +30,8 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
           return to_caf(*files->fails);
         return checkpoint_part{what.checkpoint, what.server, {}, 9};
       },
-      [=](read_atom, std::uint64_t number, const job_spec&, const std::vector<partition_id>&)
-        -> caf::result<std::vector<storage::partition_image>> {
+      [=](read_atom, std::uint64_t number, const job_spec&,
+          const std::vector<partition_id>&) -> caf::result<std::vector<storage::partition_image>> {
         files->reads.push_back(number);
         if (files->fails)
           return to_caf(*files->fails);
@@ -154,8 +154,8 @@ TEST_CASE("a_push_is_applied_once_and_then_marked") {
 
 TEST_CASE("a_gradient_that_is_not_finite_is_refused_and_changes_nothing") {
   for (const auto sync : {asp(), bsp()}) {
-    for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                            std::numeric_limits<float>::infinity()}) {
+    for (const float bad :
+         {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
       fixture f{sync};
       f.serve();
       const auto refused = f.push(f.server, f.gradient(1, 1, 0, {1, 2, bad, 4}));

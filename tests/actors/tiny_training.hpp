@@ -17,8 +17,7 @@ using gradient_function = std::function<double(const batch&, const_tensors, muta
 class scripted_trainer : public trainer {
 public:
   explicit scripted_trainer(gradient_function what) : what_(std::move(what)) {}
-  double gradient(const batch& work, const_tensors parameters,
-                  mutable_tensors gradients) override {
+  double gradient(const batch& work, const_tensors parameters, mutable_tensors gradients) override {
     return what_(work, parameters, gradients);
   }
 
@@ -59,11 +58,9 @@ inline table_spec table_of(const std::string& name, std::uint64_t size) {
 }
 
 /// Two tables, one of several blocks.
-inline graph tiny_graph(const run_options& options, std::uint64_t samples,
-                        gradient_function what) {
+inline graph tiny_graph(const run_options& options, std::uint64_t samples, gradient_function what) {
   graph g;
-  auto parameters
-    = g.servers(options.configured({table_of("w", 9000), table_of("bias", 5)}));
+  auto parameters = g.servers(options.configured({table_of("w", 9000), table_of("bias", 5)}));
   g.workers(samples, trainers(std::move(what))).into(parameters);
   return g;
 }

@@ -36,12 +36,12 @@ struct fixture : actor_fixture {
     options.slowness = slowness;
     options.own_thread = false;
     if (!make)
-      make = trainers([this](const batch& work, const_tensors parameters,
-                             mutable_tensors gradients) {
-        seen.push_back(work.id.value);
-        parameter = parameters[0][3];
-        return compute(work, parameters, gradients);
-      });
+      make =
+        trainers([this](const batch& work, const_tensors parameters, mutable_tensors gradients) {
+          seen.push_back(work.id.value);
+          parameter = parameters[0][3];
+          return compute(work, parameters, gradients);
+        });
     worker = owned(spawn_worker(system, options, make, kv.handle(), coordinator.connector()));
   }
 
@@ -209,9 +209,8 @@ TEST_CASE("errors_that_only_a_person_can_cure_fail_the_job") {
 }
 
 TEST_CASE("a_trainer_that_cannot_be_made_fails_the_job") {
-  fixture f{asp(), 0ms, []() -> std::unique_ptr<trainer> {
-              throw std::runtime_error{"no such data"};
-            }};
+  fixture f{asp(), 0ms,
+            []() -> std::unique_ptr<trainer> { throw std::runtime_error{"no such data"}; }};
   CHECK(f.last().failed == "no such data");
   f.lease({{1, {0}, 5, 1}});
   CHECK(f.kv.pulls().empty());

@@ -105,9 +105,7 @@ TEST_CASE_FIXTURE(damage_fixture, "every random single fault is noticed") {
         continue;
       replace(file, content.substr(0, random() % content.size()));
       break;
-    case 3:
-      fs::remove(file);
-      break;
+    case 3: fs::remove(file); break;
     case 4: { // Two files in each other's place.
       const auto j = random() % files.size();
       if (whole_content[i] == whole_content[j])

@@ -127,7 +127,9 @@ TEST_CASE("another job's checkpoint stops the search") {
   };
   const variant variants[] = {
     {"another model: table 'w1' is 784x64 there and 784x128 here",
-     [](job_spec& x) { x.tables[0].shape = {784, 128}; }},
+     [](job_spec& x) {
+       x.tables[0].shape = {784, 128};
+     }},
     {"another model: table 'w9' is not in it", [](job_spec& x) { x.tables[1].name = "w9"; }},
     {"another model: its table 'b' is not in this job", [](job_spec& x) { x.tables.pop_back(); }},
     {"another model: the optimizer of table 'w2' is momentum there and adagrad here",
@@ -151,8 +153,8 @@ TEST_CASE("another job's checkpoint stops the search") {
     const auto refused = newest_good(home.path(), other);
     REQUIRE(!refused);
     CHECK(refused.error().code == errc::wrong_job);
-    CHECK(refused.error().text ==
-          "checkpoint 12 in " + home.path().string() + " belongs to " + variant.text);
+    CHECK(refused.error().text
+          == "checkpoint 12 in " + home.path().string() + " belongs to " + variant.text);
   }
   auto same_model = job;
   same_model.servers = 7;

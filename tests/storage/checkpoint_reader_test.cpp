@@ -129,9 +129,10 @@ TEST_CASE("another job's checkpoint is not read, and the text says what differs"
   const auto refused = read(home.path(), 12, other, {{0}});
   REQUIRE(!refused);
   CHECK(refused.error().code == errc::wrong_job);
-  CHECK(refused.error().text == "checkpoint 12 in " + home.path().string() +
-                                  " belongs to another model: table 'w1' is 784x64 there and "
-                                  "784x128 here");
+  CHECK(refused.error().text
+        == "checkpoint 12 in " + home.path().string()
+             + " belongs to another model: table 'w1' is 784x64 there and "
+               "784x128 here");
 }
 
 } // namespace troupe::storage

@@ -18,9 +18,9 @@ TEST_CASE("a directory that is locked names itself and the pid of its owner") {
   const auto second = directory_lock::acquire(home.path() / "a/b");
   REQUIRE(!second);
   CHECK(second.error().code == errc::in_use);
-  CHECK(second.error().text == "another process uses the directory: " +
-                                 (home.path() / "a/b").string() + ", pid " +
-                                 std::to_string(::getpid()));
+  CHECK(second.error().text
+        == "another process uses the directory: " + (home.path() / "a/b").string() + ", pid "
+             + std::to_string(::getpid()));
 }
 
 TEST_CASE("a lock moves with its owner and ends with it") {

@@ -55,8 +55,7 @@ TEST_CASE("a record is only what was written under its key") {
   REQUIRE(meta_back);
   CHECK(meta_back->version == 99);
   CHECK(meta_back->marks == partition.marks);
-  check_refuses_all_but(meta,
-                        [&](const std::string& x) { return decode_meta(meta_key({2}), x); });
+  check_refuses_all_but(meta, [&](const std::string& x) { return decode_meta(meta_key({2}), x); });
 
   const auto clocks = encode_clocks(clocks_key(), sample_clocks());
   CHECK(decode_clocks(clocks_key(), clocks) == sample_clocks());

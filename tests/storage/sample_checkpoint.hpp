@@ -81,17 +81,18 @@ inline bool same_floats(const float_ptr& a, const float_ptr& b, std::uint64_t co
 }
 
 inline bool same(const block_image& a, const block_image& b) {
-  return a.table == b.table && a.block == b.block && a.version == b.version && a.steps == b.steps &&
-         a.count == b.count && a.state_count == b.state_count &&
-         same_floats(a.values, b.values, a.count) && same_floats(a.state, b.state, a.state_count);
+  return a.table == b.table && a.block == b.block && a.version == b.version && a.steps == b.steps
+         && a.count == b.count && a.state_count == b.state_count
+         && same_floats(a.values, b.values, a.count)
+         && same_floats(a.state, b.state, a.state_count);
 }
 
 inline bool same(const std::vector<partition_image>& a, const std::vector<partition_image>& b) {
   if (a.size() != b.size())
     return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].partition != b[i].partition || a[i].version != b[i].version ||
-        a[i].marks != b[i].marks || a[i].blocks.size() != b[i].blocks.size())
+    if (a[i].partition != b[i].partition || a[i].version != b[i].version || a[i].marks != b[i].marks
+        || a[i].blocks.size() != b[i].blocks.size())
       return false;
     for (std::size_t j = 0; j < a[i].blocks.size(); ++j)
       if (!same(a[i].blocks[j], b[i].blocks[j]))

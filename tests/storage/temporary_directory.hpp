@@ -14,8 +14,8 @@ class temporary_directory {
 public:
   temporary_directory() {
     static std::atomic<int> count = 0;
-    path_ = std::filesystem::temp_directory_path() /
-            ("troupe-storage-" + std::to_string(::getpid()) + "-" + std::to_string(++count));
+    path_ = std::filesystem::temp_directory_path()
+            / ("troupe-storage-" + std::to_string(::getpid()) + "-" + std::to_string(++count));
     std::filesystem::remove_all(path_);
     std::filesystem::create_directories(path_);
   }
