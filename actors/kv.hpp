@@ -45,8 +45,8 @@ namespace troupe {
 /// interface kv {
 ///   // Accumulates one batch's gradients under the ranges of its pieces.
 ///   // reply:      receipt, after the update was applied (or had been before).
-///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed; not_ready, peer_lost
-///   //             or timed_out (retry). On any error the values are unchanged.
+///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed;
+///   //             not_ready, peer_lost, timed_out (retry). On any error the values are unchanged.
 ///   // idempotent: yes, by the batch number, for each table and partition.
 ///   (push_atom, update) -> receipt
 ///
