@@ -92,25 +92,41 @@ TEST_CASE("the_loss_of_an_older_link_does_not_cut_off_the_newer_one") {
   CHECK(f.received[server_0].size() > count);
 }
 
-TEST_CASE("a_coordinator_ends_some_time_after_the_job_stopped") {
+TEST_CASE("a_coordinator_waits_some_time_for_members_after_the_job_stopped") {
   fixture f;
   const auto observer = f.spawn_member(observer_0);
+  const auto server = f.spawn_member(server_0);
+  f.report_from(server_0, server, server_report{});
   observer_report gives_up;
   gives_up.failed = "the user had enough";
   f.report_from(observer_0, observer, gives_up);
   f.advance(100ms);
-  REQUIRE_FALSE(f.received[observer_0].empty());
   CHECK(f.received[observer_0].back().stop);
   CHECK(f.received[observer_0].back().failed == "the user had enough");
   // A member that missed it asks again.
-  const auto late = f.spawn_member(server_0);
-  f.report_from(server_0, late, server_report{});
+  f.received[server_0].clear();
+  f.report_from(server_0, server, server_report{});
   REQUIRE_FALSE(f.received[server_0].empty());
   CHECK(f.received[server_0].back().stop);
   f.advance(2000ms);
-  const auto count = f.received[server_0].size();
-  f.report_from(server_0, late, server_report{});
-  CHECK(f.received[server_0].size() == count);
+  f.received[server_0].clear();
+  f.report_from(server_0, server, server_report{});
+  CHECK(f.received[server_0].empty());
+}
+
+TEST_CASE("a_coordinator_ends_at_once_when_all_have_left_a_stopped_job") {
+  fixture f;
+  const auto observer = f.spawn_member(observer_0);
+  const auto server = f.spawn_member(server_0);
+  f.report_from(server_0, server, server_report{});
+  observer_report gives_up;
+  gives_up.failed = "the user had enough";
+  f.report_from(observer_0, observer, gives_up);
+  f.send(f.service, lost_atom_v, server_0);
+  f.advance(100ms);
+  f.received[observer_0].clear();
+  f.report_from(observer_0, observer, gives_up);
+  CHECK(f.received[observer_0].empty());
 }
 
 TEST_CASE("the_state_is_stored_before_anything_is_ordered") {
