@@ -32,6 +32,7 @@ std::string file_name(supervisor::process_name who) {
   // at once; the launcher alone decides what it means.
   signal(SIGINT, SIG_IGN);
   signal(SIGTERM, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -127,28 +128,43 @@ std::vector<supervisor::loss> supervisor::tick(time now) {
 void supervisor::ended(process_name who, process& what, int status, time now,
                        std::vector<loss>& losses) {
   what.pid = 0;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-    return; // It was told to.
   if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
     failed_ = to_string(who.first, who.second) + ": " + last_words(who);
     return;
   }
   const auto how = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
                                        : "exit status " + std::to_string(WEXITSTATUS(status));
-  losses.push_back(
-    {{who.first, who.second, what.incarnation}, what.killed_at.value_or(now), now, how});
+  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!clean)
+    losses.push_back(
+      {{who.first, who.second, what.incarnation}, what.killed_at.value_or(now), now, how});
   if (winding_down_)
     return;
-  const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
-  what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
-  if (what.quick_deaths >= options_.quick_deaths_max) {
-    failed_ = to_string(who.first, who.second) + " ended " + std::to_string(what.quick_deaths)
-              + " times in a row right after its start (" + how + "): " + last_words(who);
+  if (gives_up(who, what, status, now, how))
     return;
-  }
+  const bool quick = what.quick_deaths > 0;
   what.pause = !quick ? std::chrono::milliseconds{0}
                       : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
-  what.start_at = now + what.pause;
+  // Told to end with the whole job, most likely; the order to wind down is then on its way.
+  what.start_at = now + (clean ? std::max(what.pause, options_.clean_end_pause) : what.pause);
+}
+
+/// Counts the deaths that nobody asked for; whether there were too many.
+bool supervisor::gives_up(process_name who, process& what, int status, time now,
+                          const std::string& how) {
+  const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
+  what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
+  // SIGKILL comes from outside; the others from what the process does, and it will do it again.
+  if (!(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+    what.crashes.push_back(now);
+  std::erase_if(what.crashes, [&](time at) { return now - at > options_.crash_window; });
+  const auto deaths =
+    std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
+  if (deaths < static_cast<std::size_t>(options_.deaths_max))
+    return false;
+  failed_ = to_string(who.first, who.second) + " ended " + std::to_string(deaths)
+            + " times in short order (" + how + "): " + last_words(who);
+  return true;
 }
 
 std::string supervisor::last_words(process_name who) const {

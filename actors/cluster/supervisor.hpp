@@ -28,8 +28,13 @@ struct supervisor_options {
   /// Pause before a start that follows a quick death; doubles up to pause_max.
   std::chrono::milliseconds pause_min{100};
   std::chrono::milliseconds pause_max{5000};
-  /// Quick deaths in a row after which the job is given up.
-  int quick_deaths_max = 6;
+  /// Quick deaths in a row, or crashes (any end but by SIGKILL) within crash_window, after which
+  /// the job is given up.
+  int deaths_max = 6;
+  std::chrono::minutes crash_window{2};
+  /// A process that ended with status 0 although the job goes on is started again after this. The
+  /// coordinator ends a process that was silent for so long that it was given up.
+  std::chrono::milliseconds clean_end_pause{1000};
 };
 
 /// "coordinator", "server 0", "worker 3".
@@ -81,11 +86,13 @@ private:
     std::optional<time> killed_at;
     std::optional<time> start_at;
     std::chrono::milliseconds pause{0};
-    int quick_deaths = 0;
+    int quick_deaths = 0; ///< In a row.
+    std::vector<time> crashes;
   };
 
   result<void> launch(process_name who, process& what, time now);
   void ended(process_name who, process& what, int status, time now, std::vector<loss>& losses);
+  bool gives_up(process_name who, process& what, int status, time now, const std::string& how);
   std::string last_words(process_name who) const;
 
   supervisor_options options_;

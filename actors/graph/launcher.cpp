@@ -206,7 +206,7 @@ private:
   void round() {
     const auto signal = signals_.wait(round_interval);
     const auto now = steady_now();
-    if (signal == SIGINT || signal == SIGTERM)
+    if (signal && *signal != SIGCHLD)
       user_wants_to_stop(*signal, now);
     if (supervisor_)
       watch_processes(now);
@@ -267,6 +267,7 @@ private:
       statistics_.coordinator_back(now);
       event("coordinator back");
     }
+    checkpoint_ = std::max(checkpoint_, status.checkpoint);
     show_events(news);
     if (!news.stop) // Processes that left as they were told are no news.
       statistics_.observe(status, now);
@@ -300,7 +301,8 @@ private:
   void ask_judge(const observer_orders& status) {
     const auto pass = status.batches_done / job_.batches_per_pass();
     const bool end = status.phase == job_phase::finished;
-    if (judging_ || final_judged_ || (!end && pass <= judged_pass_))
+    const bool due = end || (pass > judged_pass_ && graph_.make_evaluator());
+    if (judging_ || final_judged_ || !due)
       return;
     judging_ = true;
     judging_final_ = end;
@@ -325,7 +327,10 @@ private:
         continue;
       final_judged_ = true;
       statistics_.job_finished(now);
-      export_parameters(verdict);
+      if (verdict.failed.empty())
+        export_parameters(verdict);
+      else
+        failure_ = "trained, but the final parameters were not evaluated: " + verdict.failed;
       board_->update([](observer_report& report) { report.done = true; });
       caf::anon_send(observer_, tick_atom_v);
     }
@@ -335,7 +340,7 @@ private:
     if (!options_.export_file)
       return;
     std::vector<storage::tensor> tensors;
-    for (std::size_t i = 0; i < job_.tables.size() && i < verdict.parameters.size(); ++i)
+    for (std::size_t i = 0; i < job_.tables.size(); ++i)
       tensors.push_back(
         {job_.tables[i].name, job_.tables[i].shape, std::move(verdict.parameters[i])});
     if (auto written = storage::write_tensors(*options_.export_file, tensors); !written)
@@ -395,8 +400,10 @@ private:
       }
     }
     if (exit_status_ > 128)
-      fmt::print("{}: stopped; continue with --resume --checkpoint {}\n", name_,
-                 options_.checkpoint_directory.value_or("DIR").string());
+      fmt::print("{}: stopped; {}\n", name_,
+                 checkpoint_ == 0 ? "nothing had been saved"
+                                  : "continue with --resume --checkpoint "
+                                      + options_.checkpoint_directory->string());
     print_summary();
     std::fflush(stdout);
   }
@@ -454,6 +461,7 @@ private:
   bool judging_final_ = false;
   bool final_judged_ = false;
   std::uint64_t judged_pass_ = 0;
+  std::uint64_t checkpoint_ = 0; ///< Newest committed one.
   std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
   std::string failure_;
   int exit_status_ = EXIT_SUCCESS;

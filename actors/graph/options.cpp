@@ -259,6 +259,14 @@ result<void> validate(const run_options& options) {
     return invalid("--kill ends processes: use --processes");
   if (options.threads && (options.listen || options.join || !options.here.empty()))
     return invalid("--threads is one process: leave out --listen, --join and --here");
+  if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))
+    return invalid("--listen needs the address at which other hosts reach this one, not "
+                   + options.listen->host);
+  const bool serves = std::any_of(options.here.begin(), options.here.end(),
+                                  [](const auto& x) { return x.first == role::server; });
+  if (options.join && serves && !options.checkpoint_directory)
+    return invalid("--join with a server needs --checkpoint DIR: the same directory as on the main "
+                   "host, on a file system that both share");
   if (options.join && options.here.empty())
     return invalid("--join needs --here: say which servers and workers run on this host");
   if (options.resume && !options.checkpoint_directory)
@@ -272,6 +280,8 @@ result<void> validate(const run_options& options) {
   for (auto one = options.here.begin(); one != options.here.end(); ++one)
     if (std::find(options.here.begin(), one, *one) != one)
       return invalid("--here: a process is listed twice");
+  if (!options.here.empty() && !options.listen && !options.join)
+    return invalid("--here without --listen or --join: nobody could start the other processes");
   for (const auto& [worker, unused] : options.slow_workers)
     if (worker >= options.workers)
       return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "

@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array watched{SIGINT, SIGTERM, SIGCHLD};
+constexpr std::array watched{SIGINT, SIGTERM, SIGHUP, SIGCHLD};
 
 // What a handler may touch.
 int pipe_ends[2] = {-1, -1};

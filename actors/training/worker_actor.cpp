@@ -53,6 +53,8 @@ struct worker_shell {
     }
     try {
       model = make();
+      if (!model)
+        failed = "the graph's trainer factory made no trainer";
     } catch (const std::exception& problem) {
       failed = problem.what();
     }

@@ -153,7 +153,7 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "worker:1@3",
                          "server:0@0.5",
                          "--listen",
-                         "0.0.0.0:4000",
+                         "10.0.0.1:4000",
                          "--here",
                          "worker:2,server:1"});
   CHECK(x.workers == 3);
@@ -183,7 +183,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.slow_workers == std::map<std::uint32_t, std::chrono::milliseconds>{{1, 10ms}, {2, 50ms}});
   REQUIRE(x.kills.size() == 2);
   CHECK(x.kills[1].after == 500ms);
-  CHECK(x.listen == endpoint{"0.0.0.0", 4000});
+  CHECK(x.listen == endpoint{"10.0.0.1", 4000});
   CHECK(x.here == std::vector<process_name>{{role::worker, 2}, {role::server, 1}});
   CHECK(validate(x));
 }
@@ -242,6 +242,9 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--resume"}, "--resume needs --checkpoint DIR"},
     {{"--resume", "--checkpoint", "d", "--import", "f.npz"}, "--resume and --import both"},
     {{"--here", "server:2"}, "--here: the job has no server 2"},
+    {{"--here", "server:1"}, "--here without --listen or --join"},
+    {{"--listen", "0.0.0.0:4000"}, "--listen needs the address at which other hosts reach"},
+    {{"--join", "1.2.3.4:5", "--here", "server:1"}, "--join with a server needs --checkpoint"},
     {{"--here", "coordinator:0"}, "--here: the job has no second coordinator"},
     {{"--slow", "4:1"}, "--slow: the job has no worker 4, only 0 to 3"},
     {{"--kill", "worker:4@1"}, "--kill: the job has no such process"},
@@ -253,7 +256,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     CHECK(starts_with(found, line));
   }
   CHECK(objection({"--kill", "coordinator:0@1"}).empty());
-  CHECK(objection({"--here", "worker:9"}).empty()); // More workers than the job began with.
+  // More workers than the job began with.
+  CHECK(objection({"--listen", "127.0.0.1:0", "--here", "worker:9"}).empty());
 }
 
 TEST_CASE("tables_get_the_consistency_and_optimiser_of_the_command_line") {

@@ -116,21 +116,33 @@ TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
   }
   CHECK(f.tick_at_end().size() == 1);
   CHECK(f.supervise.failed()
-        == "server 1 ended 6 times in a row right after its start (exit status 7): out of luck");
+        == "server 1 ended 6 times in short order (exit status 7): out of luck");
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 0);
 }
 
-TEST_CASE("a_process_that_lived_for_long_starts_again_at_once_and_counts_anew") {
+TEST_CASE("crashes_that_are_far_apart_are_forgotten") {
   fixture f{"exit 7"};
   f.start();
   for (int i = 0; i < 10; ++i) {
-    f.now += 2s;
+    f.now += 30s;
     CHECK(f.tick_at_end().size() == 1);
     CHECK(f.supervise.running() == 1);
   }
   CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_lives") {
+  fixture f{"echo out of luck; exit 7"};
+  f.start();
+  for (int i = 0; i < 6; ++i) {
+    CHECK(f.supervise.failed().empty());
+    f.now += 10s;
+    CHECK(f.tick_at_end().size() == 1);
+  }
+  CHECK(f.supervise.failed()
+        == "server 1 ended 6 times in short order (exit status 7): out of luck");
 }
 
 TEST_CASE("a_hopeless_process_fails_the_job_with_its_last_line") {
@@ -151,14 +163,28 @@ TEST_CASE("a_hopeless_process_without_words_points_to_its_log") {
         == "server 1: see " + (f.folder.path() / "logs" / "server-1.log").string());
 }
 
-TEST_CASE("a_process_that_ends_well_is_no_loss_and_stays_ended") {
+TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_on") {
+  fixture f{"exit 0"};
+  f.start();
+  f.now += 10s;
+  CHECK(f.tick_at_end().empty());
+  f.now += 999ms;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+  f.now += 1ms;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 1);
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("a_process_that_ended_with_the_job_stays_ended") {
   fixture f{"exit 0"};
   f.start();
   CHECK(f.tick_at_end().empty());
+  f.supervise.wind_down();
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 0);
-  CHECK(f.supervise.failed().empty());
 }
 
 TEST_CASE("after_wind_down_nothing_starts_again") {
