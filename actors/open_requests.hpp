@@ -20,14 +20,24 @@ namespace troupe {
 /// How often an actor with open requests calls expire(): deadlines are noticed so much late.
 constexpr std::chrono::milliseconds deadline_scan_interval{500};
 
+/// What becomes of a reply that comes after the deadline.
+enum class late_replies {
+  ignored,
+  /// On a slow network every reply may be late: a request that is made again would never end.
+  delivered
+};
+
 /// Requests with one timeout for all. A member of the state of the actor that sends them.
 ///
 /// Invariants:
-/// (1) of each request one of its two functions is called, once; what comes later is ignored.
+/// (1) of each request one of its two functions is called, once; what comes later is ignored, but
+///     for a reply after the deadline where late replies are delivered.
 /// (2) open_ is ordered by deadline: numbers grow, and the timeout is the same for all.
 class open_requests {
 public:
-  explicit open_requests(std::chrono::nanoseconds timeout) : timeout_(timeout) {}
+  explicit open_requests(std::chrono::nanoseconds timeout,
+                         late_replies late = late_replies::ignored)
+      : timeout_(timeout), late_(late) {}
 
   /// As self->request(to, timeout, what...).then(on_reply, on_error).
   template <class Reply, class Self, class Receiver, class OnReply, class... Ts>
@@ -39,7 +49,7 @@ public:
     self->request(to, no_timer_of_caf, std::forward<Ts>(what)...)
       .then(
         [this, number, on_reply = std::move(on_reply)](Reply& reply) mutable {
-          if (open_.erase(number) != 0)
+          if (open_.erase(number) != 0 || late_ == late_replies::delivered)
             on_reply(reply);
         },
         [this, number](const caf::error& why) {
@@ -63,6 +73,7 @@ private:
   };
 
   std::chrono::nanoseconds timeout_;
+  late_replies late_;
   std::map<std::uint64_t, entry> open_;
   std::uint64_t next_ = 1;
 };

@@ -129,7 +129,7 @@ struct router_shell {
   std::unordered_map<std::uint64_t, caf::typed_response_promise<receipt>> pushes;
   std::unordered_map<std::uint64_t, caf::typed_response_promise<values>> pulls;
   std::uint64_t next_token = 1;
-  open_requests requests{request_timeout};
+  open_requests requests{request_timeout, late_replies::delivered}; // (3) of router.
   std::optional<time_point> wake_at; ///< When the next tick comes; a later one may come too.
 
   static inline const char* name = "router";

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 
 /// An actor that asks, and a partner who answers numbers at once and pushes when the test says so.
 struct asking_fixture {
-  asking_fixture() {
+  explicit asking_fixture(late_replies late) : requests(1s, late) {
     partner = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
       return {[](int x) { return x; },
               [this, self](tick_atom) {
@@ -28,7 +28,10 @@ struct asking_fixture {
               },
               [this](step_atom) {
                 for (auto& promise : std::exchange(held, {}))
-                  promise.deliver(1);
+                  if (failing)
+                    promise.deliver(make_error(caf::sec::runtime_error));
+                  else
+                    promise.deliver(1);
               }};
     }));
     asker = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
@@ -45,16 +48,17 @@ struct asking_fixture {
   }
 
   std::vector<std::string> log;
-  open_requests requests{1s};
+  open_requests requests;
   actor_fixture f;
   std::vector<caf::typed_response_promise<int>> held;
+  bool failing = false; ///< What was held is answered with an error.
   caf::actor partner, asker;
 };
 
 } // namespace
 
 TEST_CASE("an open request ends with its reply and has no deadline any more") {
-  asking_fixture t;
+  asking_fixture t{late_replies::ignored};
   t.f.send(t.asker, 7);
   CHECK(t.log == std::vector<std::string>{"reply 7"});
   CHECK(t.requests.empty());
@@ -64,7 +68,7 @@ TEST_CASE("an open request ends with its reply and has no deadline any more") {
 }
 
 TEST_CASE("an open request ends at its deadline, and a late reply is ignored") {
-  asking_fixture t;
+  asking_fixture t{late_replies::ignored};
   t.f.send(t.asker, tick_atom_v);
   t.f.advance(500ms);
   t.f.send(t.asker, tick_atom_v);
@@ -79,8 +83,21 @@ TEST_CASE("an open request ends at its deadline, and a late reply is ignored") {
   CHECK(t.requests.empty());
 }
 
+TEST_CASE("a late reply is delivered where that is wanted, a late error is not") {
+  asking_fixture t{late_replies::delivered};
+  for (const bool failing : {true, false}) {
+    t.failing = failing;
+    t.f.send(t.asker, tick_atom_v);
+    t.f.advance(1s);
+    t.f.send(t.asker, step_atom_v);
+    t.f.send(t.partner, step_atom_v);
+  }
+  CHECK(t.log == std::vector<std::string>{"no answer in time", "no answer in time", "reply 1"});
+  CHECK(t.requests.empty());
+}
+
 TEST_CASE("an open request ends at once where its receiver is gone") {
-  asking_fixture t;
+  asking_fixture t{late_replies::ignored};
   caf::anon_send_exit(t.partner, caf::exit_reason::kill);
   t.f.sched.run();
   t.f.send(t.asker, 1);
