@@ -1,6 +1,8 @@
 // What makes a job specification usable. Everything that divides, allocates or indexes by a field
 // of it relies on these limits.
 #include "serialization/job.hpp"
+#include "serialization/layout.hpp"
+#include "serialization/wire.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -95,6 +97,25 @@ result<void> validate_tables(const job_spec& job) {
   return {};
 }
 
+/// What a server holds travels in one frame, with a margin because shares are not equal.
+result<void> validate_shares(const job_spec& job) {
+  constexpr std::uint64_t share_bytes_max = wire::body_bytes_max / 2;
+  std::uint64_t bytes = 0;
+  std::uint64_t block_bytes = 0; // The largest one.
+  for (const auto& table : job.tables) {
+    if (table.sync.mode == consistency_mode::hogwild)
+      return {}; // One memory; nothing travels.
+    bytes += table.size() * sizeof(float);
+    block_bytes = std::max(block_bytes, block_elements(table) * sizeof(float));
+  }
+  const auto share_bytes = bytes / job.servers + (job.servers > 1 ? block_bytes : 0);
+  if (share_bytes > share_bytes_max)
+    return refuse("the tables have " + std::to_string(share_bytes) + " bytes for each of "
+                  + std::to_string(job.servers) + " servers, at most "
+                  + std::to_string(share_bytes_max) + ": use more --servers");
+  return {};
+}
+
 } // namespace
 
 result<void> validate(const job_spec& job) {
@@ -116,7 +137,9 @@ result<void> validate(const job_spec& job) {
   if (job.passes == 0 || job.passes > batches_max / job.batches_per_pass())
     return refuse("passes must be at least 1 and give at most 2^40 batches, not "
                   + std::to_string(job.passes));
-  return validate_tables(job);
+  if (auto valid = validate_tables(job); !valid)
+    return valid;
+  return validate_shares(job);
 }
 
 } // namespace troupe

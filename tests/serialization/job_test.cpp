@@ -135,6 +135,25 @@ TEST_CASE("each defect of a job is named") {
   }
 }
 
+TEST_CASE("a server's share must travel in one frame") {
+  auto with = [](std::uint64_t elements, std::uint32_t servers) {
+    return validate(changed([=](job_spec& x) {
+      x.tables = {{.name = "w", .shape = {elements}, .sync = {}, .optimizer = {}, .init = {}}};
+      x.servers = servers;
+    }));
+  };
+  const auto half = wire::body_bytes_max / 2 / sizeof(float);
+  CHECK(with(half, 1));
+  CHECK(with(2 * half, 3));
+  const auto found = with(half + 1, 1);
+  REQUIRE(!found);
+  CHECK(found.error()
+        == failure{errc::invalid_argument, "the tables have 536870916 bytes for each of 1 servers, "
+                                           "at most 536870912: use more --servers"});
+  CHECK(!with(2 * half, 2)); // The partitions may differ by a block.
+  CHECK(with(2 * half - 524288, 2));
+}
+
 TEST_CASE("the size of a shape that overflows is the largest number") {
   table_spec table;
   table.shape.assign(3, std::uint64_t{1} << 32);
