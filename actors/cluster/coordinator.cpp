@@ -20,6 +20,8 @@ constexpr auto last_retry_pause = 1000ms;
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
 constexpr std::size_t strangers_max = 1000;
+/// Missing members that one event names.
+constexpr std::size_t names_max = 20;
 /// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server
 /// wrote have left no trace, but a server that waits for such a cut would take ours for it.
 constexpr std::uint64_t numbers_skipped = 8;
@@ -193,6 +195,11 @@ void coordinator::take(const member_id& from, const server_report& body, time_po
   auto& seat = servers_[from.index];
   if (!body.failed.empty())
     fail(name_of(from) + ": " + body.failed, effects);
+  if (body.marks.end().value > job_.batches()) {
+    tell_once(from, name_of(from) + " reports batches that the job does not have and is ignored",
+              effects);
+    return;
+  }
   if (seat.serving && body.assignment != seat.assignment) {
     tell(name_of(from) + " lost its state", effects);
     forsake(seat, from.index, now, effects);
@@ -204,13 +211,18 @@ void coordinator::take(const member_id& from, const server_report& body, time_po
     begin_serving(seat, from.index, effects);
 }
 
-void coordinator::take(const member_id& /*from*/, const observer_report& body, time_point now,
+void coordinator::take(const member_id& from, const observer_report& body, time_point now,
                        coordinator_effects& effects) {
-  observed_at_ = now;
   for (const auto& death : body.deaths) {
     if (!members_.buried(death.member))
       lose(death.member, "its process ended", now, effects);
   }
+  if (from.index != 0) { // Joined later: it may leave, the job goes on.
+    if (!body.failed.empty())
+      tell_once(from, "a joined launcher gave up: " + body.failed, effects);
+    return;
+  }
+  observed_at_ = now;
   done_ = done_ || body.done;
   stop_wanted_ = stop_wanted_ || body.stop;
   if (!body.failed.empty())
@@ -275,6 +287,8 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
     if (workers_.size() >= job_.workers || (waited && !workers_.empty()))
       begin_training(now, effects);
   }
+  if (phase_ == job_phase::gathering && now - started_at_ >= options_.gather_timeout)
+    tell_who_is_missing(effects);
   const bool over = phase_ == job_phase::finishing || phase_ == job_phase::finished;
   if (over && !stop_deadline_ && settled && !ledger_.complete())
     begin_training(now, effects); // A server came back without the last batches.
@@ -325,6 +339,35 @@ void coordinator::fail(const std::string& why, coordinator_effects& effects) {
   phase_ = job_phase::stopped;
   failed_ = why;
   tell("the job failed: " + why, effects);
+}
+
+void coordinator::tell_who_is_missing(coordinator_effects& effects) {
+  if (waiting_told_)
+    return;
+  waiting_told_ = true;
+  std::vector<std::string> names;
+  for (const auto& [index, seat] : servers_) {
+    if (!seat.id)
+      names.push_back(name_of({role::server, index, {}}));
+  }
+  for (std::uint32_t index = 0; workers_.size() < job_.workers && index < job_.workers; ++index) {
+    if (!workers_.contains(index))
+      names.push_back(name_of({role::worker, index, {}}));
+  }
+  if (names.empty())
+    return;
+  std::string text = "waiting for " + names.front();
+  for (std::size_t i = 1; i < std::min(names.size(), names_max); ++i)
+    text += ", " + names[i];
+  if (names.size() > names_max)
+    text += " and " + std::to_string(names.size() - names_max) + " more";
+  tell(text, effects);
+}
+
+void coordinator::tell_once(const member_id& about, const std::string& event,
+                            coordinator_effects& effects) {
+  if (told_of_.size() < strangers_max && told_of_.insert(about).second)
+    tell(event, effects);
 }
 
 void coordinator::tell(const std::string& event, coordinator_effects& effects) {

@@ -81,12 +81,13 @@ using coordinator_effects = std::vector<coordinator_effect>;
 ///     the same checkpoint; other jobs: only the lost server's partitions are restored.
 /// (5) the job is finished only when every batch is in the marks of every server, and (with
 ///     checkpoints) the last checkpoint was committed after that.
-/// (6) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
+/// (6) the job is ended only by the main launcher (observer 0); others report deaths.
+/// (7) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
 ///     passed, so that what members hold is known before anything new is decided.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
 ///                                               ^-----------a server lost batches--------------|
-///     any --failed--> stopped       finished --observers are done--> stopped
+///     any --failed--> stopped       finished --observer 0 is done--> stopped
 ///     training, finishing --stop--> finishing --committed, or 10 s--> stopped
 class coordinator {
 public:
@@ -152,7 +153,9 @@ private:
   void finish(time_point now, effects_ref effects);
   void fail(const std::string& why, effects_ref effects);
   void stop(time_point now, effects_ref effects);
+  void tell_who_is_missing(effects_ref effects);
   void tell(const std::string& event, effects_ref effects);
+  void tell_once(const member_id& about, const std::string& event, effects_ref effects);
   void persist(effects_ref effects);
   void notice_pause(time_point now);
 
@@ -212,15 +215,18 @@ private:
   time_point last_call_{0};
   std::optional<time_point> first_worker_at_;
   time_point training_since_{0};
+  bool waiting_told_ = false;               ///< Who is missing, while gathering.
   bool stop_wanted_ = false;                ///< The user asked to end.
   std::optional<time_point> stop_deadline_; ///< Set once that is being done.
-  bool done_ = false;                       ///< An observer needs nothing more.
-  time_point observed_at_{0};               ///< Last report of an observer, or begin of `finished`.
+  bool done_ = false;                       ///< The main observer needs nothing more.
+  /// Last report of the main observer, or begin of `finished`.
+  time_point observed_at_{0};
 
   membership members_;
   std::map<std::uint32_t, worker_state> workers_;
   std::map<std::uint32_t, server_state> servers_;
   std::set<member_id> strangers_; ///< Of another job; each is told of once.
+  std::set<member_id> told_of_;   ///< Other things worth one event a member.
   std::set<std::pair<role, std::uint32_t>> seen_;
 
   ledger ledger_;

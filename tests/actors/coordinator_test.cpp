@@ -333,6 +333,71 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     "worker 0 died too often");
 }
 
+TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  observer_report body;
+  body.stop = body.done = true;
+  body.failed = "worker 7 died too often";
+  body.deaths = {{{role::worker, 1, {201}}}};
+  one.receive({role::observer, 5, {905}}, body);
+  one.receive({role::observer, 5, {905}}, body);
+  CHECK(one.boss->phase() == job_phase::training);
+  CHECK(one.told("worker 1 lost"));
+  CHECK(std::count(one.events.begin(), one.events.end(),
+                   "a joined launcher gave up: worker 7 died too often")
+        == 1);
+  one.observer(body);
+  CHECK(one.boss->phase() == job_phase::stopped);
+}
+
+TEST_CASE("a joined launcher does not keep a finished job alive") {
+  coordinator_options how;
+  how.checkpoints = false;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.train();
+  one.server(0, 100, 64);
+  one.server(1, 101, 64);
+  REQUIRE(one.boss->phase() == job_phase::finished);
+  for (int i = 0; i < 52; ++i) {
+    one.tick(100ms);
+    one.server(0, 100, 64);
+    one.server(1, 101, 64);
+    one.receive({role::observer, 5, {905}}, observer_report{});
+  }
+  CHECK(one.boss->phase() == job_phase::stopped);
+}
+
+TEST_CASE("a server that reports more batches than the job has is ignored, and told of once") {
+  bench one(bench_job(consistency_mode::asp));
+  one.train();
+  one.server(1, 101, 64);
+  one.server(0, 100, std::uint64_t{1} << 40);
+  one.server(0, 100, 65);
+  CHECK(one.boss->phase() == job_phase::training);
+  CHECK(std::count(one.events.begin(), one.events.end(),
+                   "server 0 reports batches that the job does not have and is ignored")
+        == 1);
+  one.server(0, 100, 64);
+  CHECK(one.boss->phase() == job_phase::finishing);
+}
+
+TEST_CASE("who is missing is told once, when gathering takes long") {
+  bench one(bench_job(consistency_mode::asp, 2, 3));
+  const auto pass = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      one.tick(100ms);
+      one.server(0, 100);
+      one.worker(0, 200);
+      one.worker(1, 201);
+    }
+  };
+  pass(149);
+  CHECK_FALSE(one.told("waiting for"));
+  pass(60);
+  CHECK(std::count(one.events.begin(), one.events.end(), "waiting for server 1, worker 2") == 1);
+}
+
 TEST_CASE("a last checkpoint that cannot be written fails the job after five attempts") {
   bench one(bench_job(consistency_mode::asp));
   one.train();
