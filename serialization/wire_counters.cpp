@@ -36,6 +36,11 @@ void write(const lease& from, schema::Lease::Builder to) {
 }
 
 lease read(schema::Lease::Reader from) {
+  constexpr std::uint32_t count_max = 1 << 16; // Receivers count and divide by these fields.
+  if (from.getStride() == 0 || from.getCount() > count_max || from.getFirst() > batches_max)
+    throw rejected{"a lease that no job has: " + std::to_string(from.getCount()) + " from "
+                   + std::to_string(from.getFirst()) + " with stride "
+                   + std::to_string(from.getStride())};
   return {.id = from.getId(),
           .first = {from.getFirst()},
           .count = from.getCount(),

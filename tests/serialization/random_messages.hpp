@@ -48,7 +48,10 @@ inline histogram random_histogram(random_source& random) {
 }
 
 inline lease random_lease(random_source& random) {
-  return {random.number(), {random.number()}, random.number32(), random.number32()};
+  return {random.number(),
+          {random.number() % (batches_max + 1)},
+          random.number32() % ((1 << 16) + 1),
+          std::max(random.number32(), std::uint32_t{1})};
 }
 
 inline clock_entry random_clock(random_source& random) {

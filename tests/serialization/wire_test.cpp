@@ -64,7 +64,7 @@ TEST_CASE("numbers at their limits and special floats survive the wire") {
   worker_report body;
   body.counters.loss_sum = -std::numeric_limits<double>::infinity();
   body.counters.samples = ~std::uint64_t{0};
-  body.leases = {{{~std::uint64_t{0}, {~std::uint64_t{0}}, ~0u, ~0u}, {{~std::uint64_t{0}}}}};
+  body.leases = {{{~std::uint64_t{0}, {batches_max}, 1u << 16, ~0u}, {{~std::uint64_t{0}}}}};
   const message sent = report{.from = {role::observer, ~0u, {~std::uint64_t{0}}}, .body = body};
   const auto received = decode_frame(flatten(wire::encode(sent)));
   REQUIRE(received);
@@ -246,6 +246,21 @@ TEST_CASE("a batch set with batches that no job has is refused") {
   CHECK(received(batch_set{{batches_max}}));
   CHECK(!received(batch_set{{batches_max + 1}}));
   CHECK(!received(batch_set{{batches_max - 64}, {1, 1}}));
+}
+
+TEST_CASE("a lease that no job has is refused") {
+  auto received = [](const lease& what) {
+    worker_orders body;
+    body.leases = {what};
+    return decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body})));
+  };
+  CHECK(received({1, {batches_max}, 1 << 16, 1}));
+  for (const lease& bad :
+       {lease{1, {0}, 1, 0}, lease{1, {0}, (1 << 16) + 1, 1}, lease{1, {batches_max + 1}, 1, 1}}) {
+    const auto why = refused(received(bad));
+    CHECK(why.code == errc::malformed);
+    CHECK(contains(why.text, "a lease that no job has"));
+  }
 }
 
 TEST_CASE("orders bring a usable job or none") {
