@@ -5,6 +5,7 @@
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
+#include <type_traits>
 #include <utility>
 
 namespace troupe::detail {
@@ -38,15 +39,22 @@ struct gateway_shell {
   template <class Result, class Reply, class Atom, class What>
   void request(std::uint64_t number, Atom kind, What what) {
     requests.send<Result>(
-      self, target,
-      [this, number](Result& result) {
-        send(Reply{number, std::move(result)});
-      },
+      self, target, [this, number](Result& result) { reply<Reply>(number, std::move(result)); },
       [this, number](const caf::error& why) {
         send(failure_reply{number, from_caf(why)});
       },
       kind, std::move(what));
     scan_later();
+  }
+
+  template <class Reply, class Result>
+  void reply(std::uint64_t number, Result result) {
+    if constexpr (std::is_same_v<Result, values>)
+      if (auto why = too_long(result.pieces)) {
+        send(failure_reply{number, *std::move(why)});
+        return;
+      }
+    send(Reply{number, std::move(result)});
   }
 
   void tick() {

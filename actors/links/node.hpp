@@ -40,7 +40,7 @@ public:
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
   /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to
   /// `self`. `refused`: called once, on an actor's thread, when the coordinator turns this process
-  /// away for good.
+  /// away for good, which is before the link opens; a link that was open is made anew.
   coordinator_handle uplink(const endpoint& where, member self,
                             std::function<void(failure)> refused);
 

@@ -125,6 +125,11 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
   state.whom = whom;
   return {
     [&state](push_atom, update& what) {
+      if (const auto why = too_long(what.pieces)) {
+        auto refused = state.self->make_response_promise<receipt>();
+        refused.deliver(to_caf(*why));
+        return refused;
+      }
       return state.forward<receipt>(push_request{0, std::move(what)});
     },
     [&state](pull_atom, query& what) {

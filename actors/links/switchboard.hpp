@@ -4,6 +4,7 @@
 
 #include "actors/kv.hpp"
 #include "actors/links/transport.hpp"
+#include "serialization/wire.hpp"
 
 #include <functional>
 #include <memory>
@@ -50,6 +51,19 @@ private:
 
 /// Actors hold it weakly: the node owns it, and ends it first.
 using switchboard_ptr = std::weak_ptr<switchboard>;
+
+/// What is wrong with a message of so many values, which could only end its link, and that again
+/// and again.
+inline std::optional<failure> too_long(const std::vector<piece>& pieces) {
+  std::uint64_t bytes = 0;
+  for (const auto& x : pieces)
+    bytes += x.where.count * sizeof(float);
+  if (bytes <= wire::body_bytes_max)
+    return std::nullopt;
+  return failure{errc::shape_mismatch, "too many values for one message: " + std::to_string(bytes)
+                                         + " bytes, at most "
+                                         + std::to_string(wire::body_bytes_max)};
+}
 
 /// See node::remote.
 kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom);

@@ -49,9 +49,10 @@ struct uplink_shell {
   void lost(link_id which, const failure& why) {
     if (link != which)
       return;
+    const bool was_open = std::exchange(is_open, false);
     link.reset();
-    is_open = false;
-    if (reaction_to(why.code) == reaction::stop) {
+    // Who was let in once is not turned away for good: garbage on a link is cured by another link.
+    if (!was_open && reaction_to(why.code) == reaction::stop) {
       turned_away = true;
       if (refused)
         refused(why);

@@ -35,9 +35,9 @@ public:
     changed_.notify_all();
   }
   /// False after 10 s.
-  bool wait(const std::string& line) {
+  bool wait(const std::string& line, std::size_t times = 1) {
     std::unique_lock lock{mutex_};
-    return changed_.wait_for(lock, 10s, [&] { return count_of(line) > 0; });
+    return changed_.wait_for(lock, 10s, [&] { return count_of(line) >= times; });
   }
   std::size_t count(const std::string& line) {
     const std::lock_guard lock{mutex_};
@@ -61,8 +61,11 @@ std::shared_ptr<float> numbers(std::size_t count) {
   return made;
 }
 
+/// More values than one message can carry. They must not be read.
+piece beyond_a_frame() { return {{{9}, 0, std::size_t{1} << 29}, numbers(1)}; }
+
 /// Pushes: the receipt's version is the batch; batch 666 is refused, batch 999 never answered.
-/// Pulls: as many numbers as asked for.
+/// Pulls: as many numbers as asked for, or, of table 9, 2 GiB that are not there.
 kv spawn_server_of(caf::actor_system& system, record& seen) {
   return system.spawn([&seen](kv::pointer self) -> kv::behavior_type {
     return {
@@ -76,8 +79,10 @@ kv spawn_server_of(caf::actor_system& system, record& seen) {
           promise.deliver(receipt{batch, false});
         return promise;
       },
-      [](pull_atom, const query& what) {
+      [](pull_atom, const query& what) -> values {
         values answer{1, {}};
+        if (!what.ranges.empty() && what.ranges[0].table.value == 9)
+          return values{1, {beyond_a_frame()}};
         for (const auto& where : what.ranges)
           answer.pieces.push_back({where, numbers(where.count)});
         return answer;
@@ -255,6 +260,27 @@ TEST_CASE("what_is_open_when_the_link_breaks_is_peer_lost") {
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::peer_lost); });
 }
 
+TEST_CASE("values_beyond_one_message_are_refused_for_good_and_harm_no_other_request") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto to = client.links->remote(server.address, server_0);
+  REQUIRE(version_of(push(client, to, 1)) == 1);
+  const failure expected{errc::shape_mismatch, "too many values for one message: 2147483648 bytes, "
+                                               "at most 1073741824"};
+  std::vector<failure> found;
+  const auto note = [&](const caf::error& why) { found.push_back(from_caf(why)); };
+  caf::scoped_actor self{client.system};
+  update pushed;
+  pushed.pieces = {beyond_a_frame()};
+  self->request(to, 10s, push_atom_v, pushed).receive([](const receipt&) {}, note);
+  query pulled;
+  pulled.ranges = {{{9}, 0, 1}};
+  self->request(to, 10s, pull_atom_v, pulled).receive([](const values&) {}, note);
+  CHECK(found == std::vector<failure>{expected, expected});
+  CHECK(version_of(push(client, to, 2)) == 2);
+}
+
 TEST_CASE("another_incarnation_at_the_address_is_peer_lost") {
   record seen;
   server_process server{seen};
@@ -336,4 +362,28 @@ TEST_CASE("a_refused_uplink_says_so_once_and_stays_away") {
   REQUIRE(worker.seen.wait("orders 9"));
   CHECK(stranger.seen.count("refused wrong_job") == 1);
   CHECK(coordinator.log.count("another job") <= 1);
+}
+
+TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
+  record seen;
+  std::mutex made; // Held until `links` exists.
+  std::unique_lock making{made};
+  std::unique_ptr<transport> links;
+  link_events events{.opened =
+                       [&](link_id link, const hello&, const std::string&) {
+                         const std::lock_guard lock{made};
+                         seen.note("opened");
+                         links->send(link, refusal{{errc::malformed, "that was garbage"}});
+                         links->close(link);
+                       },
+                     .received = [](link_id, const message&) {},
+                     .lost = [](link_id, const failure&) {},
+                     .rejected = [](const std::string&, const failure&) {}};
+  links = std::make_unique<transport>(hello_of(chief), events);
+  const auto where = links->listen({"127.0.0.1", 0});
+  making.unlock();
+  REQUIRE(where);
+  worker_process worker{*where};
+  CHECK(seen.wait("opened", 2));
+  CHECK(worker.seen.count("refused malformed") == 0);
 }
