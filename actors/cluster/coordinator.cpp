@@ -16,6 +16,8 @@ constexpr auto pause_min = 1000ms;
 /// How long the end waits for the checkpoint that a stop asks for.
 constexpr auto stop_time = 10s;
 constexpr auto last_retry_pause = 1000ms;
+/// Between two searches for a checkpoint, when the first one failed.
+constexpr auto search_pause = 1000ms;
 /// Events kept for the observers.
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
@@ -108,6 +110,10 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
     if (!recovering_)
       lose(who, reason, now, effects);
   }
+  if (search_again_at_ && now >= *search_again_at_ && phase_ != job_phase::stopped) {
+    search_again_at_.reset();
+    effects.push_back(find_checkpoint_effect{});
+  }
   audit_overdue(now, effects);
   decide(now, effects);
 }
@@ -121,13 +127,41 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
                                    coordinator_effects& effects) {
   if (!finding_)
     return;
-  finding_ = false;
+  finding_ = search_failing_ = false;
+  search_again_at_.reset();
   for (const auto& refused : what.refused)
     tell("checkpoint passed over: " + refused.text, effects);
+  // Only what was committed can be damaged.
+  const bool had_one = committed_ > 0
+                       || std::any_of(what.refused.begin(), what.refused.end(),
+                                      [](const auto& x) { return x.code == errc::damaged; });
+  if (!what.newest && !what.refused.empty() && had_one) {
+    give_up("all checkpoints are damaged; starting over would discard what was trained", now,
+            effects);
+    return;
+  }
   if (!what.newest)
     tell("no checkpoint found: starting from the beginning", effects);
   restore_ = what.newest ? what.newest->checkpoint : 0;
   committed_ = std::max(committed_, *restore_);
+  decide(now, effects);
+}
+
+void coordinator::search_failed(const failure& why, time_point now, coordinator_effects& effects) {
+  if (!finding_)
+    return;
+  const auto text = "cannot look for checkpoints: " + why.text;
+  if (reaction_to(why.code) != reaction::retry && why.code != errc::io_failed) {
+    give_up(text, now, effects);
+    return;
+  }
+  if (!std::exchange(search_failing_, true))
+    tell(text + "; trying again", effects);
+  search_again_at_ = now + search_pause;
+}
+
+void coordinator::give_up(const std::string& why, time_point now, coordinator_effects& effects) {
+  fail(why, effects);
   decide(now, effects);
 }
 

@@ -54,7 +54,7 @@ struct coordinator_options {
 struct send_effect {
   troupe::orders orders;
 };
-/// Find the newest good checkpoint, then call checkpoint_found().
+/// Find the newest good checkpoint, then call checkpoint_found() or search_failed().
 struct find_checkpoint_effect {};
 /// Commit this one (and apply retention), then call checkpoint_committed().
 struct commit_checkpoint_effect {
@@ -102,8 +102,13 @@ public:
   /// The connection of a member ended: a hint, not a proof.
   void disconnected(const member_id& member, time_point now, coordinator_effects& effects);
   void checkpoint_found(const storage::found& what, time_point now, coordinator_effects& effects);
+  /// Errors that may pass (peer_lost, timed_out, io_failed) lead to another search after 1 s, others
+  /// fail the job. It never starts over because of one.
+  void search_failed(const failure& why, time_point now, coordinator_effects& effects);
   void checkpoint_committed(std::uint64_t checkpoint, const result<void>& outcome, time_point now,
                             coordinator_effects& effects);
+  /// An effect could not be carried out, and the job cannot go on without: fails it.
+  void give_up(const std::string& why, time_point now, coordinator_effects& effects);
 
   job_phase phase() const { return phase_; }
 
@@ -241,6 +246,8 @@ private:
   time_point audited_at_{0};
 
   bool finding_ = false;
+  bool search_failing_ = false; ///< Which was told.
+  std::optional<time_point> search_again_at_;
   std::optional<std::uint64_t> restore_; ///< Newest good checkpoint, while that is sure to be true.
   checkpoint_schedule schedule_;
   std::uint64_t committed_ = 0;

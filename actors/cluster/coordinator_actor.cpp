@@ -101,10 +101,10 @@ struct coordinator_shell {
       return;
     }
     self->request(storage, storage_timeout, find_atom_v, setup.job)
-      .then(answer, [answer](const caf::error& why) {
-        storage::found nothing;
-        nothing.refused.push_back(from_caf(why));
-        answer(nothing);
+      .then(answer, [this](const caf::error& why) {
+        coordinator_effects effects;
+        decide->search_failed(from_caf(why), now_of(*self), effects);
+        carry_out(effects);
       });
   }
 
@@ -125,8 +125,14 @@ struct coordinator_shell {
       return;
     // Small and rare (a start, a rollback); orders that rest on it must not leave before it is
     // stored.
-    if (auto saved = setup.store->save(effect.state); !saved && setup.log)
-      setup.log("cannot store the coordinator's state: " + saved.error().text);
+    auto saved = setup.store->save(effect.state);
+    if (saved)
+      return;
+    std::erase_if(waiting, [](const auto& x) { return std::holds_alternative<send_effect>(x); });
+    coordinator_effects effects;
+    decide->give_up("cannot store the coordinator's state: " + saved.error().text, now_of(*self),
+                    effects);
+    carry_out(effects);
   }
 
   void run(event_effect& effect) {

@@ -287,7 +287,11 @@ inline milliseconds world::run(milliseconds limit) {
       coordinator_effects effects;
       if (call.find) {
         storage::found what;
-        bool damaged = !call.good;
+        // Never all of them: that fails the job.
+        bool damaged = !call.good
+                       && std::count_if(checkpoints_.begin(), checkpoints_.end(),
+                                        [](const auto& x) { return x.second.committed; })
+                            > 1;
         for (auto at = checkpoints_.rbegin(); at != checkpoints_.rend() && !what.newest; ++at) {
           if (!at->second.committed)
             continue;

@@ -6,7 +6,10 @@
 
 #include "doctest/doctest.h"
 
+#include <csignal>
 #include <map>
+
+#include <sys/resource.h>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -43,6 +46,26 @@ struct fixture : actor_fixture {
   std::map<member_id, std::vector<orders>> received;
   std::vector<std::string> log;
   std::uint64_t sequence = 0;
+};
+
+/// Every write to a file fails while it lives.
+class no_file_may_grow {
+public:
+  no_file_may_grow() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  ~no_file_may_grow() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  no_file_may_grow(const no_file_may_grow&) = delete;
+  no_file_may_grow& operator=(const no_file_may_grow&) = delete;
+
+private:
+  rlimit before_{};
+  void (*handler_)(int);
 };
 
 const member_id server_0{role::server, 0, {10}};
@@ -145,5 +168,22 @@ TEST_CASE("the_state_is_stored_before_anything_is_ordered") {
     f.report_from(observer_0, observer, observer_report{});
     REQUIRE_FALSE(f.received[observer_0].empty());
     CHECK(f.received[observer_0].back().term == term);
+  }
+}
+
+TEST_CASE("a_state_that_cannot_be_stored_fails_the_job_before_anything_is_ordered") {
+  const storage::temporary_directory folder;
+  auto store = storage::coordinator_store::open(folder.path());
+  REQUIRE(store);
+  coordinator_setup setup;
+  setup.store = *std::move(store);
+  const no_file_may_grow full_disk;
+  fixture f{setup};
+  const auto server = f.spawn_member(server_0);
+  f.report_from(server_0, server, server_report{});
+  REQUIRE_FALSE(f.received[server_0].empty());
+  for (const auto& what : f.received[server_0]) {
+    CHECK(what.stop);
+    CHECK(what.failed.find("cannot store the coordinator's state: ") == 0);
   }
 }

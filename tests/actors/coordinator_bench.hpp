@@ -125,8 +125,15 @@ struct bench {
     keep(effects);
   }
 
-  void found(std::optional<std::uint64_t> checkpoint) {
+  void search_failed(const failure& why) {
+    coordinator_effects effects;
+    boss->search_failed(why, now, effects);
+    keep(effects);
+  }
+
+  void found(std::optional<std::uint64_t> checkpoint, std::vector<failure> refused = {}) {
     storage::found what;
+    what.refused = std::move(refused);
     if (checkpoint) {
       what.newest.emplace();
       what.newest->checkpoint = *checkpoint;

@@ -155,6 +155,70 @@ TEST_CASE("a server that reports that it has nothing is given an assignment agai
   CHECK(one.orders_of_server(0, 100).restore == 2);
 }
 
+// -- no checkpoint to go back to ----------------------------------------------------------------
+
+TEST_CASE("a search for checkpoints that fails for a while is repeated, and told of once") {
+  coordinator_options how;
+  how.resume = true;
+  for (const auto code : {errc::io_failed, errc::timed_out, errc::peer_lost}) {
+    bench one(bench_job(consistency_mode::asp), how);
+    one.server(0, 100);
+    for (int i = 1; i <= 3; ++i) {
+      one.search_failed({code, "the disk is asleep"});
+      one.tick(900ms);
+      CHECK(one.finds == i);
+      one.tick(100ms);
+      CHECK(one.finds == i + 1);
+    }
+    CHECK(std::count(one.events.begin(), one.events.end(),
+                     "cannot look for checkpoints: the disk is asleep; trying again")
+          == 1);
+    CHECK(one.orders_of_server(0, 100).assignment == 0);
+    one.found(7);
+    one.tick(2000ms);
+    CHECK(one.finds == 4);
+    CHECK(one.orders_of_server(0, 100).restore == 7);
+  }
+}
+
+TEST_CASE("a search that cannot succeed fails the job") {
+  coordinator_options how;
+  how.resume = true;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.server(0, 100);
+  one.search_failed({errc::wrong_job, "of another job"});
+  CHECK(one.boss->phase() == job_phase::stopped);
+  CHECK(one.all_orders(role::server, 0, 100).stop);
+  CHECK(one.told("the job failed: cannot look for checkpoints: of another job"));
+  one.tick(2000ms);
+  CHECK(one.finds == 1);
+}
+
+TEST_CASE("if all checkpoints are damaged the job fails rather than start over") {
+  coordinator_options how;
+  how.resume = true;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.found(std::nullopt, {{errc::damaged, "checkpoint 3 is damaged"}});
+  CHECK(one.boss->phase() == job_phase::stopped);
+  CHECK(one.told("the job failed: all checkpoints are damaged"));
+
+  bench two(bench_job(consistency_mode::asp), how);
+  two.found(3);
+  two.train();
+  two.death(role::server, 0, 100);
+  two.found(std::nullopt, {{errc::io_failed, "checkpoint 3 is unreadable"}});
+  CHECK(two.boss->phase() == job_phase::stopped);
+}
+
+TEST_CASE("where nothing was ever committed the job starts over") {
+  coordinator_options how;
+  how.resume = true;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.found(std::nullopt, {{errc::io_failed, "checkpoint 1 has no COMMIT"}});
+  CHECK(one.told("no checkpoint found: starting from the beginning"));
+  one.train();
+}
+
 // -- a new coordinator --------------------------------------------------------------------------
 
 TEST_CASE(
