@@ -39,7 +39,7 @@ struct child_process {
   child_process(const child_identity& identity, cluster_file from)
       : who(identity.self), cluster(std::move(from)), system(config),
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
-              log_line) {}
+              log_line, {.admit_without_secret = cluster.open_to_others}) {}
 
   server_connector connector() {
     return [this](const server_entry& entry) {

@@ -30,6 +30,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"coordinator", to_string(what.coordinator)},
     {"secret", what.secret},
     {"listen_host", what.listen_host},
+    {"open_to_others", what.open_to_others},
     {"checkpoint_directory", what.checkpoint_directory.string()},
     {"checkpoint_interval_ms", what.checkpoint_interval.count()},
     {"checkpoint_clocks", what.checkpoint_clocks},
@@ -71,6 +72,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.coordinator = *std::move(coordinator);
     what.secret = document.at("secret");
     what.listen_host = document.at("listen_host");
+    what.open_to_others = document.at("open_to_others");
     what.checkpoint_directory = document.at("checkpoint_directory").get<std::string>();
     what.checkpoint_interval =
       std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};

@@ -16,7 +16,8 @@ struct cluster_file {
   job_spec job;
   endpoint coordinator;
   std::uint64_t secret = 0;
-  std::string listen_host; ///< Where servers listen, any port.
+  std::string listen_host;     ///< Where servers listen, any port.
+  bool open_to_others = false; ///< Other hosts, which do not know the secret, may join.
   std::filesystem::path checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{0};
   std::uint64_t checkpoint_clocks = 0;

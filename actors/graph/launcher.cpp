@@ -137,6 +137,7 @@ private:
     cluster_.checkpoint_clocks = options_.checkpoint_clocks;
     cluster_.checkpoint_keep = options_.checkpoint_keep;
     cluster_.resume = options_.resume || options_.import_file;
+    cluster_.open_to_others = options_.listen || options_.join;
     int listener = -1;
     if (options_.join) {
       cluster_.coordinator = *options_.join;

@@ -170,6 +170,10 @@ void connection::greet(const result<message>& first, clock::time_point now) {
     return garbage({errc::malformed, "no hello"});
   if (const auto here = objection(context_.self, *peer))
     return refuse(*here, *objection(*peer, context_.self), now);
+  const bool without_secret = context_.self.secret != 0 && peer->secret == 0;
+  if (accepted_ && without_secret && !context_.options.admit_without_secret)
+    return refuse({errc::wrong_job, "belongs to another host, and this job admits none"},
+                  {errc::wrong_job, "admits no other hosts: start the job with --listen"}, now);
   phase_ = phase::open;
   opened_ = true;
   if (accepted_)

@@ -30,6 +30,8 @@ struct transport_options {
   std::size_t queue_bytes_max = std::size_t{1} << 30;
   /// Connections accepted at a time; more are closed at once.
   std::size_t links_max = 4096;
+  /// Whether an acceptor with a secret lets a peer without one in: it is how another host joins.
+  bool admit_without_secret = false;
   /// TCP congestion control of each socket: "cubic", "reno", "bbr"; empty: the system's default.
   /// Ignored where the system lacks or forbids it. On one host bbr, which paces, reaches
   /// about half the rate of the others.
@@ -62,8 +64,8 @@ class transport {
 public:
   /// `self`: sent as the first message of each link. A peer is refused with version_mismatch where
   /// its version differs, with wrong_job where its job differs, or where both sides have a secret
-  /// (not 0) and they differ. (An acceptor with a secret lets a peer without one in: it is how
-  /// another host joins; the acceptor does not tell it the secret.)
+  /// (not 0) and they differ, or where an acceptor with a secret meets a peer without one (but see
+  /// admit_without_secret; it does not tell that peer the secret).
   /// Throws std::system_error where the system has no descriptors or threads left.
   transport(hello self, link_events events, transport_options options = {});
   ~transport();

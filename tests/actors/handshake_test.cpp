@@ -38,11 +38,29 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
   }
 }
 
-TEST_CASE("a_peer_without_the_secret_is_let_in_and_not_told_it") {
-  side server{hello_of(7, 12345)}, client{hello_of(7, 0)};
+TEST_CASE("a_peer_without_the_secret_is_let_in_where_hosts_may_join_and_not_told_it") {
+  side server{hello_of(7, 12345), {.admit_without_secret = true}}, client{hello_of(7, 0)};
   client.links.connect(server.listen());
   REQUIRE(client.wait_opened());
   CHECK(client.opened[0].peer.secret == 0);
+}
+
+TEST_CASE("a_peer_without_the_secret_is_refused_where_no_other_host_may_join") {
+  side server{hello_of(7, 12345)}, client{hello_of(7, 0)};
+  client.links.connect(server.listen());
+  REQUIRE(client.wait_lost());
+  REQUIRE(server.wait_rejected());
+  CHECK(client.lost[0].code == errc::wrong_job);
+  CHECK(contains(client.lost[0].text, "it admits no other hosts: start the job with --listen"));
+  CHECK(server.rejected[0].code == errc::wrong_job);
+  CHECK(server.opened.empty());
+}
+
+TEST_CASE("an_acceptor_without_a_secret_lets_in_who_has_one") {
+  side server{hello_of(7, 0)}, client{hello_of(7, 12345)};
+  client.links.connect(server.listen());
+  CHECK(client.wait_opened());
+  CHECK(server.wait_opened());
 }
 
 TEST_CASE("garbage_is_turned_away_and_harms_nobody") {

@@ -37,6 +37,7 @@ cluster_file sample() {
   made.coordinator = {"127.0.0.1", 4000};
   made.secret = ~std::uint64_t{0};
   made.listen_host = "::1";
+  made.open_to_others = true;
   made.checkpoint_directory = "/somewhere/with space";
   made.checkpoint_interval = std::chrono::milliseconds{1234};
   made.checkpoint_clocks = 5;
@@ -75,6 +76,7 @@ TEST_CASE("a_cluster_file_is_read_as_it_was_written_and_by_its_user_only") {
   CHECK(read->coordinator == written.coordinator);
   CHECK(read->secret == written.secret);
   CHECK(read->listen_host == written.listen_host);
+  CHECK(read->open_to_others);
   CHECK(read->checkpoint_directory == written.checkpoint_directory);
   CHECK(read->checkpoint_interval == written.checkpoint_interval);
   CHECK(read->checkpoint_clocks == written.checkpoint_clocks);
