@@ -102,8 +102,8 @@ public:
   /// The connection of a member ended: a hint, not a proof.
   void disconnected(const member_id& member, time_point now, coordinator_effects& effects);
   void checkpoint_found(const storage::found& what, time_point now, coordinator_effects& effects);
-  /// Errors that may pass (peer_lost, timed_out, io_failed) lead to another search after 1 s, others
-  /// fail the job. It never starts over because of one.
+  /// Errors that may pass (peer_lost, timed_out, io_failed) lead to another search after 1 s,
+  /// others fail the job. It never starts over because of one.
   void search_failed(const failure& why, time_point now, coordinator_effects& effects);
   void checkpoint_committed(std::uint64_t checkpoint, const result<void>& outcome, time_point now,
                             coordinator_effects& effects);

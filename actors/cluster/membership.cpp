@@ -69,8 +69,9 @@ bool membership::bury(const member_id& who) {
   return seated;
 }
 
-std::vector<membership::silence> membership::silent(
-  time_point now, std::chrono::milliseconds timeout, std::chrono::milliseconds worker_timeout) const {
+std::vector<membership::silence>
+membership::silent(time_point now, std::chrono::milliseconds timeout,
+                   std::chrono::milliseconds worker_timeout) const {
   std::vector<silence> all;
   for (const auto& [seat, holder] : members_) {
     const auto limit = holder.id.role == role::worker ? worker_timeout : timeout;

@@ -288,10 +288,10 @@ inline milliseconds world::run(milliseconds limit) {
       if (call.find) {
         storage::found what;
         // Never all of them: that fails the job.
-        bool damaged = !call.good
-                       && std::count_if(checkpoints_.begin(), checkpoints_.end(),
-                                        [](const auto& x) { return x.second.committed; })
-                            > 1;
+        bool damaged =
+          !call.good && std::count_if(checkpoints_.begin(), checkpoints_.end(), [](const auto& x) {
+                          return x.second.committed;
+                        }) > 1;
         for (auto at = checkpoints_.rbegin(); at != checkpoints_.rend() && !what.newest; ++at) {
           if (!at->second.committed)
             continue;
