@@ -1,5 +1,5 @@
-// SIGINT, SIGTERM, SIGHUP and SIGCHLD as events for one waiting thread, whichever the system delivers
-// them to (libraries start threads that block nothing).
+// SIGINT, SIGTERM, SIGHUP and SIGCHLD as events for one waiting thread, whichever one the system
+// delivers them to (libraries start threads that block nothing).
 #pragma once
 
 #include <chrono>
