@@ -54,6 +54,13 @@ std::string above_zero(const std::string& text) {
   return right ? "" : "'" + text + "' is not a number above 0";
 }
 
+// CLI::NonNegativeNumber, likewise.
+std::string zero_or_above(const std::string& text) {
+  const auto value = number_from<double>(text);
+  const bool right = value && *value >= 0 && std::isfinite(*value);
+  return right ? "" : "'" + text + "' is not a number from 0 on";
+}
+
 // CLI11 alone takes -1 for the largest number.
 std::string whole_number(const std::string& text) {
   const bool right = number_from<std::uint64_t>(text).has_value();
@@ -156,13 +163,13 @@ void declare(CLI::App& app, run_options& options) {
     ->check(CLI::Range(0.0, 0.999999))
     ->capture_default_str();
   job->add_option("--weight-decay", options.optimizer.weight_decay, "L2 regularisation")
-    ->check(CLI::NonNegativeNumber)
+    ->check(zero_or_above)
     ->capture_default_str();
   job->add_option("--clip-norm", options.optimizer.clip_norm, "Largest gradient norm; 0: off")
-    ->check(CLI::NonNegativeNumber)
+    ->check(zero_or_above)
     ->capture_default_str();
   job->add_option("--clip-value", options.optimizer.clip_value, "Largest gradient element; 0: off")
-    ->check(CLI::NonNegativeNumber)
+    ->check(zero_or_above)
     ->capture_default_str();
   job->add_flag("--staleness-lr", options.optimizer.scale_by_staleness,
                 "Divide each step by its staleness in versions");
