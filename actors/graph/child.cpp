@@ -112,6 +112,7 @@ void run_worker_process(child_process& self, const run_options& options,
   worker_options how;
   how.self = self.who;
   how.job = self.cluster.job;
+  how.pipeline.ahead_max = options.pipeline;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
   auto values = spawn_router(self.system, self.cluster.job, self.connector());

@@ -185,6 +185,11 @@ void declare(CLI::App& app, run_options& options) {
   job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
     ->check(CLI::Range(1u, 4096u))
     ->capture_default_str();
+  job
+    ->add_option("--pipeline", options.pipeline,
+                 "Batches whose values a worker pulls while it computes another; bsp: always 0")
+    ->check(CLI::Range(0u, 2u))
+    ->capture_default_str();
 
   auto* cluster = app.add_option_group("Cluster");
   auto* processes =

@@ -99,7 +99,7 @@ void router::push(request_token request, update what, router_effects& effects) {
     part.step = what.step;
     part.tables = what.tables;
     part.gradient_norm = what.gradient_norm;
-    part.base_version = servers_[entry.server].version;
+    part.base_version = base_version(servers_[entry.server], what.step.batch);
   }
   for (const auto& whole : what.pieces)
     for_each_block(whole.where, [&](server_id owner, const range& block, std::uint64_t offset) {
@@ -191,9 +191,9 @@ void router::pulled(part_id id, values answer, router_effects& effects) {
                  effects);
     return;
   }
+  remember_version(*from, std::get<query>(from->open.at(id).what).step.batch, answer.version);
   from->open.erase(id);
   part_server_.erase(id);
-  from->version = answer.version;
   auto& open = requests_.at(token);
   open.values.version = std::max(open.values.version, answer.version);
   std::move(answer.pieces.begin(), answer.pieces.end(), std::back_inserter(open.values.pieces));
@@ -201,6 +201,22 @@ void router::pulled(part_id id, values answer, router_effects& effects) {
     effects.push_back(pulled_effect{token, std::move(open.values)});
     requests_.erase(token);
   }
+}
+
+void router::remember_version(server_queue& of, batch_id batch, std::uint64_t version) {
+  // More than any worker pulls ahead; batches that were never pushed drop out.
+  constexpr std::size_t remembered_max = 16;
+  of.versions.emplace_front(batch, version);
+  if (of.versions.size() > remembered_max)
+    of.versions.pop_back();
+}
+
+std::uint64_t router::base_version(const server_queue& of, batch_id batch) {
+  const auto found = std::find_if(of.versions.begin(), of.versions.end(),
+                                  [&](const auto& entry) { return entry.first == batch; });
+  if (found != of.versions.end())
+    return found->second;
+  return of.versions.empty() ? 0 : of.versions.front().second;
 }
 
 void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_point now,

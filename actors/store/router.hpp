@@ -9,8 +9,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -89,13 +91,16 @@ private:
     std::map<part_id, open_part> open;
     std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
     std::optional<time_point> resend_at;
-    std::uint64_t version = 0; ///< Of its last values: base of the next push.
+    /// Version of the values that each of the last batches was given: base of its push.
+    std::deque<std::pair<batch_id, std::uint64_t>> versions;
   };
 
   void add_part(request_token token, server_id to, std::variant<update, query> what,
                 router_effects& effects);
   void send(server_queue& to, part_id id, router_effects& effects);
   void send_all(server_queue& to, router_effects& effects);
+  static void remember_version(server_queue& of, batch_id batch, std::uint64_t version);
+  static std::uint64_t base_version(const server_queue& of, batch_id batch);
   void fail_request(request_token token, const failure& why, router_effects& effects);
   /// The server that holds an open part; nullptr where the part is not open any more.
   server_queue* holder(part_id id);

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// A batch is open, then in flight (its gradient was pushed), then done; or open again.
+/// A batch is open, then in flight (a step was begun for it), then done; or open again.
 class work_list {
 public:
   /// Leases that are no longer listed are forgotten with all their batches. A new lease opens its
@@ -25,7 +25,7 @@ public:
   /// A new history: nothing is held.
   void clear();
 
-  std::size_t in_flight_count() const { return in_flight_.size(); }
+  bool is_in_flight(batch_id batch) const { return in_flight_.contains(batch); }
   bool empty() const { return leases_.empty(); }
   /// Whether some lease has just become wholly done, which the coordinator wants to hear at once.
   bool take_finished();

@@ -1,37 +1,33 @@
-// A worker: pulls values, computes the gradient of its next batch with the user's trainer, pushes
-// it.
+// A worker: pulls values, has the gradient of its next batch computed with the user's trainer,
+// pushes it.
 #pragma once
 
 #include "actors/kv.hpp"
 #include "actors/store/router_actor.hpp"
-#include "actors/training/trainer.hpp"
+#include "actors/training/gradient_actor.hpp"
+#include "actors/training/pipeline.hpp"
 
 #include "caf/actor_system.hpp"
 
 #include <chrono>
-#include <functional>
-#include <memory>
 
 namespace troupe {
-
-using trainer_factory = std::function<std::unique_ptr<trainer>()>;
 
 struct worker_options {
   member_id self;
   job_spec job;
-  /// Pushes that may wait for their receipts. More: less waiting, older gradients.
-  std::size_t pushes_in_flight_max = 2;
+  pipeline_options pipeline;
   /// Added to each step: a straggler, for experiments.
   std::chrono::milliseconds slowness{0};
-  /// False: it runs on the scheduler's threads, where a long step keeps others waiting.
+  /// False: the trainer computes on the scheduler's threads, where it keeps others waiting.
   bool own_thread = true;
 };
 
-/// A member. It runs on a thread of its own, because the trainer computes there.
+/// A member. Its trainer computes in a gradient actor of its own.
 ///
-/// Lifetime:  until orders::stop.
-/// Capacity:  parameters once, gradients of pushes_in_flight_max + 1 batches (bsp: of the slots of
-///            one clock that it computes).
+/// Lifetime:  until orders::stop; the gradient actor ends with it.
+/// Capacity:  parameters once, values of pipeline.ahead_max + 1 pulls, gradients of
+///            pipeline.pushes_in_flight_max + 1 batches.
 /// `values`:  told of each new view; the worker is its only user.
 member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                     router_handle values, coordinator_connector connect);

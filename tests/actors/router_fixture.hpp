@@ -58,8 +58,9 @@ inline update whole_update(const job_spec& job, std::uint64_t batch = 0) {
   return made;
 }
 
-inline query whole_query(const job_spec& job) {
+inline query whole_query(const job_spec& job, std::uint64_t batch = 0) {
   query made;
+  made.step.batch = {batch};
   for (std::uint32_t t = 0; t < job.tables.size(); ++t)
     made.ranges.push_back({{t}, 0, job.tables[t].size()});
   return made;

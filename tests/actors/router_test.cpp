@@ -101,14 +101,28 @@ TEST_CASE("a_request_ends_with_its_last_part") {
   CHECK(f.pulled(4, 6) == texts{"pulled 2 version 6 elements 10003"});
 }
 
-TEST_CASE("base_version_is_that_of_the_last_values_of_that_server") {
+TEST_CASE("base_version_is_that_of_the_values_which_the_batch_had_of_each_server") {
   router_fixture f;
-  f.pull(1);
+  f.pull(1, whole_query(f.job, 7));
   f.pulled(1, 11);
   f.pulled(2, 22);
-  f.push(2);
+  f.pull(2, whole_query(f.job, 8)); // Ahead of the push of 7.
+  f.pulled(3, 33);
+  f.pulled(4, 44);
+  f.push(3, whole_update(f.job, 7));
+  CHECK(std::get<update>(f.last_of(5).what).base_version == 11);
+  CHECK(std::get<update>(f.last_of(6).what).base_version == 22);
+  f.push(4, whole_update(f.job, 8));
+  CHECK(std::get<update>(f.last_of(7).what).base_version == 33);
+}
+
+TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
+  router_fixture f;
+  f.pull(1, whole_query(f.job, 7));
+  f.pulled(1, 11);
+  f.push(2, whole_update(f.job, 9));
   CHECK(std::get<update>(f.last_of(3).what).base_version == 11);
-  CHECK(std::get<update>(f.last_of(4).what).base_version == 22);
+  CHECK(std::get<update>(f.last_of(4).what).base_version == 0);
 }
 
 TEST_CASE("a_failure_to_retry_sends_all_open_parts_of_that_server_again_in_order") {

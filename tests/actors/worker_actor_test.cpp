@@ -211,9 +211,9 @@ TEST_CASE("errors_that_only_a_person_can_cure_fail_the_job") {
 TEST_CASE("a_trainer_that_cannot_be_made_fails_the_job") {
   fixture f{asp(), 0ms,
             []() -> std::unique_ptr<trainer> { throw std::runtime_error{"no such data"}; }};
-  CHECK(f.last().failed == "no such data");
   f.lease({{1, {0}, 5, 1}});
-  CHECK(f.kv.pulls().empty());
+  CHECK(f.last().failed == "no such data");
+  CHECK(f.kv.pushes().empty());
 }
 
 TEST_CASE("a_gradient_that_is_not_finite_marks_its_batch_and_is_counted") {
@@ -309,7 +309,31 @@ TEST_CASE("asp_finishes_its_batch_before_a_smaller_one") {
   f.kv.on_pull(hold_pull);
   f.lease({{1, {5}, 1, 1}});
   f.lease({{1, {5}, 1, 1}, {2, {0}, 1, 1}});
-  CHECK(f.kv.pulls().size() == 1);
+  f.kv.on_pull([](const query&) { return values{}; });
+  f.kv.release();
+  CHECK(f.pushed() == numbers_list{5, 0});
+}
+
+TEST_CASE("values_are_pulled_ahead_while_a_gradient_is_computed") {
+  fixture f{asp(), 300ms};
+  f.lease({{1, {0}, 4, 1}});
+  CHECK(f.seen == numbers_list{0});
+  CHECK(f.kv.pulls().size() == 2);
+  f.advance(300ms);
+  CHECK(f.seen == numbers_list{0, 1});
+  REQUIRE(f.kv.pulls().size() == 3);
+  for (std::uint64_t clock = 0; clock < 3; ++clock)
+    CHECK(f.kv.pulls()[clock].step.clock == clock);
+}
+
+TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
+  fixture f;
+  f.kv.on_pull(hold_pull);
+  f.lease({{1, {0}, 1, 1}});
+  f.advance(70ms);
+  f.kv.on_pull([](const query&) { return values{}; });
+  f.kv.release();
+  CHECK(f.report_now().counters.wait_us == 70'000);
 }
 
 TEST_CASE("bsp_may_have_as_many_slots_in_flight_as_a_clock_has") {

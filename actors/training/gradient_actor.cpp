@@ -1,0 +1,126 @@
+#include "actors/training/gradient_actor.hpp"
+
+#include "actors/training/sampler.hpp"
+#include "kernels/flush_denormals.hpp"
+#include "kernels/vector_ops.hpp"
+#include "serialization/buffer.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+struct gradient_state {
+  gradient_state() = default;
+
+  void init(job_spec what, const trainer_factory& make) {
+    job = std::move(what);
+    batches.emplace(job);
+    for (const auto& table : job.tables) {
+      parameters.push_back(pool.floats(table.size()));
+      parameter_spans.emplace_back(parameters.back().get(), table.size());
+      any_clip = any_clip || table.optimizer.clip_norm > 0.0f;
+    }
+    failed = text_of_throw([&] { model = make(); });
+    if (failed.empty() && !model)
+      failed = "the graph's trainer factory made no trainer";
+  }
+
+  /// What `call` threw; empty where it did not throw.
+  template <class Call>
+  static std::string text_of_throw(Call call) {
+    try {
+      call();
+      return {};
+    } catch (const std::exception& problem) {
+      return problem.what();
+    } catch (...) {
+      return "the trainer threw something that is no std::exception";
+    }
+  }
+
+  gradient_outcome compute(const gradient_task& task) {
+    gradient_outcome outcome;
+    outcome.number = task.number;
+    outcome.base_version = task.values.version;
+    outcome.failed = failed;
+    if (!failed.empty())
+      return outcome;
+    for (const auto& x : task.values.pieces)
+      std::memcpy(parameters[x.where.table.value].get() + x.where.first, x.values.get(),
+                  x.where.count * sizeof(float));
+    std::vector<std::shared_ptr<float>> gradients;
+    std::vector<std::span<float>> gradient_spans;
+    for (const auto& table : job.tables) {
+      gradients.push_back(pool.floats(table.size()));
+      gradient_spans.emplace_back(gradients.back().get(), table.size());
+    }
+    outcome.failed = text_of_throw([&] {
+      const auto work = batches->at(task.batch);
+      outcome.samples = work.samples.size();
+      const kernels::flush_denormals guard;
+      outcome.loss = model->gradient(work, parameter_spans, gradient_spans);
+    });
+    if (!outcome.failed.empty())
+      return outcome;
+    double squares = 0; // Not finite where an element is not.
+    for (std::uint32_t i = 0; i < gradients.size(); ++i) {
+      const std::span<const float> gradient = gradient_spans[i];
+      if (any_clip)
+        squares += kernels::squared_norm(gradient);
+      else
+        outcome.finite = outcome.finite && kernels::first_non_finite(gradient) == gradient.size();
+      outcome.pieces.push_back({{{i}, 0, gradient.size()}, std::move(gradients[i])});
+    }
+    outcome.norm = static_cast<float>(std::sqrt(squares));
+    outcome.finite = outcome.finite && std::isfinite(outcome.norm);
+    if (!outcome.finite) {
+      outcome.pieces.clear();
+      outcome.norm = 0;
+    }
+    return outcome;
+  }
+
+  job_spec job;
+  std::unique_ptr<trainer> model;
+  std::string failed; ///< Why there is no model.
+  std::optional<sampler> batches;
+  buffer_pool pool;
+  std::vector<std::shared_ptr<float>> parameters;
+  std::vector<std::span<const float>> parameter_spans;
+  bool any_clip = false;
+
+  static inline const char* name = "gradient";
+};
+
+static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>);
+
+gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_state> self,
+                                  job_spec job, const trainer_factory& make) {
+  auto& state = self->state;
+  state.init(std::move(job), make);
+  return {
+    [self, &state](const gradient_task& task) {
+      self->send(caf::actor_cast<gradient_receiver>(self->current_sender()), state.compute(task));
+    },
+  };
+}
+
+} // namespace
+
+gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
+                                    bool own_thread) {
+  if (!own_thread)
+    return system.spawn(run, std::move(job), std::move(make));
+  return system.spawn<caf::detached>(run, std::move(job), std::move(make));
+}
+
+} // namespace troupe

@@ -1,0 +1,62 @@
+// Computes the gradients of one worker with the user's trainer, on a thread of its own, so that the
+// worker hears its coordinator while a batch takes long.
+#pragma once
+
+#include "actors/training/trainer.hpp"
+#include "serialization/job.hpp"
+#include "serialization/messages.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/allowed_unsafe_message_type.hpp"
+#include "caf/typed_actor.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+using trainer_factory = std::function<std::unique_ptr<trainer>()>;
+
+struct gradient_task {
+  std::uint64_t number = 0; ///< Comes back with the outcome.
+  batch_id batch;
+  troupe::values values; ///< Of all tables, whole.
+};
+
+struct gradient_outcome {
+  std::uint64_t number = 0;
+  std::string failed;        ///< What the trainer threw; the rest is then empty.
+  bool finite = true;        ///< Every element.
+  std::vector<piece> pieces; ///< One for each table; none where the gradient is not finite.
+  float norm = 0;            ///< 0 where no table clips by it: another pass over the gradient.
+  double loss = 0;           ///< Mean over the batch.
+  std::uint64_t samples = 0;
+  std::uint64_t base_version = 0; ///< Of the values.
+};
+
+} // namespace troupe
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradient_task)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradient_outcome)
+
+namespace troupe {
+
+/// ~~~
+/// interface gradient_actor {
+///   // Computes the gradient of one batch. One-way; tasks are done in order, and each ends with a
+///   // gradient_outcome to its sender, also where the trainer threw or could not even be made.
+///   (gradient_task)
+/// }
+/// ~~~
+using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>>;
+using gradient_receiver = caf::typed_actor<caf::reacts_to<gradient_outcome>>;
+
+/// Lifetime:  until it is told to exit; a gradient being computed is finished first.
+/// Capacity:  parameters once; gradients while `pieces` of outcomes live.
+/// own_thread: false where a test schedules all actors itself.
+gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
+                                    bool own_thread);
+
+} // namespace troupe

@@ -1,0 +1,93 @@
+// Which batch a worker pulls values for, computes and pushes next. A plain state machine: outcomes
+// in, steps out; the shell (worker_actor.hpp) asks for what is to be done after each event.
+#pragma once
+
+#include "actors/training/work_list.hpp"
+#include "serialization/job.hpp"
+#include "serialization/messages.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+namespace troupe {
+
+/// One batch on its way: pulled for, computed, pushed.
+struct training_step {
+  std::uint64_t number = 0; ///< Its name in outcomes; grows.
+  batch_id batch;
+  generation_id generation;
+  /// Of the worker. A step that is pulled ahead gets the clock that its push is going to have.
+  std::uint64_t clock = 0;
+};
+
+struct pipeline_options {
+  /// Batches that values are pulled for while another is computed. More: less waiting, and values
+  /// that miss as many more of the worker's own updates. bsp waits for each clock, so 0 there.
+  std::uint32_t ahead_max = 1;
+  /// Pushes that may wait for their receipts; the next batch is not begun before. More: less
+  /// waiting, more memory. In bsp all slots of a clock, as none is acknowledged before the others.
+  std::size_t pushes_in_flight_max = 2;
+};
+
+/// Invariants:
+/// (1) steps are computed and pushed in the order in which they were begun, one at a time.
+/// (2) a step whose batch is not leased any more, or whose history was rolled back, is not pushed.
+/// (3) each batch that is leased stays on the work list until its push was acknowledged.
+class pipeline {
+public:
+  pipeline(const job_spec& job, pipeline_options options);
+
+  /// The coordinator's newest orders.
+  void obey(const worker_orders& now_valid);
+
+  // -- what is to be done; ask until nullopt --
+  /// The values of this step are to be pulled.
+  std::optional<training_step> next_pull();
+  /// The gradient of this step is to be computed: its values are there and nothing else is being
+  /// computed.
+  std::optional<training_step> next_compute();
+
+  // -- outcomes; of steps that were dropped meanwhile they change nothing --
+  /// False: the values are of no use any more.
+  bool pulled(std::uint64_t number);
+  /// next_pull() gives it again.
+  void pull_failed(std::uint64_t number);
+  /// The step to be pushed, with its clock; nullopt where nobody wants it any more.
+  std::optional<training_step> computed(std::uint64_t number);
+  /// False: of a history that was rolled back.
+  bool acknowledged(const training_step& pushed);
+  /// The batch is done again. False as above.
+  bool not_applied(const training_step& pushed);
+
+  /// Whether a lease has just become wholly done, which the coordinator wants to hear at once.
+  bool take_finished() { return work_.take_finished(); }
+  std::vector<lease_progress> progress() const { return work_.progress(); }
+  /// Of the next push.
+  std::uint64_t clock() const { return clock_; }
+  generation_id generation() const { return generation_; }
+
+private:
+  enum class phase { to_pull, pulling, ready, computing };
+  struct entry {
+    training_step step;
+    pipeline::phase phase = phase::to_pull;
+  };
+
+  void begin_steps();
+  void drop_unwanted();
+  entry* find(std::uint64_t number);
+
+  bool any_bsp_ = false;
+  pipeline_options options_;
+  work_list work_;
+  std::deque<entry> steps_; ///< Their batches are in flight on the work list.
+  bool computing_ = false;  ///< Perhaps for a step that was dropped.
+  bool admitted_ = false;
+  generation_id generation_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t next_number_ = 1;
+  std::size_t pushes_in_flight_ = 0;
+};
+
+} // namespace troupe
