@@ -105,8 +105,7 @@ void coordinator::receive(const report& what, time_point now, coordinator_effect
 
 void coordinator::tick(time_point now, coordinator_effects& effects) {
   notice_pause(now);
-  for (const auto& [who, reason] :
-       members_.silent(now, options_.liveness_timeout, options_.worker_silence_timeout)) {
+  for (const auto& [who, reason] : members_.silent(now, options_.liveness_timeout)) {
     if (!recovering_)
       lose(who, reason, now, effects);
   }

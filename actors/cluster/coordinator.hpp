@@ -28,14 +28,9 @@ struct coordinator_options {
   /// A lease should take a worker no longer than this, so that a slow one holds little when the
   /// work runs out. Shorter: more messages.
   std::chrono::milliseconds lease_time{100};
-  /// A server or launcher that has not reported for so long is dead. Must exceed many report
-  /// intervals (100 ms).
+  /// A member that has not reported for so long is dead. Must exceed many report intervals
+  /// (100 ms).
   std::chrono::milliseconds liveness_timeout{5000};
-  /// The same for a worker. It computes gradients on the thread that reports, so a slow gradient
-  /// is silence. Its link stays alive by the transport's own signs of life, and a dead or frozen
-  /// process is found by waitpid or by the closed link (transport silence 10 s, then disconnected()
-  /// + 1 s); this is for what neither finds. Must exceed the longest gradient.
-  std::chrono::milliseconds worker_silence_timeout{60'000};
   /// Work begins when all workers of the job have come, or so long after the first one.
   std::chrono::milliseconds gather_timeout{15'000};
   /// After a restart: time for members to report before absence means anything.

@@ -69,14 +69,12 @@ bool membership::bury(const member_id& who) {
   return seated;
 }
 
-std::vector<membership::silence>
-membership::silent(time_point now, std::chrono::milliseconds timeout,
-                   std::chrono::milliseconds worker_timeout) const {
+std::vector<membership::silence> membership::silent(time_point now,
+                                                    std::chrono::milliseconds timeout) const {
   std::vector<silence> all;
   for (const auto& [seat, holder] : members_) {
-    const auto limit = holder.id.role == role::worker ? worker_timeout : timeout;
-    if (now - holder.heard > limit)
-      all.push_back({holder.id, "silent for " + std::to_string(limit.count()) + " ms"});
+    if (now - holder.heard > timeout)
+      all.push_back({holder.id, "silent for " + std::to_string(timeout.count()) + " ms"});
     else if (holder.unplugged && now - *holder.unplugged > reconnect_time)
       all.push_back({holder.id, "its connection ended"});
   }

@@ -57,10 +57,8 @@ public:
     member_id who;
     std::string reason;
   };
-  /// Who must be taken for dead: silent for `timeout` (a worker: `worker_timeout`), or without a
-  /// connection for 1 s.
-  std::vector<silence> silent(time_point now, std::chrono::milliseconds timeout,
-                              std::chrono::milliseconds worker_timeout) const;
+  /// Who must be taken for dead: silent for `timeout`, or without a connection for 1 s.
+  std::vector<silence> silent(time_point now, std::chrono::milliseconds timeout) const;
   /// Forgives `gap` of silence: the coordinator itself did not run.
   void forgive(time_point gap);
 

@@ -53,7 +53,6 @@ inline void world::start_coordinator(bool resume) {
   coordinator_options how;
   how.ledger.lease_batches = options_.lease_batches;
   how.liveness_timeout = 1500ms;
-  how.worker_silence_timeout = 1500ms;
   how.gather_timeout = 1000ms;
   how.recovery_timeout = 800ms;
   how.audit_grace = 400ms;

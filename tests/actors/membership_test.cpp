@@ -72,11 +72,11 @@ TEST_CASE("silence and a broken connection count as death after their time") {
   members.hear(from(old_worker, 1), 1s);
   members.hear(from(old_server, 1), 1s);
   members.unplug(old_server, 1100ms);
-  CHECK(members.silent(2100ms, 5000ms, 5000ms).empty());
-  CHECK(members.silent(2101ms, 5000ms, 5000ms).size() == 1);
-  CHECK(members.silent(6001ms, 5000ms, 5000ms).size() == 2);
+  CHECK(members.silent(2100ms, 5000ms).empty());
+  CHECK(members.silent(2101ms, 5000ms).size() == 1);
+  CHECK(members.silent(6001ms, 5000ms).size() == 2);
   members.forgive(5s);
-  CHECK(members.silent(6001ms, 5000ms, 5000ms).empty());
+  CHECK(members.silent(6001ms, 5000ms).empty());
 }
 
 TEST_CASE("each observer has a seat of its own") {
