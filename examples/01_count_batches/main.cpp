@@ -1,47 +1,107 @@
-// The smallest program: a table that counts. Each batch adds 1 to every element, so whatever
-// happens to processes on the way, each element must end as the number of batches: no batch lost,
-// none applied twice. (bsp takes one step with the mean of a clock's batches, so it counts clocks.)
+// The smallest program: a table that proves that each batch was applied exactly once.
+//
+//   element i = sum over all batches b of 1 + bit(b, i mod 64)
+//
+// bit(b, k) being bit k of a random word of batch b. Where batches were lost, doubled or exchanged,
+// a sum is right by chance at best, and those of 64 neighbours together with probability 2^-64.
+// bsp subtracts the mean of the n gradients of a clock, so there each is multiplied by n first.
+// All numbers are integers up to 2^24: exact in float32, in any order.
 #include "actors/graph/program.hpp"
 
 #include "CLI/CLI.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 
 namespace {
 
-/// sgd at rate 1 subtracts the gradient.
-class counting_trainer final : public troupe::trainer {
-public:
-  double gradient(const troupe::batch&, troupe::const_tensors,
-                  troupe::mutable_tensors gradients) override {
-    std::ranges::fill(gradients[0], -1.0f);
-    return 0.0;
+constexpr std::size_t bits = 64;
+
+/// Its own for each batch, the same on every machine.
+std::uint64_t random_word(std::uint64_t batch) { return std::mt19937_64{batch}(); }
+
+/// What the batch of this word adds to an element.
+float term(std::uint64_t word, std::size_t element) {
+  return 1.0f + static_cast<float>(word >> element % bits & 1);
+}
+
+std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) { return (number + by - 1) / by; }
+
+/// How many batches there are, and how many of them make one step.
+struct schedule {
+  std::uint64_t passes = 1;
+  std::uint64_t batches = 1; ///< Of a pass.
+  std::uint64_t slots = 1;   ///< Batches of a step. bsp: the workers, but fewer at a pass's end.
+
+  std::uint64_t slots_beside(std::uint64_t index) const {
+    return std::min(slots, batches - index / slots * slots);
   }
 };
 
-/// Accuracy 1 when the count is exact, else 0.
-class counting_judge final : public troupe::evaluator {
-public:
-  explicit counting_judge(std::uint64_t steps) : steps_(static_cast<double>(steps)) {}
+void check_exact(const schedule& all) {
+  const std::uint64_t rest = all.batches % all.slots;
+  if (!std::has_single_bit(all.slots) || (rest > 0 && !std::has_single_bit(rest)))
+    throw std::runtime_error{
+      "a mean is exact only of 1, 2, 4, 8, ... batches, but " + std::to_string(all.batches)
+      + " in a pass are shared by " + std::to_string(all.slots)
+      + " workers: use --workers 4 and as many --samples as fill all clocks"};
+  if (2 * all.passes * all.batches > 1u << 24)
+    throw std::runtime_error{"floats count up to 2^24, so only 2^23 batches are exact, not "
+                             + std::to_string(all.passes * all.batches)
+                             + ": use fewer --samples or --epochs, or a larger --batch"};
+}
 
-  troupe::evaluation evaluate(troupe::const_tensors parameters) override {
-    const auto [least, most] = std::ranges::minmax(parameters[0]);
-    const bool exact = least == steps_ && most == steps_;
-    std::printf("elements count from %.0f to %.0f of %.0f\n", least, most, steps_);
-    return {std::max(std::abs(least - steps_), std::abs(most - steps_)), exact ? 1.0 : 0.0, {}};
+class counting_trainer final : public troupe::trainer {
+public:
+  explicit counting_trainer(const schedule& all) : all_(all) {}
+
+  /// sgd at rate 1 subtracts the gradient.
+  double gradient(const troupe::batch& work, troupe::const_tensors,
+                  troupe::mutable_tensors gradients) override {
+    const std::uint64_t word = random_word(work.id.value);
+    const auto scale = -static_cast<float>(all_.slots_beside(work.index));
+    for (std::size_t i = 0; i < gradients[0].size(); ++i)
+      gradients[0][i] = scale * term(word, i);
+    return 0.0;
   }
 
 private:
-  double steps_;
+  schedule all_;
 };
 
-std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) { return (number + by - 1) / by; }
+/// Loss: how many elements are wrong. Accuracy: 1 when none is, else 0.
+class counting_judge final : public troupe::evaluator {
+public:
+  explicit counting_judge(const schedule& all) {
+    for (std::uint64_t batch = 0; batch < all.passes * all.batches; ++batch) {
+      const std::uint64_t word = random_word(batch);
+      for (std::size_t i = 0; i < bits; ++i)
+        expected_[i] += term(word, i);
+    }
+  }
+
+  troupe::evaluation evaluate(troupe::const_tensors parameters) override {
+    const auto found = parameters[0];
+    std::size_t right = 0;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      right += found[i] == expected_[i % bits];
+    const auto [least, most] = std::ranges::minmax(found);
+    const auto [least_expected, most_expected] = std::ranges::minmax(expected_);
+    std::printf("elements: %.9g to %.9g, expected in the end: %.9g to %.9g, right: %zu of %zu\n",
+                least, most, least_expected, most_expected, right, found.size());
+    return {static_cast<double>(found.size() - right), right == found.size() ? 1.0 : 0.0, {}};
+  }
+
+private:
+  std::array<float, bits> expected_{};
+};
 
 } // namespace
 
@@ -51,7 +111,7 @@ int main(int argc, char** argv) {
   troupe::program program{"count_batches", "Counts batches on a cluster that outlives kills."};
   program.command_line()
     .add_option("--elements", elements, "Elements of the table")
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
+    ->check(CLI::Range(std::uint64_t{bits}, std::uint64_t{100'000'000}))
     ->capture_default_str();
   program.command_line()
     .add_option("--samples", samples, "Samples of a pass; --batch of them make a batch")
@@ -59,17 +119,16 @@ int main(int argc, char** argv) {
     ->capture_default_str();
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
+    const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
+    const schedule all{options.passes, divided_up(samples, options.batch_samples),
+                       bsp ? options.workers : 1u};
+    check_exact(all);
     troupe::table_spec counts{"counts", {elements}, options.sync, {}, {}};
     counts.optimizer.learning_rate = 1.0f;
-    const auto batches = divided_up(samples, options.batch_samples);
-    const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
-    const auto steps = options.passes * (bsp ? divided_up(batches, options.workers) : batches);
-    if (steps > 1u << 24)
-      throw std::runtime_error{"a float counts up to 2^24, not to " + std::to_string(steps)};
     troupe::graph g;
     auto servers = g.servers({counts});
-    g.workers(samples, [] { return std::make_unique<counting_trainer>(); }).into(servers);
-    g.judge([=] { return std::make_unique<counting_judge>(steps); }).of(servers);
+    g.workers(samples, [=] { return std::make_unique<counting_trainer>(all); }).into(servers);
+    g.judge([=] { return std::make_unique<counting_judge>(all); }).of(servers);
     return g;
   });
 }
