@@ -18,8 +18,8 @@ struct csv_file {
   std::size_t features = 0;
 };
 
-void split(std::string_view line, std::vector<std::string_view>& fields) {
-  fields.clear();
+std::vector<std::string_view> split(std::string_view line) {
+  std::vector<std::string_view> fields;
   for (;;) {
     const auto comma = line.find(',');
     std::string_view field = trim(line.substr(0, comma));
@@ -27,7 +27,7 @@ void split(std::string_view line, std::vector<std::string_view>& fields) {
       field = field.substr(1, field.size() - 2);
     fields.push_back(field);
     if (comma == std::string_view::npos)
-      return;
+      return fields;
     line.remove_prefix(comma + 1);
   }
 }
@@ -38,40 +38,40 @@ bool is_header(const std::vector<std::string_view>& fields) {
                       [&](std::string_view field) { return parse_number(field, ignored); });
 }
 
-result<csv_file> read_csv(const std::string& path) {
-  const auto text = read_text(path);
-  if (!text)
-    return text.error();
-  csv_file file;
-  line_reader lines(*text);
-  std::vector<std::string_view> fields;
-  std::string_view line;
-  for (bool first = true; lines.next(line); first = false) {
-    split(line, fields);
-    if (first) {
-      file.features = fields.size() - 1;
-      if (file.features == 0)
-        return bad_line("a single column, no feature", path, lines.number());
-      if (is_header(fields))
-        continue;
-    }
-    if (fields.size() - 1 != file.features)
-      return bad_line(std::to_string(fields.size()) + " columns instead of "
-                        + std::to_string(file.features + 1),
-                      path, lines.number());
-    for (std::size_t i = 0; i < file.features; ++i) {
-      double number = 0.0;
-      if (!parse_number(fields[i], number))
-        return bad_line("bad number '" + std::string(fields[i]) + "' in column "
-                          + std::to_string(i + 1),
-                        path, lines.number());
-      file.values.push_back(static_cast<float>(number));
-    }
-    if (fields.back().empty())
-      return bad_line("no label in the last column", path, lines.number());
-    file.labels.labels.emplace_back(fields.back());
-    file.labels.lines.push_back(lines.number());
+/// Adds a line to `file`, or learns the number of columns from the first.
+std::optional<std::string> take(std::string_view line, std::uint32_t number, csv_file& file) {
+  const std::vector<std::string_view> fields = split(line);
+  const std::size_t features = fields.size() - 1;
+  if (file.features == 0) {
+    if (features == 0)
+      return "a single column, no feature";
+    file.features = features;
+    if (is_header(fields))
+      return std::nullopt;
   }
+  if (features != file.features)
+    return std::to_string(features + 1) + " columns instead of "
+           + std::to_string(file.features + 1);
+  for (std::size_t i = 0; i < features; ++i) {
+    double value = 0.0;
+    if (!parse_number(fields[i], value))
+      return "bad number '" + std::string(fields[i]) + "' in column " + std::to_string(i + 1);
+    file.values.push_back(static_cast<float>(value));
+  }
+  if (fields.back().empty())
+    return "no label in the last column";
+  file.labels.labels.emplace_back(fields.back());
+  file.labels.lines.push_back(number);
+  return std::nullopt;
+}
+
+result<csv_file> read_csv(const std::string& path) {
+  csv_file file;
+  file.labels.path = path;
+  const auto read = read_lines(
+    path, [&](std::string_view line, std::uint32_t number) { return take(line, number, file); });
+  if (!read)
+    return read.error();
   if (file.labels.labels.empty())
     return {errc::malformed, "no line with data: " + path};
   return file;
@@ -113,21 +113,15 @@ result<dataset> load_csv(const std::string& train, const std::string& test) {
     return bad_line(std::to_string(test_file->features + 1) + " columns, but "
                       + std::to_string(train_file->features + 1) + " in the training file",
                     test, 1);
-  const auto classes = number_labels(train_file->labels, train);
-  if (!classes)
-    return classes.error();
-  auto train_labels = to_classes(train_file->labels, *classes, train);
-  if (!train_labels)
-    return train_labels.error();
-  auto test_labels = to_classes(test_file->labels, *classes, test);
-  if (!test_labels)
-    return test_labels.error();
+  auto labels = number_labels(train_file->labels, test_file->labels);
+  if (!labels)
+    return labels.error();
   standardise(*train_file, *test_file);
   dataset data;
   data.features = static_cast<std::uint32_t>(train_file->features);
-  data.classes = static_cast<std::uint32_t>(classes->size());
-  data.train = {*std::move(train_labels), float_rows{std::move(train_file->values)}};
-  data.test = {*std::move(test_labels), float_rows{std::move(test_file->values)}};
+  data.classes = labels->classes;
+  data.train = {std::move(labels->train), float_rows{std::move(train_file->values)}};
+  data.test = {std::move(labels->test), float_rows{std::move(test_file->values)}};
   return data;
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 
+using troupe::errc;
 using troupe::failure;
 using troupe::result;
 
@@ -46,37 +47,39 @@ bool parse_label(std::string_view word, std::string& label) {
   return true;
 }
 
-result<libsvm_file> read_libsvm(const std::string& path) {
-  const auto text = read_text(path);
-  if (!text)
-    return text.error();
-  libsvm_file file;
-  line_reader lines(*text);
-  for (std::string_view line; lines.next(line);) {
-    line = line.substr(0, line.find('#'));
-    std::string_view word = take_word(line);
-    if (word.empty())
-      continue;
-    std::string label;
-    if (!parse_label(word, label))
-      return bad_line("bad label '" + std::string(word) + "', not a whole number", path,
-                      lines.number());
-    file.labels.labels.push_back(std::move(label));
-    file.labels.lines.push_back(lines.number());
-    for (word = take_word(line); !word.empty(); word = take_word(line)) {
-      std::uint32_t index = 0;
-      double value = 0.0;
-      if (!parse_feature(word, index, value))
-        return bad_line("bad feature '" + std::string(word) + "', not index:value", path,
-                        lines.number());
-      file.features = std::max(file.features, index);
-      file.rows.columns.push_back(index - 1);
-      file.rows.values.push_back(static_cast<float>(value));
-    }
-    file.rows.first.push_back(file.rows.columns.size());
+/// Adds a line to `file`.
+std::optional<std::string> take(std::string_view line, std::uint32_t number, libsvm_file& file) {
+  line = line.substr(0, line.find('#'));
+  std::string_view word = take_word(line);
+  if (word.empty())
+    return std::nullopt;
+  std::string label;
+  if (!parse_label(word, label))
+    return "bad label '" + std::string(word) + "', not a whole number";
+  file.labels.labels.push_back(std::move(label));
+  file.labels.lines.push_back(number);
+  for (word = take_word(line); !word.empty(); word = take_word(line)) {
+    std::uint32_t index = 0;
+    double value = 0.0;
+    if (!parse_feature(word, index, value))
+      return "bad feature '" + std::string(word) + "', not index:value";
+    file.features = std::max(file.features, index);
+    file.rows.columns.push_back(index - 1);
+    file.rows.values.push_back(static_cast<float>(value));
   }
+  file.rows.first.push_back(file.rows.columns.size());
+  return std::nullopt;
+}
+
+result<libsvm_file> read_libsvm(const std::string& path) {
+  libsvm_file file;
+  file.labels.path = path;
+  const auto read = read_lines(
+    path, [&](std::string_view line, std::uint32_t number) { return take(line, number, file); });
+  if (!read)
+    return read.error();
   if (file.features == 0)
-    return failure{troupe::errc::malformed, "no line has a feature: " + path};
+    return failure{errc::malformed, "no line has a feature: " + path};
   return file;
 }
 
@@ -89,20 +92,14 @@ result<dataset> load_libsvm(const std::string& train, const std::string& test) {
   auto test_file = read_libsvm(test);
   if (!test_file)
     return test_file.error();
-  const auto classes = number_labels(train_file->labels, train);
-  if (!classes)
-    return classes.error();
-  auto train_labels = to_classes(train_file->labels, *classes, train);
-  if (!train_labels)
-    return train_labels.error();
-  auto test_labels = to_classes(test_file->labels, *classes, test);
-  if (!test_labels)
-    return test_labels.error();
+  auto labels = number_labels(train_file->labels, test_file->labels);
+  if (!labels)
+    return labels.error();
   dataset data;
   data.features = std::max(train_file->features, test_file->features);
-  data.classes = static_cast<std::uint32_t>(classes->size());
-  data.train = {*std::move(train_labels), std::move(train_file->rows)};
-  data.test = {*std::move(test_labels), std::move(test_file->rows)};
+  data.classes = labels->classes;
+  data.train = {std::move(labels->train), std::move(train_file->rows)};
+  data.test = {std::move(labels->test), std::move(test_file->rows)};
   return data;
 }
 

@@ -6,8 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,22 +39,12 @@ private:
   std::unique_ptr<void, closer> file_; ///< A gzFile.
 };
 
-/// The whole file. Errors: malformed, where it is empty.
-troupe::result<std::string> read_text(const std::string& path);
+/// What is wrong with a line; nullopt: nothing.
+using line_taker = std::function<std::optional<std::string>(std::string_view line, std::uint32_t)>;
 
-/// Cuts a text into lines, without their ends, and counts them.
-class line_reader {
-public:
-  explicit line_reader(std::string_view text) : rest_(text) {}
-
-  /// The next line that is not blank, trimmed; false at the end.
-  bool next(std::string_view& line);
-  std::uint32_t number() const { return number_; } ///< Of the line returned last, from 1.
-
-private:
-  std::string_view rest_;
-  std::uint32_t number_ = 0;
-};
+/// Hands each line that is not blank, trimmed, and its number, from 1, to `take`.
+/// Errors: malformed, where `take` objects ("bad feature 'x' (FILE line 7)") or the file is empty.
+troupe::result<void> read_lines(const std::string& path, const line_taker& take);
 
 std::string_view trim(std::string_view text);
 /// A decimal number that fills `text` and fits in f32; a leading + is allowed.
@@ -63,17 +54,19 @@ troupe::failure bad_line(const std::string& what, const std::string& path, std::
 
 /// Labels of a file, each with its line.
 struct label_column {
+  std::string path;
   std::vector<std::string> labels;
   std::vector<std::uint32_t> lines;
 };
 
-/// Classes of the labels of the training file: numbers in their order, else names in theirs.
-/// Errors: malformed, where there are fewer than 2 or more than 1000.
-troupe::result<std::map<std::string, std::uint32_t>> number_labels(const label_column& train,
-                                                                   const std::string& path);
-/// Errors: malformed, where a label is not in `classes`.
-troupe::result<std::vector<std::uint32_t>>
-to_classes(const label_column& column, const std::map<std::string, std::uint32_t>& classes,
-           const std::string& path);
+struct numbered_labels {
+  std::uint32_t classes = 0;
+  std::vector<std::uint32_t> train;
+  std::vector<std::uint32_t> test;
+};
+
+/// Classes are the labels of the training file: numbers in their order, else names in theirs.
+/// Errors: malformed, where there are fewer than 2 or more than 1000, or `test` has another one.
+troupe::result<numbered_labels> number_labels(const label_column& train, const label_column& test);
 
 } // namespace async_sgd
