@@ -56,6 +56,18 @@ foreach(script IN LISTS scripts)
     TIMEOUT 300 LABELS slow RUN_SERIAL ON SKIP_RETURN_CODE 77)
 endforeach()
 
+# -- examples/NN_name/README.md: shows runs, which must come out as shown
+
+file(GLOB readmes CONFIGURE_DEPENDS examples/*/README.md)
+foreach(readme IN LISTS readmes)
+  cmake_path(GET readme PARENT_PATH folder)
+  cmake_path(GET folder FILENAME name)
+  add_test(NAME examples.${name}
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/examples/readme_test.py
+                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${readme})
+  set_tests_properties(examples.${name} PROPERTIES TIMEOUT 60 RUN_SERIAL ON)
+endforeach()
+
 include(cmake/troupe_fuzz.cmake)
 
 # -- the tree itself -----------------------------------------------------------
