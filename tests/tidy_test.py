@@ -96,7 +96,26 @@ def check_private(path, lines):
                 yield number, f"private to {owner}/, include a public header"
 
 
+def unindented(lines):
+    return "\n".join(line.strip() for line in lines)
+
+
+def check_quotes(path, lines):
+    """Code in a README is a region of an example, which compiles and is run."""
+    start = None
+    for number, line in enumerate(lines, 1):
+        if line == "```cpp":
+            start = number
+        elif line == "```" and start:
+            code = unindented(lines[start:number - 1])
+            if not any(code in example for example in EXAMPLES):
+                yield start, "code that is in no example, quote lines of one"
+            start = None
+
+
 RULES = [check_shape, check_words, check_header, check_layers, check_private]
+EXAMPLES = [unindented(path.read_text().splitlines())
+            for path in (ROOT / "examples").glob("*/main.cpp")]
 FOLDERS = set(MAY_INCLUDE) | {f"actors/{folder}" for folder in ACTOR_FOLDERS}
 
 # (path, text, part of the message) for each way to fail.
@@ -124,26 +143,29 @@ VIOLATIONS = [
     ("actors/kv.hpp", '// X.\n#pragma once\n#include "actors/store/b.hpp"', "below actors/store/"),
     ("actors/store/a.cpp", '#include "actors/graph/b.hpp"', "below actors/graph/"),
     ("actors/store/a.cpp", '#include "serialization/detail/b.hpp"', "private to serialization/"),
+    ("README.md", "```cpp\n  int in_no_example = 0;\n```", "quote lines of one"),
 ]
 CLEAN = [
     ("actors/graph/a.hpp", '// What for.\n#pragma once\n#include "actors/store/b.hpp"'),
     ("actors/store/a.cpp", '#include "actors/kv.hpp"\n#include "caf/actor.hpp"\n// NaN or infinite'),
     ("tests/actors/a.cpp", '#include "caf/actor.hpp"\nstd::this_thread::sleep_for(1ms);'),
     ("serialization/a.cpp", '#include "serialization/detail/b.hpp"\n#include <capnp/message.h>'),
+    ("README.md", "```cpp\ntroupe::graph g;\n```\n```console\n$ ls\n```\nint x; "),
 ]
 
 
 def problems(path, text):
     lines = text.splitlines()
-    for rule in RULES:
+    for rule in [check_quotes] if path.suffix == ".md" else RULES:
         for number, message in rule(path, lines):
             yield f"{path}:{number}: {message}"
 
 
 def sources():
+    yield from sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
     for folder in [*MAY_INCLUDE, "bench", "tests"]:
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in {".hpp", ".cpp", ".cu", ".cuh"}:
+            if path.suffix in {".hpp", ".cpp", ".cu", ".cuh", ".md"}:
                 yield path
 
 
