@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Trains real data in every way and prints what came out, as tables of ratios.
 
-usage: bench/training.py PROGRAMS [--data DIR] [--rounds 3] [accuracy] [stragglers] [overhead]
+usage: bench/training.py PROGRAMS [--data DIR] [--rounds 3] [--passes N]
+                         [accuracy] [stragglers] [overhead]
 
 PROGRAMS: folder with async_sgd and plain_loop. DIR: data sets, by default $TROUPE_DATA or
-../shared/data. Each figure is median (least .. greatest) of the rounds; what is compared runs in turn.
+../shared/data. N: passes of a run, by default 20 for stragglers, else 10. Each figure is median
+(least .. greatest) of the rounds; what is compared runs in turn, within each round.
 """
 import argparse
 import json
@@ -45,15 +47,19 @@ def spread(values, form="{:.0f}"):
     return (f"{form} ({form} .. {form})").format(statistics.median(values), min(values), max(values))
 
 
-def accuracy(data, rounds):
+def ratio(values):
+    return f"{spread(values, '{:.3f}')}, round by round {', '.join(f'{x:.3f}' for x in values)}"
+
+
+def accuracy(data, rounds, passes):
     mnist, a9a = f"mnist:{data}/mnist", f"libsvm:{data}/libsvm/a9a.gz,{data}/libsvm/a9a.t.gz"
     cases = [(mnist, "mlp:256", "asp", ("--lr", 0.2)), (mnist, "mlp:256", "ssp:3", ("--lr", 0.2)),
              (mnist, "mlp:256", "bsp", ("--optimizer", "adam", "--lr", 0.001)),
              (mnist, "softmax", "asp", ("--lr", 0.1)), (a9a, "softmax", "asp", ("--lr", 0.1))]
-    print("accuracy: 10 passes, 4 workers, 2 servers, processes, batch 64")
+    print(f"accuracy: {passes} passes, 4 workers, 2 servers, processes, batch 64")
     for source, model, sync, more in cases:
         reports = [run("async_sgd", "--processes", "--data", source, "--model", model, "--sync", sync,
-                       "--workers", 4, "--servers", 2, "--epochs", 10, "--seed", seed + 1, *more)
+                       "--workers", 4, "--servers", 2, "--epochs", passes, "--seed", seed + 1, *more)
                    for seed in range(rounds)]
         line = f"  {source.split(':')[0]:<7}{model:<9}{sync:<7}{' '.join(map(str, more)):<28}accuracy "
         line += spread([x["test_accuracy"] for x in reports], "{:.4f}")
@@ -62,7 +68,7 @@ def accuracy(data, rounds):
         print(line + "  samples/s " + spread([x["samples_per_second"] for x in reports]), flush=True)
 
 
-def stragglers(data, rounds):
+def stragglers(data, rounds, passes):
     common = ("--processes", "--data", f"mnist:{data}/mnist", "--servers", 2, "--lr", 0.1, "--epochs")
     slow = ("--slow", "0:50")
     speeds = {}
@@ -70,50 +76,59 @@ def stragglers(data, rounds):
     def note(name, *words):
         speeds.setdefault(name, []).append(run("async_sgd", *common, *words)["samples_per_second"])
 
-    for _ in range(rounds):
-        note("3 workers, no straggler", 10, "--workers", 3, "--sync", "asp")
+    for _ in range(rounds):  # One pass of what waits for the straggler takes long enough.
+        note("3 workers, no straggler", passes, "--workers", 3, "--sync", "asp")
         note("the straggler alone", 1, "--workers", 1, "--sync", "asp", *slow)
-        note("asp", 10, "--workers", 4, "--sync", "asp", *slow)
+        note("asp", passes, "--workers", 4, "--sync", "asp", *slow)
         note("ssp:3", 1, "--workers", 4, "--sync", "ssp:3", *slow)
         note("bsp", 1, "--workers", 4, "--sync", "bsp", *slow)
-    print("stragglers: samples/s of 4 workers, one of them 50 ms slower in each step")
+    print(f"stragglers: {passes} passes, samples/s of 4 workers, one 50 ms slower in each step")
     for name, values in speeds.items():
         print(f"  {name:<26}{spread(values)}")
     ratios = [a / (b + c) for a, b, c in zip(speeds["asp"], speeds["3 workers, no straggler"],
                                              speeds["the straggler alone"])]
-    print(f"  asp / (3 workers + straggler alone): {spread(ratios, '{:.3f}')}", flush=True)
+    print(f"  asp / (3 workers + straggler alone): {ratio(ratios)}", flush=True)
 
 
-def overhead(data, rounds):
-    common = ("--data", f"mnist:{data}/mnist", "--model", "mlp:256", "--batch", 64, "--epochs", 5,
-              "--lr", 0.2)
+def overhead(data, rounds, passes):
+    common = ("--data", f"mnist:{data}/mnist", "--model", "mlp:256", "--batch", 64,
+              "--epochs", passes, "--lr", 0.2)
     one = ("--workers", 1, "--servers", 1, "--sync", "asp")
     reports = {"plain loop": [], "threads": [], "processes": []}
     for _ in range(rounds):
         reports["plain loop"].append(plain(*common))
         reports["threads"].append(run("async_sgd", *common, *one, "--threads"))
         reports["processes"].append(run("async_sgd", *common, *one, "--processes"))
-    print("overhead: one worker, one server, against a plain loop with the same model")
+    print(f"overhead: {passes} passes, one worker, one server, against a plain loop of the same model")
     for name, own in reports.items():
         ratios = [x["samples_per_second"] / y["samples_per_second"]
                   for x, y in zip(own, reports["plain loop"])]
         print(f"  {name:<12}samples/s {spread([x['samples_per_second'] for x in own]):<28}"
-              f"ratio {spread(ratios, '{:.3f}'):<24}"
-              f"cpu s {spread([x['cpu_seconds'] for x in own], '{:.1f}')}", flush=True)
+              f"cpu s {spread([x['cpu_seconds'] for x in own], '{:.1f}'):<18}"
+              f"ratio {ratio(ratios)}", flush=True)
+
+
+# The parts, and passes of a run: asp with a straggler varies too much in 10.
+PARTS = {"accuracy": (accuracy, 10), "stragglers": (stragglers, 20), "overhead": (overhead, 10)}
 
 
 def main():
     global programs
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("programs", type=pathlib.Path)
-    parser.add_argument("parts", nargs="*", metavar="PART")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--passes", type=int, help="of a run; default: 20 for stragglers, else 10")
     asked = parser.parse_intermixed_args()
+    unknown = set(asked.parts) - set(PARTS)
+    if unknown:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
     programs = asked.programs.resolve()
     data = pathlib.Path(asked.data).resolve()
-    for part in asked.parts or ["accuracy", "stragglers", "overhead"]:
-        {"accuracy": accuracy, "stragglers": stragglers, "overhead": overhead}[part](data, asked.rounds)
+    for name in asked.parts or PARTS:
+        part, passes = PARTS[name]
+        part(data, asked.rounds, asked.passes or passes)
 
 
 if __name__ == "__main__":
