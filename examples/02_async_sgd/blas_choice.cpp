@@ -11,6 +11,7 @@ namespace async_sgd {
 void choose_blas_kernels(char** argv) {
 #if defined(__x86_64__)
   constexpr const char* variable = "OPENBLAS_CORETYPE";
+  // The CPU of OpenBLAS's SSE3 kernels.
   if (std::getenv(variable) || std::string_view(openblas_get_corename()) != "Prescott")
     return;
   __builtin_cpu_init();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <vector>
 
@@ -201,14 +202,13 @@ public:
   void line(point from, point to) {
     const float dx = to.x - from.x, dy = to.y - from.y;
     const float length_inverse = 1.0f / std::max(dx * dx + dy * dy, 1e-6f);
-    // Whole groups of 8 columns, so that the compiler can use vectors.
     const int left = std::clamp(static_cast<int>(std::min(from.x, to.x) - reach_), 0, side - 1);
     const int right = std::clamp(static_cast<int>(std::max(from.x, to.x) + reach_), 0, side - 1);
     const int top = std::clamp(static_cast<int>(std::min(from.y, to.y) - reach_), 0, side - 1);
     const int bottom = std::clamp(static_cast<int>(std::max(from.y, to.y) + reach_), 0, side - 1);
     for (int y = top; y <= bottom; ++y) {
       const float qy = static_cast<float>(y) - from.y;
-      for (int x = left; x <= right; x += group) {
+      for (int x = left; x <= right; x += group) { // Whole groups, for the compiler's vectors.
         float* row = nearest_.data() + y * pitch + x;
         for (int k = 0; k < group; ++k) {
           const float qx = static_cast<float>(x + k) - from.x;
@@ -285,6 +285,7 @@ void draw_digit(std::uint64_t i, digit_image image) {
   canvas page(radius + 0.5f);
   std::array<point, 16> moved;
   for (const stroke& s : chosen) {
+    assert(s.points.size() <= moved.size());
     for (std::size_t k = 0; k < s.points.size(); ++k) {
       const point p = s.points[k];
       moved[k] = place({p.x + bend * random.symmetric(), p.y + bend * random.symmetric()});

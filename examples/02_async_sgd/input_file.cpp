@@ -14,8 +14,6 @@ namespace async_sgd {
 
 namespace {
 
-gzFile as_gz(void* file) { return static_cast<gzFile>(file); }
-
 /// Why reading stopped; Z_OK at a proper end.
 result<void> check_end(gzFile file, const std::string& path) {
   int code = Z_OK;
@@ -31,7 +29,7 @@ result<void> check_end(gzFile file, const std::string& path) {
 
 } // namespace
 
-void input_file::closer::operator()(void* file) const { gzclose(as_gz(file)); }
+void input_file::closer::operator()(gzFile_s* file) const { gzclose(file); }
 
 result<input_file> input_file::open(const std::string& path) {
   errno = 0;
@@ -48,11 +46,11 @@ result<std::size_t> input_file::read(std::span<std::uint8_t> out) {
   std::size_t done = 0;
   while (done < out.size()) {
     const auto want = static_cast<unsigned>(std::min(out.size() - done, piece_max));
-    const int got = gzread(as_gz(file_.get()), out.data() + done, want);
+    const int got = gzread(file_.get(), out.data() + done, want);
     if (got > 0)
       done += static_cast<std::size_t>(got);
     if (got < 0 || static_cast<unsigned>(got) < want) {
-      if (auto end = check_end(as_gz(file_.get()), path_); !end)
+      if (auto end = check_end(file_.get(), path_); !end)
         return end.error();
       break;
     }

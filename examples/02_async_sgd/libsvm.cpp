@@ -38,7 +38,7 @@ bool parse_feature(std::string_view word, std::uint32_t& index, double& value) {
          && parse_number(word.substr(static_cast<std::size_t>(end - word.data()) + 1), value);
 }
 
-/// "+1", "1" and "1.0" are one label.
+/// "+1", "1" and "1.0" are one label. Up to 10^9 it fits in an int.
 bool parse_label(std::string_view word, std::string& label) {
   double number = 0.0;
   if (!parse_number(word, number) || std::abs(number) > 1e9 || number != std::trunc(number))

@@ -4,19 +4,12 @@
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/dataset.hpp"
 #include "examples/02_async_sgd/model.hpp"
+#include "examples/02_async_sgd/required.hpp"
 
 #include "CLI/CLI.hpp"
 
 #include <memory>
-#include <stdexcept>
 #include <string>
-
-template <class T>
-T required(troupe::result<T> what) {
-  if (!what)
-    throw std::runtime_error{what.error().text};
-  return *std::move(what);
-}
 
 int main(int argc, char** argv) {
   async_sgd::choose_blas_kernels(argv);

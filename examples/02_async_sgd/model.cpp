@@ -56,8 +56,8 @@ public:
   }
 
   troupe::evaluation evaluate(const_tensors parameters) override {
-    constexpr std::size_t rows_max =
-      256; // Large enough for a fast product, small enough for a cache.
+    // Large enough for a fast product, small enough for a cache.
+    constexpr std::size_t rows_max = 256;
     const std::size_t classes = data_->classes, count = all_.size();
     const std::span<const std::uint32_t> labels = data_->test.labels;
     scores_.clear();

@@ -1,17 +1,23 @@
 // The same training without the framework: one thread, one loop, the same model, data, batches and
 // optimiser kernel. What async_sgd loses against it is what distribution costs.
+#include "actors/store/step_options.hpp"
 #include "actors/training/sampler.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/dataset.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/random.hpp"
+#include "examples/02_async_sgd/required.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/optimizer.hpp"
 
-#include <charconv>
+#include "CLI/CLI.hpp"
+#include "nlohmann/json.hpp"
+
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <memory>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,96 +25,49 @@ using namespace async_sgd;
 
 namespace {
 
-constexpr const char* usage =
-  "usage: plain_loop [options]\n"
-  "  --data TEXT       digits | mnist:DIR | libsvm:TRAIN,TEST | csv:TRAIN,TEST   (digits)\n"
-  "  --model TEXT      softmax | mlp:256,128                                     (mlp:256)\n"
-  "  --batch N         samples of a batch                                        (64)\n"
-  "  --epochs N        passes through the training data                          (10)\n"
-  "  --lr X            learning rate                                             (0.1)\n"
-  "  --optimizer TEXT  sgd | momentum | adagrad | adam                           (sgd)\n"
-  "  --seed N          of initial values and order of samples                    (1)\n"
-  "  --json            prints one JSON object at the end instead of lines\n";
-
 struct options {
   std::string data = "digits";
   std::string model = "mlp:256";
-  std::uint32_t batch = 64;  ///< 1 or more.
-  std::uint64_t epochs = 10; ///< 1 or more.
-  float lr = 0.1f;           ///< > 0.
+  std::uint32_t batch = 64;
+  std::uint64_t epochs = 10;
+  float lr = 0.1f;
   std::string optimizer = "sgd";
-  std::uint64_t seed = 1;
-  bool json = false;
+  std::uint64_t seed = 1; ///< Of initial values and order of samples.
+  bool json = false;      ///< Print one JSON object at the end instead of a line for each pass.
 };
 
-int fail(const std::string& text) {
-  std::fprintf(stderr, "plain_loop: %s\n", text.c_str());
-  return 1;
-}
-
-template <class Number>
-bool parse(const char* text, Number& number, Number least) {
-  const char* const end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, number);
-  return error == std::errc{} && stop == end && number >= least;
-}
-
-/// False where an argument is unknown or its value cannot be used; `bad` is then that argument.
-bool parse(int argc, char** argv, options& out, std::string& bad) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string name = bad = argv[i];
-    if (name == "--json") {
-      out.json = true;
-      continue;
-    }
-    if (++i == argc)
-      return false;
-    const char* value = argv[i];
-    bool good = true;
-    if (name == "--data")
-      out.data = value;
-    else if (name == "--model")
-      out.model = value;
-    else if (name == "--optimizer")
-      out.optimizer = value;
-    else if (name == "--batch")
-      good = parse(value, out.batch, 1u);
-    else if (name == "--epochs")
-      good = parse(value, out.epochs, std::uint64_t{1});
-    else if (name == "--lr")
-      good = parse(value, out.lr, 1e-9f);
-    else if (name == "--seed")
-      good = parse(value, out.seed, std::uint64_t{0});
-    else
-      good = false;
-    if (!good)
-      return false;
-  }
-  return true;
+void declare(CLI::App& app, options& chosen) {
+  app.option_defaults()->always_capture_default();
+  app.add_option("--data", chosen.data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST");
+  app.add_option("--model", chosen.model, "softmax, or mlp:WIDTH,... of the hidden layers");
+  app.add_option("--batch", chosen.batch, "Samples of one batch")->check(CLI::Range(1u, 1u << 20));
+  app.add_option("--epochs", chosen.epochs, "Passes over the training data")
+    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+  app.add_option("--lr", chosen.lr, "Learning rate")->check(CLI::Range(1e-6f, 1e6f));
+  app.add_option("--optimizer", chosen.optimizer, "sgd, momentum, adagrad or adam");
+  app.add_option("--seed", chosen.seed, "Seed of initial values and of the order of samples");
+  app.add_flag("--json", chosen.json, "Print one JSON object at the end instead of lines");
 }
 
 /// Values, gradient and optimiser state of one table.
 struct table {
   table(const troupe::table_spec& spec, splitmix64& random)
-      : values(spec.size()), gradient(spec.size()) {
+      : optimizer(spec.optimizer), values(spec.size()), gradient(spec.size()) {
+    state.resize(spec.size()
+                 * troupe::kernels::state_per_weight(troupe::kernel_of(optimizer.kind)));
     if (spec.init.kind == troupe::initializer_kind::uniform)
       for (float& x : values)
         x = spec.init.scale * random.symmetric();
-    step.kind = static_cast<troupe::kernels::optimizer>(spec.optimizer.kind);
-    step.rate = spec.optimizer.learning_rate;
-    step.momentum = spec.optimizer.momentum;
-    step.beta2 = spec.optimizer.beta2;
-    step.epsilon = spec.optimizer.epsilon;
-    state.resize(values.size() * troupe::kernels::state_per_weight(step.kind));
   }
 
+  /// Takes step `number`, from 1; false where the gradient is not finite.
   bool update(std::uint64_t number) {
-    step.step = number;
-    return troupe::kernels::optimizer_step(values, state, values, state, gradient, step);
+    return troupe::kernels::optimizer_step(values, state, values, state, gradient,
+                                           troupe::options_of(optimizer, number));
   }
 
+  troupe::optimizer_spec optimizer;
   std::vector<float> values, gradient, state;
-  troupe::kernels::step_options step;
 };
 
 struct pass_result {
@@ -127,77 +86,50 @@ void print_line(std::uint64_t pass, const pass_result& result, std::uint64_t sam
   std::fflush(stdout);
 }
 
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\')
-      result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
 void print_json(const options& chosen, const std::vector<pass_result>& passes,
                 std::uint64_t samples, double load_seconds) {
+  nlohmann::ordered_json report{{"program", "plain_loop"}, {"data", chosen.data},
+                                {"model", chosen.model},   {"batch", chosen.batch},
+                                {"lr", chosen.lr},         {"optimizer", chosen.optimizer},
+                                {"seed", chosen.seed},     {"load_seconds", load_seconds}};
   double seconds = 0.0;
-  for (const auto& pass : passes)
+  for (const pass_result& pass : passes) {
     seconds += pass.seconds;
-  std::printf(
-    "{\"program\": \"plain_loop\", \"data\": %s, \"model\": %s, \"batch\": %u, \"lr\": %g, "
-    "\"optimizer\": %s, \"seed\": %llu, \"load_seconds\": %.4f, "
-    "\"samples_per_second\": %.0f, \"passes\": [",
-    quoted(chosen.data).c_str(), quoted(chosen.model).c_str(), chosen.batch,
-    static_cast<double>(chosen.lr), quoted(chosen.optimizer).c_str(),
-    static_cast<unsigned long long>(chosen.seed), load_seconds,
-    static_cast<double>(samples * passes.size()) / seconds);
-  for (std::size_t i = 0; i < passes.size(); ++i) {
-    const auto& pass = passes[i];
-    std::printf("%s{\"seconds\": %.4f, \"train_loss\": %.6f, \"test_loss\": %.6f, "
-                "\"accuracy\": %.6f",
-                i ? ", " : "", pass.seconds, pass.loss, pass.test.loss, pass.test.accuracy);
+    nlohmann::ordered_json line{{"seconds", pass.seconds},
+                                {"train_loss", pass.loss},
+                                {"test_loss", pass.test.loss},
+                                {"accuracy", pass.test.accuracy}};
     if (pass.test.auc)
-      std::printf(", \"auc\": %.6f", *pass.test.auc);
-    std::printf("}");
+      line["auc"] = *pass.test.auc;
+    report["passes"].push_back(std::move(line));
   }
-  std::printf("]}\n");
+  report["samples_per_second"] = static_cast<double>(samples * passes.size()) / seconds;
+  std::printf("%s\n", report.dump().c_str());
 }
 
-} // namespace
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
-int main(int argc, char** argv) {
-  choose_blas_kernels(argv);
-  options chosen;
-  std::string bad;
-  if (!parse(argc, argv, chosen, bad)) {
-    if (bad != "--help")
-      std::fprintf(stderr, "plain_loop: cannot use option %s\n", bad.c_str());
-    std::fputs(usage, bad == "--help" ? stdout : stderr);
-    return bad == "--help" ? 0 : 1;
-  }
-  const auto optimizer = troupe::parse_optimizer(chosen.optimizer);
-  if (!optimizer)
-    return fail(optimizer.error().text);
-  using clock = std::chrono::steady_clock;
-  const auto since = [](clock::time_point start) {
-    return std::chrono::duration<double>(clock::now() - start).count();
-  };
-  const auto load_start = clock::now();
-  auto loaded = load_dataset(chosen.data);
-  if (!loaded)
-    return fail(loaded.error().text);
-  const auto data = std::make_shared<const dataset>(*std::move(loaded));
-  const double load_seconds = since(load_start);
-  const auto shape = parse_model(chosen.model, *data);
-  if (!shape)
-    return fail(shape.error().text);
-
+troupe::job_spec job_of(const options& chosen, const dataset& data, const model& shape) {
   troupe::job_spec job;
   job.name = "plain_loop";
   job.seed = chosen.seed;
-  job.samples = data->train.labels.size();
+  job.samples = data.train.labels.size();
   job.batch_samples = chosen.batch;
   job.passes = chosen.epochs;
-  job.tables = shape->tables({}, {.kind = *optimizer, .learning_rate = chosen.lr});
+  job.tables = shape.tables(
+    {}, {.kind = required(troupe::parse_optimizer(chosen.optimizer)), .learning_rate = chosen.lr});
+  return job;
+}
+
+void train(const options& chosen) {
+  const auto load_start = std::chrono::steady_clock::now();
+  const auto data = std::make_shared<const dataset>(required(load_dataset(chosen.data)));
+  const double load_seconds = seconds_since(load_start);
+  const auto shape = required(parse_model(chosen.model, *data));
+  const auto job = job_of(chosen, *data, shape);
+
   splitmix64 random(job.seed);
   std::vector<table> tables;
   for (const auto& spec : job.tables)
@@ -209,14 +141,14 @@ int main(int argc, char** argv) {
     gradients.emplace_back(t.gradient);
   }
 
-  const auto trainer = make_trainer(*shape, data);
-  const auto evaluator = make_evaluator(*shape, data);
+  const auto trainer = make_trainer(shape, data);
+  const auto evaluator = make_evaluator(shape, data);
   troupe::sampler sampler(job);
   std::vector<pass_result> passes;
   const troupe::kernels::flush_denormals guard; // As a worker does for its trainer.
   for (std::uint64_t pass = 0; pass < job.passes; ++pass) {
     pass_result result;
-    const auto start = clock::now();
+    const auto start = std::chrono::steady_clock::now();
     for (std::uint64_t i = 0; i < job.batches_per_pass(); ++i) {
       const std::uint64_t number = pass * job.batches_per_pass() + i;
       const auto work = sampler.at({number});
@@ -224,9 +156,10 @@ int main(int argc, char** argv) {
       result.loss += loss * static_cast<double>(work.samples.size());
       for (table& t : tables)
         if (!t.update(number + 1))
-          return fail("training diverged in batch " + std::to_string(number));
+          throw std::runtime_error{"training diverged in batch " + std::to_string(number)
+                                   + ": use a smaller --lr"};
     }
-    result.seconds = since(start);
+    result.seconds = seconds_since(start);
     result.loss /= static_cast<double>(job.samples);
     result.test = evaluator->evaluate(parameters);
     passes.push_back(result);
@@ -235,5 +168,21 @@ int main(int argc, char** argv) {
   }
   if (chosen.json)
     print_json(chosen, passes, job.samples, load_seconds);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  choose_blas_kernels(argv);
+  options chosen;
+  CLI::App app{"The same training without the framework: one thread, one loop.", "plain_loop"};
+  declare(app, chosen);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    train(chosen);
+  } catch (const std::exception& problem) {
+    std::fprintf(stderr, "plain_loop: %s\n", problem.what());
+    return 1;
+  }
   return 0;
 }

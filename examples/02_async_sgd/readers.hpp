@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+struct gzFile_s; // zlib's.
+
 namespace async_sgd {
 
 troupe::result<dataset> load_mnist(const std::string& directory);
@@ -30,13 +32,13 @@ public:
 
 private:
   struct closer {
-    void operator()(void* file) const;
+    void operator()(gzFile_s* file) const;
   };
 
-  input_file(std::string path, void* file) : path_(std::move(path)), file_(file) {}
+  input_file(std::string path, gzFile_s* file) : path_(std::move(path)), file_(file) {}
 
   std::string path_;
-  std::unique_ptr<void, closer> file_; ///< A gzFile.
+  std::unique_ptr<gzFile_s, closer> file_;
 };
 
 /// What is wrong with a line; nullopt: nothing.
