@@ -5,14 +5,15 @@
 
 namespace troupe {
 
+/// Any clock that only grows: the machine's, an actor's, or a simulator's.
+using time_point = std::chrono::nanoseconds;
+
 /// Time since the machine started; never goes back.
-inline std::chrono::nanoseconds steady_now() {
-  return std::chrono::steady_clock::now().time_since_epoch();
-}
+inline time_point steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
 
 /// The same clock as an actor sees it; a test may stand in for it.
 template <class Actor>
-std::chrono::nanoseconds now_of(const Actor& self) {
+time_point now_of(const Actor& self) {
   return self.clock().now().time_since_epoch();
 }
 

@@ -1,7 +1,7 @@
 // When checkpoints are cut, and how far the one under way is. A plain value.
 #pragma once
 
-#include "actors/store/shard.hpp" // time_point
+#include "actors/clock.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 

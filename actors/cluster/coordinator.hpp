@@ -4,10 +4,10 @@
 // restart of the coordinator are all the same case: the next report.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/cluster/checkpoint_schedule.hpp"
 #include "actors/cluster/ledger.hpp"
 #include "actors/cluster/membership.hpp"
-#include "actors/store/shard.hpp" // time_point
 #include "serialization/messages.hpp"
 #include "storage/checkpoint.hpp"
 

@@ -2,7 +2,7 @@
 // last. A plain value; the coordinator decides what follows from a loss.
 #pragma once
 
-#include "actors/store/shard.hpp" // time_point
+#include "actors/clock.hpp"
 #include "serialization/messages.hpp"
 
 #include <chrono>

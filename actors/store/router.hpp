@@ -3,7 +3,8 @@
 // per client.
 #pragma once
 
-#include "actors/store/shard.hpp" // time_point, request_token
+#include "actors/clock.hpp"
+#include "actors/store/request_token.hpp"
 #include "serialization/layout.hpp"
 #include "serialization/messages.hpp"
 

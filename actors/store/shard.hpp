@@ -3,6 +3,7 @@
 // here. The actor (server_actor.hpp) and the simulator run the same code.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/store/bsp_slots.hpp"
 #include "actors/store/clock_table.hpp"
 #include "actors/store/request_token.hpp"
@@ -19,9 +20,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// Any clock that only grows: the actor's, or the simulator's.
-using time_point = std::chrono::nanoseconds;
 
 /// What a shard starts with: fresh, or read from a checkpoint.
 struct shard_partition {
