@@ -13,7 +13,7 @@
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/signals.hpp"
 #include "actors/links/node.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/member_port.hpp" // peak_rss_bytes
 #include "serialization/wire.hpp"
 #include "storage/directory_lock.hpp"
 #include "storage/tensor_file.hpp"

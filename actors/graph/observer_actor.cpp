@@ -1,7 +1,7 @@
 #include "actors/graph/observer_actor.hpp"
 
 #include "actors/clock.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/member_port.hpp" // peak_rss_bytes
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"

@@ -1,7 +1,7 @@
 #include "actors/store/hogwild.hpp"
 
+#include "actors/member_port.hpp"
 #include "actors/store/initial_values.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
 #include "actors/store/step_options.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"
@@ -142,10 +142,9 @@ struct hogwild_server_state {
   hogwild_server_state() = default;
 
   void obey(const orders& what) {
-    const auto* mine = std::get_if<server_orders>(&what.body);
-    if (mine == nullptr || std::pair{what.term, what.sequence} <= last_orders)
+    const auto* mine = port.take<server_orders>(what);
+    if (mine == nullptr)
       return;
-    last_orders = {what.term, what.sequence};
     if (what.stop) {
       self->quit();
       return;
@@ -168,21 +167,15 @@ struct hogwild_server_state {
       x.known = true;
     body.counters = tables->counters();
     body.version = body.counters.applied;
-    self->send(
-      coordinator,
-      report{id, fingerprint(tables->job()), ++sequence, peak_rss_bytes(), std::move(body)},
-      caf::actor_cast<member>(self));
+    port.send(std::move(body));
   }
 
   pointer self = nullptr;
-  member_id id;
   std::shared_ptr<shared_tables> tables;
-  coordinator_handle coordinator;
-  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0}; // term, sequence
+  member_port port;
   std::uint64_t assignment = 0;
   generation_id generation;
   std::vector<clock_entry> workers;
-  std::uint64_t sequence = 0;
 
   static inline const char* name = "hogwild_server";
 };
@@ -194,9 +187,8 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
                    std::shared_ptr<shared_tables> tables, coordinator_connector connect) {
   auto& state = self->state;
   state.self = self;
-  state.id = id;
   state.tables = std::move(tables);
-  state.coordinator = connect(caf::actor_cast<member>(self));
+  state.port.open(self, id, fingerprint(state.tables->job()), connect);
   self->send(self, tick_atom_v);
   return {
     [&state](const orders& what) { state.obey(what); },

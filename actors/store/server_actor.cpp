@@ -1,13 +1,12 @@
 #include "actors/store/server_actor.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/member_port.hpp"
 #include "actors/store/block_store.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
-
-#include <sys/resource.h>
 
 #include <map>
 #include <optional>
@@ -43,7 +42,7 @@ struct server_shell {
             checkpointer files) {
     self = owner;
     options = std::move(how);
-    coordinator = connect(caf::actor_cast<member>(self));
+    port.open(self, options.self, options.job, connect);
     storage = std::move(files);
     pool = std::make_shared<buffer_pool>();
     self->delayed_send(self, tick_interval, tick_atom_v);
@@ -161,10 +160,9 @@ struct server_shell {
   // -- control path --
 
   void obey(const orders& what) {
-    const auto* mine = std::get_if<server_orders>(&what.body);
-    if (mine == nullptr || std::pair{what.term, what.sequence} <= last_orders)
+    const auto* mine = port.take<server_orders>(what);
+    if (mine == nullptr)
       return;
-    last_orders = {what.term, what.sequence};
     if (what.stop) {
       fail_open({errc::peer_lost, "the server ends"});
       self->quit();
@@ -279,7 +277,7 @@ struct server_shell {
       decide->tick(now_of(*self), effects);
       carry_out(effects);
     }
-    if (now_of(*self) - last_report >= report_interval)
+    if (port.due())
       send_report();
     self->delayed_send(self, tick_interval, tick_atom_v);
   }
@@ -302,10 +300,7 @@ struct server_shell {
     }
     body.counters.bytes_sent = bytes_sent;
     body.counters.bytes_received = bytes_received;
-    self->send(coordinator,
-               report{options.self, options.job, ++sequence, peak_rss_bytes(), std::move(body)},
-               caf::actor_cast<member>(self));
-    last_report = now_of(*self);
+    port.send(std::move(body));
   }
 
   struct open_push {
@@ -322,7 +317,7 @@ struct server_shell {
 
   pointer self = nullptr;
   server_options options;
-  coordinator_handle coordinator;
+  member_port port;
   checkpointer storage;
   std::shared_ptr<buffer_pool> pool;
 
@@ -333,7 +328,6 @@ struct server_shell {
   std::unordered_map<std::uint64_t, open_pull> pulls;
   std::uint64_t next_token = 1;
 
-  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0}; // term, sequence
   std::uint64_t wanted_assignment = 0;
   std::uint64_t assignment = 0;
   std::vector<clock_entry> workers;
@@ -344,8 +338,6 @@ struct server_shell {
   std::string failed;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t sequence = 0;
-  time_point last_report{0};
 
   static inline const char* name = "server";
 };
@@ -370,12 +362,6 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
 server_handle spawn_server(caf::actor_system& system, server_options options,
                            coordinator_connector connect, checkpointer storage) {
   return system.spawn(run_server, std::move(options), std::move(connect), std::move(storage));
-}
-
-std::uint64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 } // namespace troupe

@@ -1,8 +1,8 @@
 #include "actors/training/worker_actor.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/member_port.hpp" // peak_rss_bytes
 #include "actors/open_requests.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
 
 #include "caf/send.hpp"
 #include "caf/stateful_actor.hpp"
