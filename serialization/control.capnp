@@ -57,7 +57,7 @@ struct WorkerCounters {
   pushesSent @0 :UInt64;
   pushesAcknowledged @1 :UInt64;
   pushesRefused @2 :UInt64;
-  pushesResent @3 :UInt64;
+  unused3 @3 :UInt64;
   samples @4 :UInt64;
   bytesSent @5 :UInt64;
   bytesReceived @6 :UInt64;
@@ -113,12 +113,13 @@ struct ServerReport {
   generation @3 :UInt64;
   marks @4 :BatchSet;
   clocks @5 :List(ClockEntry);
-  pullClockMax @6 :UInt64;
+  unused6 @6 :UInt64;
   part @7 :CheckpointPart;
   checkpointFailed @8 :UInt64;
   checkpointFailure @9 :Text;
   version @10 :UInt64;
   counters @11 :ServerCounters;
+  unreadable @12 :UInt64;
 }
 
 struct ObserverReport {

@@ -44,8 +44,7 @@ enum class errc : std::uint8_t {
   in_use = 46,
   /// A value of an option or a specification cannot be used.
   invalid_argument = 47,
-  /// Training diverged: too many steps in a row gave NaN or infinity.
-  diverged = 48,
+  // 48 removed: diverged.
 };
 
 /// What a receiver does with an error. Retrying is safe only for messages documented `idempotent`.

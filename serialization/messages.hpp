@@ -105,7 +105,6 @@ struct worker_counters {
   std::uint64_t pushes_sent = 0;
   std::uint64_t pushes_acknowledged = 0;
   std::uint64_t pushes_refused = 0;
-  std::uint64_t pushes_resent = 0;
   std::uint64_t samples = 0; ///< Samples of acknowledged batches.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
@@ -172,11 +171,11 @@ struct server_report {
   std::string address;          ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
   std::uint64_t assignment = 0; ///< Number of the assignment that it serves; 0: none yet.
   std::string failed;           ///< Not empty: the assignment could not be carried out; the reason.
+  std::uint64_t unreadable = 0; ///< With `failed`: the checkpoint that could not be restored.
   generation_id generation;
   batch_set marks; ///< Batches applied on all its partitions and tables.
   std::vector<clock_entry> clocks;
-  std::uint64_t pull_clock_max = 0; ///< Largest clock of an ssp pull answered so far.
-  checkpoint_part part;             ///< The newest one written; checkpoint 0: none.
+  checkpoint_part part; ///< The newest one written; checkpoint 0: none.
   /// Number of the newest checkpoint that could not be written.
   std::uint64_t checkpoint_failed = 0;
   std::string checkpoint_failure; ///< Why.

@@ -65,7 +65,6 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setPushesSent(from.pushes_sent);
   to.setPushesAcknowledged(from.pushes_acknowledged);
   to.setPushesRefused(from.pushes_refused);
-  to.setPushesResent(from.pushes_resent);
   to.setSamples(from.samples);
   to.setBytesSent(from.bytes_sent);
   to.setBytesReceived(from.bytes_received);
@@ -78,7 +77,6 @@ worker_counters read(schema::WorkerCounters::Reader from) {
   return {.pushes_sent = from.getPushesSent(),
           .pushes_acknowledged = from.getPushesAcknowledged(),
           .pushes_refused = from.getPushesRefused(),
-          .pushes_resent = from.getPushesResent(),
           .samples = from.getSamples(),
           .bytes_sent = from.getBytesSent(),
           .bytes_received = from.getBytesReceived(),

@@ -41,10 +41,10 @@ void write(const server_report& from, schema::ServerReport::Builder to) {
   to.setAddress(cut_text(from.address, scratch));
   to.setAssignment(from.assignment);
   to.setFailed(cut_text(from.failed, scratch));
+  to.setUnreadable(from.unreadable);
   to.setGeneration(from.generation.value);
   detail::write(from.marks, to.initMarks());
   write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
-  to.setPullClockMax(from.pull_clock_max);
   write(from.part, to.initPart());
   to.setCheckpointFailed(from.checkpoint_failed);
   to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
@@ -56,10 +56,10 @@ server_report read(schema::ServerReport::Reader from) {
   return {.address = read_text(from.getAddress()),
           .assignment = from.getAssignment(),
           .failed = read_text(from.getFailed()),
+          .unreadable = from.getUnreadable(),
           .generation = {from.getGeneration()},
           .marks = detail::read(from.getMarks()),
           .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
-          .pull_clock_max = from.getPullClockMax(),
           .part = read(from.getPart()),
           .checkpoint_failed = from.getCheckpointFailed(),
           .checkpoint_failure = read_text(from.getCheckpointFailure()),

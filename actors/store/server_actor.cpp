@@ -294,7 +294,6 @@ struct server_shell {
       body.generation = decide->generation();
       body.marks = decide->marks();
       body.clocks = decide->clocks();
-      body.pull_clock_max = decide->pull_clock_max();
       body.version = decide->version();
       body.counters = decide->counters();
     }

@@ -20,7 +20,6 @@ inline report model_server::describe(std::uint64_t job) {
     body.generation = generation;
     body.marks = values->marks;
     body.clocks = clocks.entries();
-    body.pull_clock_max = pull_clock_max;
   }
   return {id, job, ++sequence, 0, body};
 }

@@ -54,7 +54,7 @@ inline histogram golden_histogram() {
   return made;
 }
 
-inline worker_counters golden_worker_counters() { return {1, 2, 3, 4, 5, 6, 7, 8, 9.5, 10}; }
+inline worker_counters golden_worker_counters() { return {1, 2, 3, 5, 6, 7, 8, 9.5, 10}; }
 
 inline server_counters golden_server_counters() {
   return {1, 2, 3, 4, 5, 6, 7, golden_histogram(), {}};
@@ -76,10 +76,10 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const server_report of_server{.address = "127.0.0.1:4000",
                                 .assignment = 3,
                                 .failed = "",
+                                .unreadable = 14,
                                 .generation = {2},
                                 .marks = marks,
                                 .clocks = clocks,
-                                .pull_clock_max = 13,
                                 .part = {7, {1}, {{"server-1/000012.sst", 4096, 0xdeadbeef}}, 199},
                                 .checkpoint_failed = 6,
                                 .checkpoint_failure = "no space",

@@ -60,7 +60,7 @@ inline clock_entry random_clock(random_source& random) {
 
 inline worker_counters random_worker_counters(random_source& random) {
   return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.number(), random.real(),   random.number()};
+          random.number(), random.number(), random.real(),   random.number()};
 }
 
 inline server_counters random_server_counters(random_source& random) {
@@ -114,7 +114,7 @@ inline view random_view(random_source& random) {
 
 inline failure random_failure(random_source& random) {
   const errc codes[] = {errc::non_finite, errc::fenced, errc::not_yet, errc::wrong_job,
-                        errc::diverged};
+                        errc::damaged};
   return {codes[random.below(5)], random.text()};
 }
 
@@ -137,7 +137,7 @@ inline server_report random_server_report(random_source& random) {
   made.generation = {random.number()};
   made.marks = random_set(random);
   made.clocks = random.several([&] { return random_clock(random); });
-  made.pull_clock_max = random.number();
+  made.unreadable = random.number();
   made.part.checkpoint = random.number();
   made.part.server = {random.number32()};
   made.part.files = random.several([&] {
