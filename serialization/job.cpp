@@ -109,18 +109,22 @@ std::uint64_t fingerprint(const job_spec& job) {
   hash.add(std::uint64_t{job.batch_samples});
   hash.add(job.samples);
   hash.add(job.tables.size());
-  auto any_bsp = false;
   for (const auto& table : job.tables) {
     hash.add(std::string_view{table.name});
     hash.add(table.shape.size());
     for (auto extent : table.shape)
       hash.add(extent);
     hash.add(static_cast<std::uint64_t>(table.optimizer.kind));
-    any_bsp = any_bsp || table.sync.mode == consistency_mode::bsp;
   }
-  hash.add(any_bsp ? std::uint64_t{job.workers} : 0);
+  hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
   // 0 means "no job" to its users.
   return std::max<std::uint64_t>(hash.state(), 1);
+}
+
+bool any_bsp(const job_spec& job) {
+  return std::any_of(job.tables.begin(), job.tables.end(), [](const table_spec& table) {
+    return table.sync.mode == consistency_mode::bsp;
+  });
 }
 
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch) {
@@ -137,6 +141,10 @@ batch_id bsp_first(const job_spec& job, std::uint64_t clock) {
 batch_id bsp_end(const job_spec& job, std::uint64_t clock) {
   const auto end_of_pass = (clock / clocks_per_pass(job) + 1) * job.batches_per_pass();
   return {std::min(bsp_first(job, clock).value + job.workers, end_of_pass)};
+}
+
+std::uint64_t bsp_clock_count(const job_spec& job) {
+  return job.batches() == 0 ? 0 : bsp_clock(job, {job.batches() - 1}) + 1;
 }
 
 } // namespace troupe

@@ -107,11 +107,16 @@ result<void> validate(const job_spec& job);
 /// table is bsp, the number of slots. Not the number of servers, passes or asp workers, nor rates.
 std::uint64_t fingerprint(const job_spec& job);
 
+/// Some table is bsp: workers go by clocks, and servers roll back together.
+bool any_bsp(const job_spec& job);
+
 /// The bsp clock (counted over all passes) whose slot `batch` is: clock t of a pass has the slots
 /// tW .. min(tW + W, batches_per_pass) - 1 of that pass.
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch);
 /// First batch of a bsp clock, and one past its last.
 batch_id bsp_first(const job_spec& job, std::uint64_t clock);
 batch_id bsp_end(const job_spec& job, std::uint64_t clock);
+/// Number of bsp clocks of the whole job.
+std::uint64_t bsp_clock_count(const job_spec& job);
 
 } // namespace troupe

@@ -16,20 +16,10 @@ constexpr std::uint64_t margin_min = 2;
 
 } // namespace
 
-bool any_bsp(const job_spec& job) {
-  return std::any_of(job.tables.begin(), job.tables.end(), [](const table_spec& table) {
-    return table.sync.mode == consistency_mode::bsp;
-  });
-}
-
-std::uint64_t bsp_clocks_total(const job_spec& job) {
-  return job.batches() == 0 ? 0 : bsp_clock(job, {job.batches() - 1}) + 1;
-}
-
 checkpoint_schedule::checkpoint_schedule(const job_spec& job, schedule_options options,
                                          std::uint64_t last_number)
     : options_(options), servers_(job.servers), slots_(job.workers), bsp_(any_bsp(job)),
-      clocks_total_(bsp_clocks_total(job)), number_(last_number) {}
+      clocks_total_(bsp_clock_count(job)), number_(last_number) {}
 
 void checkpoint_schedule::observe(const position& where, time_point now) {
   if (now - sample_at_ < sample_time && where.clock >= sample_clock_)

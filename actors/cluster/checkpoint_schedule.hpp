@@ -90,9 +90,4 @@ private:
   time_point sample_at_{0};
 };
 
-/// Some table is bsp: servers then roll back together.
-bool any_bsp(const job_spec& job);
-/// Clocks of the whole job.
-std::uint64_t bsp_clocks_total(const job_spec& job);
-
 } // namespace troupe

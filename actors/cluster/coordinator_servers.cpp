@@ -219,7 +219,7 @@ bool coordinator::all_serving() const {
 // -- checkpoints --------------------------------------------------------------------------------
 
 std::uint64_t coordinator::clocks_of(const batch_set& marks) const {
-  return marks.floor().value >= job_.batches() ? bsp_clocks_total(job_)
+  return marks.floor().value >= job_.batches() ? bsp_clock_count(job_)
                                                : bsp_clock(job_, marks.floor());
 }
 

@@ -22,12 +22,9 @@ std::uint64_t position_in(const lease& what, std::uint64_t batch) {
 } // namespace
 
 ledger::ledger(const job_spec& job, ledger_options options)
-    : job_(job), options_(options), batches_(job.batches()) {
+    : job_(job), options_(options), batches_(job.batches()), bsp_(any_bsp(job)) {
   options_.lease_batches = std::clamp(options_.lease_batches, 1u, lease_count_max);
   options_.leases_ahead = std::max(options_.leases_ahead, 1u);
-  bsp_ = std::any_of(job.tables.begin(), job.tables.end(), [](const table_spec& table) {
-    return table.sync.mode == consistency_mode::bsp;
-  });
 }
 
 // -- giving out ---------------------------------------------------------------------------------

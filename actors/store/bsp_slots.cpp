@@ -50,13 +50,4 @@ bool bsp_slots::holds(request_token token) const {
   return false;
 }
 
-void bsp_slots::forget(request_token token) {
-  for (auto& [batch, slot] : kept_)
-    std::erase(slot.waiting, token);
-}
-
-std::uint64_t bsp_clock_count(const job_spec& job) {
-  return job.batches() == 0 ? 0 : bsp_clock(job, {job.batches() - 1}) + 1;
-}
-
 } // namespace troupe

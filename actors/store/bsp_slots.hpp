@@ -50,16 +50,11 @@ public:
 
   /// Whether this token's payload is the one to be summed.
   bool holds(request_token token) const;
-  /// The token waits no longer; the slot stays.
-  void forget(request_token token);
 
 private:
   job_spec job_;
   std::uint64_t clocks_;
   std::map<batch_id, bsp_slot> kept_;
 };
-
-/// Number of bsp clocks of the whole job.
-std::uint64_t bsp_clock_count(const job_spec& job);
 
 } // namespace troupe

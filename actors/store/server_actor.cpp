@@ -59,7 +59,7 @@ struct server_shell {
     }
     bytes_received += payload_bytes(what.pieces);
     auto valid = values->check(what.pieces);
-    if (valid && any_bsp)
+    if (valid && is_bsp)
       valid = values->check_finite(what);
     if (!valid) {
       if (reaction_to(valid.error().code) != reaction::retry)
@@ -179,7 +179,7 @@ struct server_shell {
     }
     if (mine->checkpoint > checkpoint_asked && storage) {
       checkpoint_asked = mine->checkpoint;
-      if (any_bsp && decide->bsp_clocks() > mine->checkpoint_clock)
+      if (is_bsp && decide->bsp_clocks() > mine->checkpoint_clock)
         checkpoint_missed(mine->checkpoint); // The others may have cut at that clock.
       else
         decide->request_cut(mine->checkpoint, mine->checkpoint_clock, effects);
@@ -244,9 +244,7 @@ struct server_shell {
              block_store filled) {
     values.emplace(std::move(filled));
     decide.emplace(what.job, what.generation, std::move(partitions), options.shard);
-    any_bsp = std::any_of(what.job.tables.begin(), what.job.tables.end(), [](const auto& table) {
-      return table.sync.mode == consistency_mode::bsp;
-    });
+    is_bsp = any_bsp(what.job);
     assignment = what.assignment;
     workers = what.workers;
     shard_effects effects;
@@ -322,7 +320,7 @@ struct server_shell {
 
   std::optional<shard> decide;
   std::optional<block_store> values;
-  bool any_bsp = false;
+  bool is_bsp = false; ///< Some table is.
   std::unordered_map<std::uint64_t, open_push> pushes;
   std::unordered_map<std::uint64_t, open_pull> pulls;
   std::uint64_t next_token = 1;

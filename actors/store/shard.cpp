@@ -298,13 +298,6 @@ void shard::tick(time_point now, shard_effects& effects) {
   waiting_ = std::move(stay);
 }
 
-std::optional<time_point> shard::next_tick() const {
-  std::optional<time_point> first;
-  for (const waiting_pull& pull : waiting_)
-    first = std::min(first.value_or(pull.deadline), pull.deadline);
-  return first;
-}
-
 // -- cuts, and what events make possible --
 
 void shard::request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects) {
@@ -338,12 +331,6 @@ void shard::apply_next_clock(shard_effects& effects) {
     step.pushes.push_back(slot.source);
   effects.push_back(std::move(step));
   open_ = open_clock{};
-}
-
-void shard::forget(request_token token) {
-  assert(!open_);
-  std::erase_if(waiting_, [&](const waiting_pull& pull) { return pull.token == token; });
-  slots_.forget(token);
 }
 
 bool shard::holds(request_token token) const {

@@ -73,8 +73,8 @@ using shard_effects = std::vector<shard_effect>;
 
 /// Who keeps the payload of a push: the caller, under its token, for as long as holds() says so.
 /// That may change in the events that name the token: the push itself (a second copy's payload is
-/// never needed), its acknowledge or refuse effect, applied() or discarded() after an apply_effect
-/// that names it, and forget(). A bsp slot whose connection ended is still applied from the payload
+/// never needed), its acknowledge or refuse effect, and applied() or discarded() after an
+/// apply_effect that names it. A bsp slot whose connection ended is still applied from the payload
 /// that it brought; later copies of it only wait with it.
 ///
 /// One push of a worker ends one of its clocks: it names all tables that the step is to change, so
@@ -123,15 +123,11 @@ public:
 
   /// Answers pulls whose patience ended with not_yet (naming the worker waited for).
   void tick(time_point now, shard_effects& effects);
-  /// When tick() has something to do next.
-  std::optional<time_point> next_tick() const;
 
   /// Asks for a cut_effect: at once, or for jobs with a bsp table when `clock` clocks are applied
   /// (at once where they already are). A newer request takes the place of one that waits.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects);
 
-  /// The connection of a request ended; forget the token (a kept bsp slot stays, see holds()).
-  void forget(request_token token);
   /// Whether the payload of this push is still to be applied.
   bool holds(request_token token) const;
 

@@ -75,18 +75,6 @@ TEST_CASE("a second copy waits with the first and brings no payload") {
   CHECK(kept.counted);
 }
 
-TEST_CASE("a forgotten slot stays and keeps its payload") {
-  bsp_slots slots{two_passes(), 0};
-  slots.keep({0}, {1}, false);
-  slots.forget({1});
-  CHECK(slots.holds({1}));
-  slots.keep({0}, {2}, false);
-  CHECK(slots.next().front().source == request_token{1});
-  CHECK(slots.next().front().waiting == std::vector<request_token>{{2}});
-  slots.drop_next(true);
-  CHECK_FALSE(slots.holds({1}));
-}
-
 TEST_CASE("dropping a failed clock does not count it") {
   bsp_slots slots{two_passes(), 0};
   slots.keep({0}, {1}, false);

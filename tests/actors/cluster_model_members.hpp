@@ -74,7 +74,7 @@ inline void world::start_worker(std::uint32_t index) {
 }
 
 inline std::uint64_t world::clocks_of(const batch_set& marks) const {
-  return marks.floor().value >= job_.batches() ? bsp_clocks_total(job_)
+  return marks.floor().value >= job_.batches() ? bsp_clock_count(job_)
                                                : bsp_clock(job_, marks.floor());
 }
 
@@ -133,7 +133,7 @@ inline void world::apply_slots(model_server& server) {
     if (server.cutting != 0 && clocks_of(server.values->marks) == server.cut_clock)
       cut(server, server.cutting);
     const auto clock = clocks_of(server.values->marks);
-    if (clock >= bsp_clocks_total(job_))
+    if (clock >= bsp_clock_count(job_))
       return;
     for (auto slot = bsp_first(job_, clock); slot < bsp_end(job_, clock); ++slot.value) {
       if (!server.slots.contains(slot.value))

@@ -248,16 +248,15 @@ private:
 
   void forget_requests_of(worker& who) {
     for (auto at = open_.begin(); at != open_.end();) {
-      const auto [token, what] = *at;
+      const auto& [token, what] = *at;
       if (what.from != &who) {
         ++at;
         continue;
       }
-      if (delivered_.erase(token) > 0) {
-        shard_->forget(token);
-        drop_payload_unless_held(token);
-      }
-      at = open_.erase(at);
+      if (delivered_.contains(token))
+        (at++)->second.from = nullptr; // The shard goes on; nobody hears the answer.
+      else
+        at = open_.erase(at);
     }
   }
 
@@ -474,11 +473,14 @@ private:
     CHECK(effect.receipt.version == book_.version);
     REQUIRE_MESSAGE(book_.all_of(job_, partitions_, what.step.batch.value),
                     "acknowledged before it was applied");
-    std::erase_if(what.from->tasks, [&](const task& x) { return x.clock == what.step.clock; });
+    if (what.from != nullptr)
+      std::erase_if(what.from->tasks, [&](const task& x) { return x.clock == what.step.clock; });
   }
 
   void judge(const refuse_effect& effect, shard_effects&) {
     const request what = close(effect.request);
+    if (what.from == nullptr)
+      return;
     worker& who = *what.from;
     const auto at = std::find_if(who.tasks.begin(), who.tasks.end(),
                                  [&](const task& x) { return x.clock == what.step.clock; });
@@ -510,6 +512,8 @@ private:
         previous.push_back(table);
     }
     CHECK(effect.previous == previous);
+    if (what.from == nullptr)
+      return;
     for (task& x : what.from->tasks)
       if (x.clock == what.step.clock) {
         x.computed = true;

@@ -336,16 +336,6 @@ TEST_CASE("a second copy of a slot is acknowledged with the first") {
   CHECK_FALSE(f.decide.holds({1}));
 }
 
-TEST_CASE("a slot whose connection ended is applied from its payload, and its copy acknowledged") {
-  shard_fixture f{job_of({bsp()})};
-  f.push(1, 0, 0, 0);
-  f.decide.forget({1});
-  CHECK(f.decide.holds({1}));
-  f.push(2, 0, 0, 0);
-  CHECK(f.push(3, 1, 1, 0) == lines{"apply 1 3 to 0", "ack 2 version 1", "ack 3 version 1"});
-  CHECK_FALSE(f.decide.holds({1}));
-}
-
 TEST_CASE("a batch of an applied clock is a duplicate") {
   shard_fixture f{job_of({bsp()})};
   f.push(1, 0, 0, 0);
@@ -451,23 +441,19 @@ TEST_CASE("a mixed pull waits for its clock and for the slowest worker") {
   CHECK(f.pull(5, 1, 5, 2).empty());
 }
 
-// -- patience, cuts, forgetting --
+// -- patience, cuts --
 
 TEST_CASE("a pull that waited for too long is told for whom") {
   shard_fixture f = admitted(job_of({ssp(1)}));
-  CHECK_FALSE(f.decide.next_tick());
   f.pull(1, 1, 0, 2);
   f.now = std::chrono::milliseconds{100};
   f.pull(2, 1, 0, 3);
-  CHECK(f.decide.next_tick() == std::chrono::milliseconds{500});
   f.now = std::chrono::milliseconds{499};
   CHECK(f.tick().empty());
   f.now = std::chrono::milliseconds{500};
   CHECK(f.tick() == lines{"refuse 1 not_yet: waiting for worker 0 at clock 0"});
-  CHECK(f.decide.next_tick() == std::chrono::milliseconds{600});
   f.now = std::chrono::milliseconds{700};
   CHECK(f.tick() == lines{"refuse 2 not_yet: waiting for worker 0 at clock 0"});
-  CHECK_FALSE(f.decide.next_tick());
 }
 
 TEST_CASE("a pull that waits for an unheard worker says so") {
@@ -520,14 +506,6 @@ TEST_CASE("a cut after the last clock of the job is not waited for in vain") {
   CHECK(f.request_cut(1, 50).empty());
   f.push(1, 0, 0, 0);
   CHECK(f.push(2, 1, 1, 0).back() == "cut 1");
-}
-
-TEST_CASE("a forgotten pull is not answered") {
-  shard_fixture f = admitted(job_of({ssp(0)}));
-  f.pull(1, 0, 0, 1);
-  f.decide.forget({1});
-  CHECK_FALSE(f.decide.next_tick());
-  CHECK(f.push(2, 1, 0, 0) == lines{"apply 2 to 0", "ack 2 version 1"});
 }
 
 } // namespace
