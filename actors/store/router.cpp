@@ -12,6 +12,9 @@ float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
   return {values, values.get() + offset};
 }
 
+const range& where_of(const range& x) { return x; }
+const range& where_of(const piece& x) { return x.where; }
+
 } // namespace
 
 router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
@@ -71,6 +74,16 @@ result<void> router::check(const range& where) const {
   return {};
 }
 
+template <class Whole>
+result<void> router::check(const std::vector<Whole>& all) const {
+  if (view_.server_of.empty())
+    return {errc::not_ready, "no view of the cluster yet"};
+  for (const auto& whole : all)
+    if (auto valid = check(where_of(whole)); !valid)
+      return valid;
+  return {};
+}
+
 template <class Each>
 void router::for_each_block(const range& where, Each each) const {
   const auto per_block = block_elements_[where.table.value];
@@ -84,15 +97,10 @@ void router::for_each_block(const range& where, Each each) const {
 }
 
 void router::push(request_token request, update what, router_effects& effects) {
-  if (view_.server_of.empty()) {
-    effects.push_back(failed_effect{request, {errc::not_ready, "no view of the cluster yet"}});
+  if (auto valid = check(what.pieces); !valid) {
+    effects.push_back(failed_effect{request, valid.error()});
     return;
   }
-  for (const auto& whole : what.pieces)
-    if (auto valid = check(whole.where); !valid) {
-      effects.push_back(failed_effect{request, valid.error()});
-      return;
-    }
   std::map<server_id, update> parts;
   for (const auto& entry : view_.servers) {
     auto& part = parts[entry.server];
@@ -111,15 +119,10 @@ void router::push(request_token request, update what, router_effects& effects) {
 }
 
 void router::pull(request_token request, query what, router_effects& effects) {
-  if (view_.server_of.empty()) {
-    effects.push_back(failed_effect{request, {errc::not_ready, "no view of the cluster yet"}});
+  if (auto valid = check(what.ranges); !valid) {
+    effects.push_back(failed_effect{request, valid.error()});
     return;
   }
-  for (const auto& whole : what.ranges)
-    if (auto valid = check(whole); !valid) {
-      effects.push_back(failed_effect{request, valid.error()});
-      return;
-    }
   std::map<server_id, query> parts;
   for (const auto& whole : what.ranges)
     for_each_block(whole, [&](server_id owner, const range& block, std::uint64_t) {

@@ -106,6 +106,9 @@ private:
   /// The server that holds an open part; nullptr where the part is not open any more.
   server_queue* holder(part_id id);
   result<void> check(const range& where) const;
+  /// Pieces or ranges; not_ready without a view.
+  template <class Whole>
+  result<void> check(const std::vector<Whole>& all) const;
   bool fits(const view& what) const;
   bool answers(const values& answer, const query& asked) const;
   template <class Each>
