@@ -9,7 +9,25 @@ namespace {
 
 constexpr auto category = caf::atom("troupe");
 
+std::uint64_t payload_bytes(const std::vector<piece>& pieces) {
+  std::uint64_t count = 0;
+  for (const auto& x : pieces)
+    count += x.where.count;
+  return count * sizeof(float);
+}
+
 } // namespace
+
+std::uint64_t payload_bytes(const update& what) { return payload_bytes(what.pieces); }
+
+std::uint64_t payload_bytes(const values& what) { return payload_bytes(what.pieces); }
+
+std::uint64_t payload_bytes(const query& what) {
+  std::uint64_t count = 0;
+  for (const auto& x : what.ranges)
+    count += x.count;
+  return count * sizeof(float);
+}
 
 caf::error to_caf(const failure& why) {
   return {static_cast<std::uint8_t>(why.code), category, caf::make_message(why.text)};

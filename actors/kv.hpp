@@ -78,9 +78,15 @@ using coordinator_connector = std::function<coordinator_handle(member)>;
 /// Time between two reports of a member in which nothing happened.
 constexpr std::chrono::milliseconds report_interval{100};
 
-/// Longest wait for one answer of a server before the request is sent again. Pulls that wait for
-/// other workers are answered `not_yet` far earlier, so this passes only when a peer hangs.
+/// Longest wait for one answer of a server before the request is sent again, beside the time that
+/// its bytes take (open_requests.hpp). Pulls that wait for other workers are answered `not_yet` far
+/// earlier, so this passes only when a peer hangs.
 constexpr std::chrono::seconds request_timeout{5};
+
+/// Bytes of the values that a push brings, or that a pull asks for.
+std::uint64_t payload_bytes(const update& what);
+std::uint64_t payload_bytes(const query& what);
+std::uint64_t payload_bytes(const values& what);
 
 /// A failure as CAF carries it, and back. CAF's own errors become timed_out or peer_lost.
 caf::error to_caf(const failure& why);

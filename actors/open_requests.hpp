@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "actors/kv.hpp"
 
 #include "caf/duration.hpp"
 #include "caf/error.hpp"
@@ -13,12 +14,19 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
 /// How often an actor with open requests calls expire(): deadlines are noticed so much late.
 constexpr std::chrono::milliseconds deadline_scan_interval{500};
+
+/// The slowest network that deadlines make allowance for: 8 Mbit/s for all requests of an actor, a
+/// gigabit shared by more than a hundred of them. Where bytes move slower than this, they are sent
+/// again before they have arrived. Lower: a peer that hangs with large requests is noticed later.
+constexpr std::uint64_t payload_bytes_per_second_min = 1'000'000;
 
 /// What becomes of a reply that comes after the deadline.
 enum class late_replies {
@@ -27,12 +35,14 @@ enum class late_replies {
   delivered
 };
 
-/// Requests with one timeout for all. A member of the state of the actor that sends them.
+/// Requests with one timeout for all; beside it, each is given the time that its payload and those
+/// of the requests open before it take at payload_bytes_per_second_min. A member of the state of
+/// the actor that sends them.
 ///
 /// Invariants:
 /// (1) of each request one of its two functions is called, once; what comes later is ignored, but
 ///     for a reply after the deadline where late replies are delivered.
-/// (2) open_ is ordered by deadline: numbers grow, and the timeout is the same for all.
+/// (2) open_bytes_ is the sum of the payloads of open_.
 class open_requests {
 public:
   explicit open_requests(std::chrono::nanoseconds timeout,
@@ -44,17 +54,20 @@ public:
   void send(Self self, const Receiver& to, OnReply on_reply,
             std::function<void(const caf::error&)> on_error, Ts&&... what) {
     const auto number = next_++;
-    open_.emplace_hint(open_.end(), number, entry{now_of(*self) + timeout_, std::move(on_error)});
+    const auto bytes = (std::uint64_t{0} + ... + bytes_of(what));
+    open_bytes_ += bytes;
+    const auto deadline = now_of(*self) + timeout_ + time_for(open_bytes_);
+    open_.emplace_hint(open_.end(), number, entry{deadline, bytes, std::move(on_error)});
     const caf::duration no_timer_of_caf;
     self->request(to, no_timer_of_caf, std::forward<Ts>(what)...)
       .then(
         [this, number, on_reply = std::move(on_reply)](Reply& reply) mutable {
-          if (open_.erase(number) != 0 || late_ == late_replies::delivered)
+          if (close(number) || late_ == late_replies::delivered)
             on_reply(reply);
         },
         [this, number](const caf::error& why) {
-          if (auto failed = open_.extract(number))
-            failed.mapped().on_error(why);
+          if (auto failed = close(number))
+            failed->on_error(why);
         });
   }
 
@@ -62,19 +75,46 @@ public:
 
   /// Ends those whose deadline has passed with caf::sec::request_timeout.
   void expire(std::chrono::nanoseconds now) {
-    while (!open_.empty() && open_.begin()->second.deadline <= now)
-      open_.extract(open_.begin()).mapped().on_error(make_error(caf::sec::request_timeout));
+    std::vector<std::uint64_t> due; // An on_error may open and close others.
+    for (const auto& [number, request] : open_)
+      if (request.deadline <= now)
+        due.push_back(number);
+    for (const auto number : due)
+      if (auto failed = close(number))
+        failed->on_error(make_error(caf::sec::request_timeout));
   }
 
 private:
   struct entry {
-    std::chrono::nanoseconds deadline;
+    time_point deadline;
+    std::uint64_t bytes = 0;
     std::function<void(const caf::error&)> on_error;
   };
+
+  template <class T>
+  static std::uint64_t bytes_of(const T& what) {
+    if constexpr (requires { payload_bytes(what); })
+      return payload_bytes(what);
+    else
+      return 0;
+  }
+
+  static std::chrono::nanoseconds time_for(std::uint64_t bytes) {
+    return std::chrono::milliseconds{bytes / (payload_bytes_per_second_min / 1000)};
+  }
+
+  std::optional<entry> close(std::uint64_t number) {
+    auto found = open_.extract(number);
+    if (!found)
+      return std::nullopt;
+    open_bytes_ -= found.mapped().bytes;
+    return std::move(found.mapped());
+  }
 
   std::chrono::nanoseconds timeout_;
   late_replies late_;
   std::map<std::uint64_t, entry> open_;
+  std::uint64_t open_bytes_ = 0;
   std::uint64_t next_ = 1;
 };
 

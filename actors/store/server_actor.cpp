@@ -17,13 +17,6 @@ namespace troupe {
 
 namespace {
 
-std::uint64_t payload_bytes(const std::vector<piece>& pieces) {
-  std::uint64_t count = 0;
-  for (const auto& x : pieces)
-    count += x.where.count;
-  return count * sizeof(float);
-}
-
 std::vector<table_id> tables_of(const std::vector<range>& ranges) {
   std::vector<table_id> tables;
   for (const auto& x : ranges)
@@ -57,7 +50,7 @@ struct server_shell {
       promise.deliver(to_caf({errc::not_ready, "the server has no partitions yet"}));
       return promise;
     }
-    bytes_received += payload_bytes(what.pieces);
+    bytes_received += payload_bytes(what);
     auto valid = values->check(what.pieces);
     if (valid && is_bsp)
       valid = values->check_finite(what);
@@ -135,7 +128,7 @@ struct server_shell {
   void run(const answer_effect& effect, shard_effects&) {
     auto open = pulls.extract(effect.pull.value);
     troupe::values answer{effect.version, values->read(open.mapped().what.ranges, effect.previous)};
-    bytes_sent += payload_bytes(answer.pieces);
+    bytes_sent += payload_bytes(answer);
     open.mapped().promise.deliver(std::move(answer));
   }
 

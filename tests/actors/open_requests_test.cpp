@@ -26,6 +26,11 @@ struct asking_fixture {
                 held.push_back(promise);
                 return promise;
               },
+              [this, self](pull_atom, const query&) {
+                auto promise = self->make_response_promise<int>();
+                held.push_back(promise);
+                return promise;
+              },
               [this](step_atom) {
                 for (auto& promise : std::exchange(held, {}))
                   if (failing)
@@ -37,14 +42,15 @@ struct asking_fixture {
     asker = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self](int x) { ask(self, x); },
               [this, self](tick_atom what) { ask(self, what); },
+              [this, self](const query& what) { ask(self, pull_atom_v, what); },
               [this, self](step_atom) { requests.expire(now_of(*self)); }};
     }));
   }
-  template <class What>
-  void ask(caf::event_based_actor* self, What what) {
+  template <class... Ts>
+  void ask(caf::event_based_actor* self, const Ts&... what) {
     requests.send<int>(
       self, partner, [this](int& x) { log.push_back("reply " + std::to_string(x)); },
-      [this](const caf::error& why) { log.push_back(from_caf(why).text); }, what);
+      [this](const caf::error& why) { log.push_back(from_caf(why).text); }, what...);
   }
 
   std::vector<std::string> log;
@@ -103,6 +109,27 @@ TEST_CASE("an open request ends at once where its receiver is gone") {
   t.f.send(t.asker, 1);
   CHECK(t.log == std::vector<std::string>{"the receiver is gone"});
   CHECK(t.requests.empty());
+}
+
+TEST_CASE("a deadline leaves time for the payload, and for those that are open before it") {
+  asking_fixture t{late_replies::ignored};
+  const query ten_seconds{{}, false, {{{0}, 0, payload_bytes_per_second_min * 10 / sizeof(float)}}};
+  const auto expired = [&](std::chrono::milliseconds after) {
+    t.f.advance(after, 100ms);
+    t.f.send(t.asker, step_atom_v);
+    return t.log.size();
+  };
+  t.f.send(t.asker, ten_seconds);
+  t.f.send(t.asker, ten_seconds);
+  CHECK(expired(10'900ms) == 0);
+  CHECK(expired(100ms) == 1); // 1 s and its own 10 s.
+  CHECK(expired(9'900ms) == 1);
+  CHECK(expired(100ms) == 2); // 10 s more.
+  t.f.send(t.asker, ten_seconds);
+  t.f.send(t.partner, step_atom_v); // What is answered counts no more.
+  t.f.send(t.asker, tick_atom_v);
+  t.log.clear();
+  CHECK(expired(1000ms) == 1);
 }
 
 } // namespace troupe::test
