@@ -1,5 +1,6 @@
-// One record under the key "state": u32 format (1), u32 crc32c of what follows, u64 term,
-// u64 generation, u64 job, u64 n, u32[n] server of each partition; little-endian.
+// One record under the key "state": u32 format (2), u32 crc32c of what follows, u64 term,
+// u64 generation, u64 job, u64 committed, u64 n, u32[n] server of each partition; little-endian.
+// Format 1 is the same without `committed`.
 #include "storage/coordinator_store.hpp"
 
 #include "storage/detail/bytes.hpp"
@@ -19,13 +20,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t format = 1;
+constexpr std::uint32_t format = 2;
 constexpr std::size_t envelope_bytes = 8;
 constexpr const char* state_key = "state";
 
 std::string encode(const coordinator_state& what) {
   detail::byte_writer body;
-  body.little(what.term).little(what.generation.value).little(what.job);
+  body.little(what.term).little(what.generation.value).little(what.job).little(what.committed);
   body.little(std::uint64_t{what.server_of.size()});
   for (const auto server : what.server_of)
     body.little(server.value);
@@ -41,12 +42,14 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
   const auto read_format = reader.little<std::uint32_t>();
   const auto sum = reader.little<std::uint32_t>();
   const auto body = detail::bytes_of(bytes.substr(envelope_bytes));
-  if (read_format != format || sum != detail::crc32c(body))
+  if (read_format < 1 || read_format > format || sum != detail::crc32c(body))
     return std::nullopt;
   coordinator_state what;
   what.term = reader.little<std::uint64_t>();
   what.generation.value = reader.little<std::uint64_t>();
   what.job = reader.little<std::uint64_t>();
+  if (read_format >= 2)
+    what.committed = reader.little<std::uint64_t>();
   const auto count = reader.little<std::uint64_t>();
   if (count != reader.left() / sizeof(std::uint32_t))
     return std::nullopt;

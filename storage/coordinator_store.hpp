@@ -17,6 +17,7 @@ struct coordinator_state {
   generation_id generation;
   std::uint64_t job = 0; ///< fingerprint; 0: none stored.
   std::vector<server_id> server_of;
+  std::uint64_t committed = 0; ///< Newest checkpoint of the job that was committed; 0: none.
 };
 
 /// DIR/coordinator, a RocksDB. One process at a time.

@@ -50,6 +50,8 @@ coordinator::coordinator(job_spec job, coordinator_options options,
                 last_checkpoint + numbers_skipped * state_.term) {
   const bool known = state_.term > 0 && state_.job == fingerprint_;
   recovering_ = known;
+  if (!known)
+    state_.committed = 0;
   if (!known || state_.server_of.size() != job_.partitions)
     state_.server_of.clear();
   if (!known && state_.term > 0)
@@ -131,18 +133,26 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
   for (const auto& refused : what.refused)
     tell("checkpoint passed over: " + refused.text, effects);
   // Only what was committed can be damaged.
-  const bool had_one = committed_ > 0
+  const bool had_one = state_.committed > 0
                        || std::any_of(what.refused.begin(), what.refused.end(),
                                       [](const auto& x) { return x.code == errc::damaged; });
-  if (!what.newest && !what.refused.empty() && had_one) {
-    give_up("all checkpoints are damaged; starting over would discard what was trained", now,
-            effects);
+  if (!what.newest && had_one) {
+    auto why = what.refused.empty() ? "checkpoint " + std::to_string(state_.committed) + " is gone"
+                                    : what.refused.front().text;
+    for (std::size_t i = 1; i < what.refused.size(); ++i)
+      why += "; " + what.refused[i].text;
+    give_up("no checkpoint can be restored, and to start over would discard what was trained: "
+              + why,
+            now, effects);
     return;
   }
   if (!what.newest)
     tell("no checkpoint found: starting from the beginning", effects);
   restore_ = what.newest ? what.newest->checkpoint : 0;
-  committed_ = std::max(committed_, *restore_);
+  if (*restore_ > state_.committed) {
+    state_.committed = *restore_;
+    persist(effects);
+  }
   decide(now, effects);
 }
 
@@ -170,7 +180,8 @@ void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<vo
     return;
   if (outcome) {
     schedule_.committed(now);
-    committed_ = checkpoint;
+    state_.committed = checkpoint;
+    persist(effects);
     last_failures_ = 0;
     restore_.reset();
     tell("checkpoint " + std::to_string(checkpoint) + " committed", effects);
@@ -336,7 +347,7 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
 /// The last checkpoint: of the whole work, or of what there is when the user asked to stop.
 void coordinator::finish(time_point now, coordinator_effects& effects) {
   const bool saved =
-    !options_.checkpoints || (last_checkpoint_ != 0 && committed_ == last_checkpoint_);
+    !options_.checkpoints || (last_checkpoint_ != 0 && state_.committed == last_checkpoint_);
   if (stop_deadline_ && (saved || now >= *stop_deadline_)) {
     phase_ = job_phase::stopped;
     return;

@@ -245,7 +245,6 @@ private:
   std::optional<time_point> search_again_at_;
   std::optional<std::uint64_t> restore_; ///< Newest good checkpoint, while that is sure to be true.
   checkpoint_schedule schedule_;
-  std::uint64_t committed_ = 0;
   /// The one begun after the last batch, or after stop; 0: none.
   std::uint64_t last_checkpoint_ = 0;
   std::uint32_t last_failures_ = 0;

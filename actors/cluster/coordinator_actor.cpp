@@ -123,8 +123,8 @@ struct coordinator_shell {
   void run(persist_effect& effect) {
     if (!setup.store)
       return;
-    // Small and rare (a start, a rollback); orders that rest on it must not leave before it is
-    // stored.
+    // Small and rare (a start, a rollback, a checkpoint); orders that rest on it must not leave
+    // before it is stored.
     auto saved = setup.store->save(effect.state);
     if (saved)
       return;

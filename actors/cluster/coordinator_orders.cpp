@@ -120,7 +120,7 @@ observer_orders coordinator::orders_for_observer() const {
   mine.view = view_;
   mine.phase = phase_;
   mine.batches_done = ledger_.settled();
-  mine.checkpoint = committed_;
+  mine.checkpoint = state_.committed;
   mine.members = statuses();
   mine.events.assign(events_.begin(), events_.end());
   mine.events_total = events_total_;

@@ -188,7 +188,7 @@ TEST_CASE("if all checkpoints are damaged the job fails rather than start over")
   bench one(bench_job(consistency_mode::asp), how);
   one.found(std::nullopt, {{errc::damaged, "checkpoint 3 is damaged"}});
   CHECK(one.boss->phase() == job_phase::stopped);
-  CHECK(one.told("the job failed: all checkpoints are damaged"));
+  CHECK(one.told("the job failed: no checkpoint can be restored"));
 
   bench two(bench_job(consistency_mode::asp), how);
   two.found(3);

@@ -48,13 +48,14 @@ TEST_CASE("a state that was saved is there after a restart") {
     CHECK(fresh->term == 0);
     CHECK(fresh->job == 0);
     REQUIRE(store->save({4, {2}, 77, {{0}, {1}, {1}}}));
-    REQUIRE(store->save({5, {3}, 77, {{1}, {0}}}));
+    REQUIRE(store->save({5, {3}, 77, {{1}, {0}}, 12}));
   }
   const auto state = open_store(home.path())->load();
   REQUIRE(state);
   CHECK(state->term == 5);
   CHECK(state->generation == generation_id{3});
   CHECK(state->job == 77);
+  CHECK(state->committed == 12);
   CHECK(state->server_of == std::vector<server_id>{{1}, {0}});
 }
 
