@@ -137,7 +137,8 @@ result<std::vector<std::uint64_t>> retain(const fs::path& directory, std::size_t
   return removed;
 }
 
-result<found> newest_good(const fs::path& directory, const job_spec& job) {
+result<found> newest_good(const fs::path& directory, const job_spec& job,
+                          const std::vector<std::uint64_t>& unreadable) {
   const auto numbers = numbers_in(directory);
   if (!numbers)
     return numbers.error();
@@ -149,6 +150,10 @@ result<found> newest_good(const fs::path& directory, const job_spec& job) {
           {errc::io_failed, detail::title(directory, number)
                               + " has no COMMIT: it was never committed, or the "
                                 "file was lost"});
+      continue;
+    }
+    if (std::find(unreadable.begin(), unreadable.end(), number) != unreadable.end()) {
+      what.refused.push_back(damaged(directory, number, "a server could not read it"));
       continue;
     }
     auto checked = verify(directory, number, job);

@@ -27,8 +27,10 @@ struct found {
 /// Newest checkpoint that is committed, of this job (fingerprint), and whose every file has the
 /// size and checksum of the manifest. An absent directory is an empty one. Passed over without a
 /// word: a checkpoint that has neither manifest nor COMMIT, because its writing ended early.
+/// `unreadable`: those that a server could not read, whatever their checksums say; refused too.
 /// Errors: wrong_job where the newest committed one belongs to another job; io_failed.
-result<found> newest_good(const std::filesystem::path& directory, const job_spec& job);
+result<found> newest_good(const std::filesystem::path& directory, const job_spec& job,
+                          const std::vector<std::uint64_t>& unreadable = {});
 /// The same for the checkpoint with this number only. Errors: io_failed, damaged, wrong_job.
 result<manifest> verify(const std::filesystem::path& directory, std::uint64_t checkpoint,
                         const job_spec& job);

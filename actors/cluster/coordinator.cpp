@@ -68,7 +68,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     tell("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
   if (options_.resume && options_.checkpoints) {
     finding_ = true;
-    effects.push_back(find_checkpoint_effect{});
+    effects.push_back(find_checkpoint_effect{unreadable_});
   }
   refresh_view();
 }
@@ -113,7 +113,7 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
   }
   if (search_again_at_ && now >= *search_again_at_ && phase_ != job_phase::stopped) {
     search_again_at_.reset();
-    effects.push_back(find_checkpoint_effect{});
+    effects.push_back(find_checkpoint_effect{unreadable_});
   }
   audit_overdue(now, effects);
   decide(now, effects);
@@ -237,7 +237,9 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
 void coordinator::take(const member_id& from, const server_report& body, time_point now,
                        coordinator_effects& effects) {
   auto& seat = servers_[from.index];
-  if (!body.failed.empty())
+  if (body.unreadable != 0)
+    distrust(seat, from, body, now, effects);
+  else if (!body.failed.empty())
     fail(name_of(from) + ": " + body.failed, effects);
   if (body.marks.end().value > job_.batches()) {
     tell_once(from, name_of(from) + " reports batches that the job does not have and is ignored",

@@ -50,7 +50,9 @@ struct send_effect {
   troupe::orders orders;
 };
 /// Find the newest good checkpoint, then call checkpoint_found() or search_failed().
-struct find_checkpoint_effect {};
+struct find_checkpoint_effect {
+  std::vector<std::uint64_t> unreadable; ///< Pass these over: servers could not read them.
+};
 /// Commit this one (and apply retention), then call checkpoint_committed().
 struct commit_checkpoint_effect {
   storage::manifest manifest;
@@ -161,6 +163,8 @@ private:
 
   // -- coordinator_servers.cpp: losses, assignments, marks, checkpoints --
   void lose(const member_id& who, const std::string& why, time_point now, effects_ref effects);
+  void distrust(server_state& seat, const member_id& who, const server_report& body, time_point now,
+                effects_ref effects);
   void forsake(server_state& seat, std::uint32_t index, time_point now, effects_ref effects);
   void roll_all_back(time_point now, effects_ref effects);
   void place_servers(effects_ref effects);
@@ -244,6 +248,7 @@ private:
   bool search_failing_ = false; ///< Which was told.
   std::optional<time_point> search_again_at_;
   std::optional<std::uint64_t> restore_; ///< Newest good checkpoint, while that is sure to be true.
+  std::vector<std::uint64_t> unreadable_; ///< Checkpoints that a server could not read.
   checkpoint_schedule schedule_;
   /// The one begun after the last batch, or after stop; 0: none.
   std::uint64_t last_checkpoint_ = 0;

@@ -90,7 +90,7 @@ struct coordinator_shell {
       self->send(found->second, std::move(effect.orders));
   }
 
-  void run(find_checkpoint_effect&) {
+  void run(find_checkpoint_effect& effect) {
     const auto answer = [this](const storage::found& what) {
       coordinator_effects effects;
       decide->checkpoint_found(what, now_of(*self), effects);
@@ -100,7 +100,7 @@ struct coordinator_shell {
       answer({});
       return;
     }
-    self->request(storage, storage_timeout, find_atom_v, setup.job)
+    self->request(storage, storage_timeout, find_atom_v, setup.job, std::move(effect.unreadable))
       .then(answer, [this](const caf::error& why) {
         coordinator_effects effects;
         decide->search_failed(from_caf(why), now_of(*self), effects);

@@ -43,6 +43,18 @@ void coordinator::lose(const member_id& who, const std::string& why, time_point 
   seat.report = {};
 }
 
+/// The seat's server could not read the checkpoint that it was to restore: an older one has to do.
+void coordinator::distrust(server_state& seat, const member_id& who, const server_report& body,
+                           time_point now, coordinator_effects& effects) {
+  if (seat.assignment == 0 || seat.serving || seat.restore != body.unreadable)
+    return; // It answers older orders.
+  tell(name_of(who) + " cannot restore, an older checkpoint is looked for: " + body.failed,
+       effects);
+  if (std::find(unreadable_.begin(), unreadable_.end(), body.unreadable) == unreadable_.end())
+    unreadable_.push_back(body.unreadable);
+  forsake(seat, who.index, now, effects);
+}
+
 /// The seat's partitions are gone.
 void coordinator::forsake(server_state& seat, std::uint32_t index, time_point now,
                           coordinator_effects& effects) {
@@ -103,7 +115,7 @@ void coordinator::place_servers(coordinator_effects& effects) {
     // What is being committed may be the newest by then, and make an older one disappear.
     if (!finding_ && !schedule_.committing()) {
       finding_ = true;
-      effects.push_back(find_checkpoint_effect{});
+      effects.push_back(find_checkpoint_effect{unreadable_});
     }
     return;
   }

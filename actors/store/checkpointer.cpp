@@ -58,8 +58,8 @@ checkpointer::behavior_type run(checkpointer::stateful_pointer<checkpointer_stat
              const std::vector<partition_id>& partitions) {
       return reply(storage::read(state.options.directory, number, job, partitions));
     },
-    [&state](find_atom, const job_spec& job) {
-      return reply(storage::newest_good(state.options.directory, job));
+    [&state](find_atom, const job_spec& job, const std::vector<std::uint64_t>& unreadable) {
+      return reply(storage::newest_good(state.options.directory, job, unreadable));
     },
     [&state](commit_atom, const storage::manifest& what) { return state.commit(what); },
   };

@@ -23,6 +23,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::cut)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::found)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<std::uint64_t>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_id>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::storage::partition_image>)
 
@@ -41,9 +42,10 @@ namespace troupe {
 ///   (read_atom, uint64_t number, job_spec, vector<partition_id>) -> vector<partition_image>
 ///
 ///   // Looks for the newest checkpoint that is committed and undamaged.
+///   // unreadable: numbers that a server could not read; they are passed over.
 ///   // errors:     io_failed, wrong_job.
 ///   // idempotent: yes.
-///   (find_atom, job_spec) -> storage::found
+///   (find_atom, job_spec, vector<uint64_t> unreadable) -> storage::found
 ///
 ///   // Makes a checkpoint exist, then removes those beyond options::keep.
 ///   // reply:      its number.
@@ -56,12 +58,12 @@ namespace troupe {
 /// Ordering:  one request at a time, in order of arrival.
 /// Lifetime:  until its last handle is dropped; what it writes then is finished first.
 /// Capacity:  the mailbox; a server sends one cut at a time.
-using checkpointer =
-  caf::typed_actor<caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
-                   caf::replies_to<read_atom, std::uint64_t, job_spec, std::vector<partition_id>>::
-                     with<std::vector<storage::partition_image>>,
-                   caf::replies_to<find_atom, job_spec>::with<storage::found>,
-                   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
+using checkpointer = caf::typed_actor<
+  caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
+  caf::replies_to<read_atom, std::uint64_t, job_spec,
+                  std::vector<partition_id>>::with<std::vector<storage::partition_image>>,
+  caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<storage::found>,
+  caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
 
 /// Longest time that one of its requests may take: reading and checking a whole checkpoint.
 constexpr std::chrono::minutes storage_timeout{10};

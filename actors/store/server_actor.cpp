@@ -216,8 +216,7 @@ struct server_shell {
           if (what.assignment != wanted_assignment)
             return;
           if (auto whole = block_store::complete(what.job, images); !whole) {
-            failed = whole.error().text;
-            send_report();
+            give_up(whole.error().text, what.restore);
             return;
           }
           std::vector<shard_partition> restored;
@@ -225,12 +224,20 @@ struct server_shell {
             restored.push_back({image.partition, image.version, image.marks});
           begin(what, std::move(restored), block_store{what.job, images, pool});
         },
-        [this, number = what.assignment](const caf::error& why) {
+        [this, number = what.assignment, checkpoint = what.restore](const caf::error& error) {
           if (number != wanted_assignment)
             return;
-          failed = from_caf(why).text;
-          send_report();
+          const auto why = from_caf(error);
+          const bool is_rotten = why.code == errc::damaged || why.code == errc::io_failed;
+          give_up(why.text, is_rotten ? checkpoint : 0);
         });
+  }
+
+  /// The assignment cannot be carried out; `bad_checkpoint`: because of that one, if not 0.
+  void give_up(std::string why, std::uint64_t bad_checkpoint = 0) {
+    failed = std::move(why);
+    unreadable = bad_checkpoint;
+    send_report();
   }
 
   void begin(const server_orders& what, std::vector<shard_partition> partitions,
@@ -260,6 +267,7 @@ struct server_shell {
     assignment = 0;
     part = {};
     failed.clear();
+    unreadable = 0;
   }
 
   void tick() {
@@ -278,6 +286,7 @@ struct server_shell {
     body.address = options.address;
     body.assignment = assignment;
     body.failed = failed;
+    body.unreadable = unreadable;
     body.part = part;
     body.checkpoint_failed = checkpoint_failed;
     body.checkpoint_failure = checkpoint_failure;
@@ -326,6 +335,7 @@ struct server_shell {
   std::string checkpoint_failure;
   checkpoint_part part;
   std::string failed;
+  std::uint64_t unreadable = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
 

@@ -41,7 +41,8 @@ struct world_options {
 /// What really happened, so that a test can see that it tested something.
 struct tally {
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, stalls = 0;
-  std::uint64_t restores = 0, rollbacks_to_zero = 0, commits = 0, repeats = 0, resumes = 0;
+  std::uint64_t restores = 0, rotten = 0, rollbacks_to_zero = 0, commits = 0, repeats = 0,
+                resumes = 0;
   std::uint64_t rejoined = 0;
 };
 
@@ -82,7 +83,7 @@ struct model_server {
   std::uint64_t pull_clock_max = 0;
   std::uint64_t cutting = 0; ///< bsp: the cut that waits for cut_clock.
   checkpoint_part part;
-  std::uint64_t checkpoint_failed = 0;
+  std::uint64_t checkpoint_failed = 0, unreadable = 0;
   std::optional<std::pair<time_point, server_orders>> loading;
   std::optional<std::pair<time_point, content>> writing;
   std::uint64_t writing_number = 0;
@@ -140,6 +141,7 @@ private:
     time_point at;
     std::uint64_t term;
     bool find = false; ///< Else a commit.
+    std::vector<std::uint64_t> unreadable;
     std::uint64_t number = 0;
     bool good = true;
   };
@@ -168,6 +170,7 @@ private:
   void act(model_worker& worker);
   void act_observer();
   void cut(model_server& server, std::uint64_t number);
+  bool is_rotten(std::uint64_t checkpoint);
   void apply_slots(model_server& server);
   bool push(model_server& server, const model_worker& worker, batch_id batch, std::uint64_t clock);
   bool pull(model_server& server, const model_worker& worker, batch_id batch);
@@ -189,6 +192,7 @@ private:
   bool resume_next_ = false, resumed_ = false;
   storage::coordinator_state persisted_;
   std::map<std::uint64_t, snapshot> checkpoints_;
+  std::set<std::uint64_t> rotten_; ///< No server can read them.
   std::map<std::uint32_t, model_server> servers_;
   std::map<std::uint32_t, model_worker> workers_;
   std::map<member_id, time_point> respawns_;

@@ -15,6 +15,8 @@ inline report model_server::describe(std::uint64_t job) {
   body.part = part;
   body.checkpoint_failed = checkpoint_failed;
   body.checkpoint_failure = "by chance";
+  body.unreadable = unreadable;
+  body.failed = unreadable == 0 ? "" : "a checkpoint is rotten";
   if (values) {
     body.assignment = assignment;
     body.generation = generation;
@@ -95,6 +97,7 @@ inline void world::obey(model_server& server, const orders& what) {
     server.assignment = 0;
     server.values.reset();
     server.part = {};
+    server.unreadable = 0;
     server.cutting = 0;
     server.writing.reset();
     server.loading = {now_ + milliseconds{pick(5, 80)}, mine};
@@ -146,7 +149,24 @@ inline void world::apply_slots(model_server& server) {
   }
 }
 
+/// Never all of them: that fails the job.
+inline bool world::is_rotten(std::uint64_t checkpoint) {
+  const auto good = std::count_if(checkpoints_.begin(), checkpoints_.end(), [&](const auto& x) {
+    return x.second.committed && !rotten_.contains(x.first);
+  });
+  if (good > 1 && now_ < options_.kills_until && chance(0.05))
+    rotten_.insert(checkpoint);
+  return rotten_.contains(checkpoint);
+}
+
 inline void world::act(model_server& server) {
+  if (server.loading && server.loading->first <= now_ && server.loading->second.restore != 0
+      && is_rotten(server.loading->second.restore)) {
+    server.unreadable = server.loading->second.restore;
+    server.loading.reset();
+    server.report_at = now_;
+    ++tally_.rotten;
+  }
   if (server.loading && server.loading->first <= now_) {
     const auto from = server.loading->second;
     server.loading.reset();

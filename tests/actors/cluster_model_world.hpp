@@ -74,11 +74,16 @@ inline void world::carry_out(coordinator_effects& effects) {
     if (auto* x = std::get_if<send_effect>(&effect)) {
       watch(x->orders);
       post(x->orders);
-    } else if (std::get_if<find_checkpoint_effect>(&effect)) {
-      calls_.push_back({now_ + milliseconds{pick(5, 60)}, term_, true, 0, !chance(0.1)});
+    } else if (auto* find = std::get_if<find_checkpoint_effect>(&effect)) {
+      calls_.push_back(
+        {now_ + milliseconds{pick(5, 60)}, term_, true, find->unreadable, 0, !chance(0.1)});
     } else if (auto* commit = std::get_if<commit_checkpoint_effect>(&effect)) {
       require(commit->manifest.parts.size() == job_.servers, "a checkpoint lacks a part");
-      calls_.push_back({now_ + milliseconds{pick(5, 60)}, term_, false, commit->manifest.checkpoint,
+      calls_.push_back({now_ + milliseconds{pick(5, 60)},
+                        term_,
+                        false,
+                        {},
+                        commit->manifest.checkpoint,
                         now_ >= options_.kills_until || !chance(0.05)});
       checkpoints_[commit->manifest.checkpoint].clock = commit->manifest.clock;
     } else if (auto* state = std::get_if<persist_effect>(&effect)) {
@@ -288,13 +293,15 @@ inline milliseconds world::run(milliseconds limit) {
         storage::found what;
         // Never all of them: that fails the job.
         bool damaged =
-          !call.good && std::count_if(checkpoints_.begin(), checkpoints_.end(), [](const auto& x) {
-                          return x.second.committed;
+          !call.good && std::count_if(checkpoints_.begin(), checkpoints_.end(), [&](const auto& x) {
+                          return x.second.committed && !rotten_.contains(x.first);
                         }) > 1;
         for (auto at = checkpoints_.rbegin(); at != checkpoints_.rend() && !what.newest; ++at) {
           if (!at->second.committed)
             continue;
-          if (std::exchange(damaged, false)) {
+          const auto& skipped = call.unreadable;
+          if (std::find(skipped.begin(), skipped.end(), at->first) != skipped.end()
+              || std::exchange(damaged, false)) {
             what.refused.push_back({errc::damaged, "checkpoint " + std::to_string(at->first)});
             continue;
           }

@@ -47,8 +47,9 @@ struct bench {
       if (const auto* x = std::get_if<send_effect>(&effect)) {
         last[x->orders.to] = x->orders;
         ++sent[x->orders.to];
-      } else if (std::get_if<find_checkpoint_effect>(&effect)) {
+      } else if (const auto* find = std::get_if<find_checkpoint_effect>(&effect)) {
         ++finds;
+        passed_over = find->unreadable;
       } else if (const auto* commit = std::get_if<commit_checkpoint_effect>(&effect)) {
         commits.push_back(commit->manifest);
       } else if (const auto* state = std::get_if<persist_effect>(&effect)) {
@@ -185,6 +186,7 @@ struct bench {
   std::map<member_id, int> sent;
   std::vector<troupe::death> deaths;
   int finds = 0;
+  std::vector<std::uint64_t> passed_over; ///< By the last search.
   std::vector<storage::manifest> commits;
   std::vector<storage::coordinator_state> persisted;
   std::vector<std::string> events;

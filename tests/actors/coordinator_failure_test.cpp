@@ -198,6 +198,95 @@ TEST_CASE("if all checkpoints are damaged the job fails rather than start over")
   CHECK(two.boss->phase() == job_phase::stopped);
 }
 
+TEST_CASE("a committed checkpoint is remembered by the next coordinator, which never starts over") {
+  const auto job = bench_job(consistency_mode::asp, 2, 2, 1000);
+  coordinator_options how;
+  how.checkpoint_interval = 100ms;
+  bench before(job, how);
+  before.train();
+  before.server(0, 100, 5);
+  before.server(1, 101, 5);
+  before.tick(100ms);
+  before.part(0, 100, 5);
+  before.part(1, 101, 5);
+  before.committed(1);
+  const auto restarted = [&](std::vector<failure> refused) {
+    bench one(job, how, state_of(before));
+    one.server(0, 110); // All servers are new, and so is the coordinator.
+    one.server(1, 111);
+    one.tick(4000ms);
+    one.found(std::nullopt, std::move(refused));
+    CHECK(one.boss->phase() == job_phase::stopped);
+    return one.all_orders(role::server, 0, 110).failed;
+  };
+  const std::string why =
+    "no checkpoint can be restored, and to start over would discard what was trained: ";
+  CHECK(restarted({}) == why + "checkpoint 1 is gone");
+  CHECK(restarted({{errc::io_failed, "checkpoint 1 has no COMMIT"}, {errc::io_failed, "and 0"}})
+        == why + "checkpoint 1 has no COMMIT; and 0");
+}
+
+TEST_CASE("a job that never committed a checkpoint starts from the beginning after a restart") {
+  const auto job = bench_job(consistency_mode::asp);
+  bench before(job);
+  bench one(job, {}, state_of(before));
+  one.server(0, 110);
+  one.server(1, 111);
+  one.tick(4000ms);
+  one.found(std::nullopt);
+  CHECK(one.told("no checkpoint found: starting from the beginning"));
+  CHECK(one.orders_of_server(0, 110).restore == 0);
+}
+
+TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and that is told") {
+  for (const auto mode : {consistency_mode::asp, consistency_mode::bsp}) {
+    const bool together = mode == consistency_mode::bsp;
+    coordinator_options how;
+    how.resume = true;
+    bench one(bench_job(mode), how);
+    one.found(12);
+    one.server(0, 100);
+    one.server(1, 101);
+    one.server(1, 101, 4); // This one could read it.
+    REQUIRE(one.orders_of_server(0, 100).restore == 12);
+    server_report unreadable;
+    unreadable.failed = "checkpoint 12 is damaged: block 3";
+    unreadable.unreadable = 12;
+    one.receive({role::server, 0, {100}}, unreadable);
+    CHECK(one.boss->phase() == job_phase::gathering);
+    CHECK(one.told("server 0 cannot restore, an older checkpoint is looked for: "
+                   "checkpoint 12 is damaged: block 3"));
+    CHECK(one.finds == 2);
+    CHECK(one.passed_over == std::vector<std::uint64_t>{12});
+    one.found(11, {{errc::damaged, "checkpoint 12 is damaged: a server could not read it"}});
+    one.receive({role::server, 0, {100}}, unreadable); // Written before it got these orders.
+    CHECK(one.finds == 2);
+    CHECK(one.orders_of_server(0, 100).restore == 11);
+    CHECK(one.orders_of_server(1, 101).restore == (together ? 11 : 12));
+    for (int i = 0; i < 2; ++i) {
+      one.server(0, 100, 2);
+      one.server(1, 101, together ? 2 : 4);
+      one.worker(0, 200);
+      one.worker(1, 201);
+    }
+    CHECK(one.boss->phase() == job_phase::training);
+  }
+}
+
+TEST_CASE("the job fails where servers can read none of the checkpoints") {
+  coordinator_options how;
+  how.resume = true;
+  bench one(bench_job(consistency_mode::asp), how);
+  one.found(12);
+  one.server(0, 100);
+  server_report unreadable;
+  unreadable.failed = "checkpoint 12 is damaged";
+  unreadable.unreadable = 12;
+  one.receive({role::server, 0, {100}}, unreadable);
+  one.found(std::nullopt, {{errc::damaged, "checkpoint 12 is damaged"}});
+  CHECK(one.all_orders(role::server, 0, 100).failed.ends_with(": checkpoint 12 is damaged"));
+}
+
 TEST_CASE("where nothing was ever committed the job starts over") {
   coordinator_options how;
   how.resume = true;

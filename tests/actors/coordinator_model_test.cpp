@@ -48,6 +48,7 @@ tally run_seeds(consistency_mode mode, std::uint64_t seeds) {
     all.coordinator_kills += one.counted().coordinator_kills;
     all.stalls += one.counted().stalls;
     all.restores += one.counted().restores;
+    all.rotten += one.counted().rotten;
     all.rollbacks_to_zero += one.counted().rollbacks_to_zero;
     all.commits += one.counted().commits;
     all.repeats += one.counted().repeats;
@@ -69,6 +70,7 @@ void check_counts(const tally& all, std::uint64_t seeds) {
   CHECK(all.coordinator_kills > seeds / 2);
   CHECK(all.stalls > seeds / 4);
   CHECK(all.restores > seeds / 4);
+  CHECK(all.rotten > 0);
   CHECK(all.rollbacks_to_zero > seeds / 20);
   CHECK(all.commits > seeds);
   CHECK(all.resumes > seeds / 20);

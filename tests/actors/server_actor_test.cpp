@@ -37,7 +37,8 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
           return to_caf(*files->fails);
         return files->images;
       },
-      [](find_atom, const job_spec&) -> caf::result<storage::found> { return storage::found{}; },
+      [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
+        -> caf::result<storage::found> { return storage::found{}; },
       [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
         return what.checkpoint;
       },
@@ -349,6 +350,7 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     f.files->fails = failure{errc::damaged, "rotten"};
     f.coordinator.order(f.server, restore);
     CHECK(f.last().failed == "rotten");
+    CHECK(f.last().unreadable == 3);
   }
   SUBCASE("an incomplete checkpoint") {
     f.files->images.resize(1); // Without the block that it should hold.
@@ -356,6 +358,13 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     f.files->images[0].marks.resize(1);
     f.coordinator.order(f.server, restore);
     CHECK_FALSE(f.last().failed.empty());
+    CHECK(f.last().unreadable == 3);
+  }
+  SUBCASE("a read that takes too long") {
+    f.files->fails = failure{errc::timed_out, "no answer in time"};
+    f.coordinator.order(f.server, restore);
+    CHECK_FALSE(f.last().failed.empty());
+    CHECK(f.last().unreadable == 0);
   }
   SUBCASE("no storage") {
     fixture g;

@@ -59,6 +59,22 @@ TEST_CASE("an uncommitted checkpoint is ignored, but its number is used") {
   CHECK(refused.error().code == errc::io_failed);
 }
 
+TEST_CASE("a checkpoint that a server could not read is passed over, and named") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto writer = open_writer(home.path());
+  commit_sample(home.path(), *writer, 3, job, sample_partitions(job, 1));
+  commit_sample(home.path(), *writer, 9, job, sample_partitions(job, 2));
+  const auto found_there = newest_good(home.path(), job, {9});
+  REQUIRE(found_there);
+  REQUIRE(found_there->newest);
+  CHECK(found_there->newest->checkpoint == 3);
+  REQUIRE(found_there->refused.size() == 1);
+  CHECK(found_there->refused[0].code == errc::damaged);
+  CHECK(found_there->refused[0].text
+        == "checkpoint 9 in " + home.path().string() + " is damaged: a server could not read it");
+}
+
 TEST_CASE("committing without a part's files is refused") {
   const temporary_directory home;
   const auto job = sample_job();
