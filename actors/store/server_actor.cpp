@@ -8,10 +8,12 @@
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
 
-#include <map>
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::block_store)
 
 namespace troupe {
 
@@ -23,6 +25,18 @@ std::vector<table_id> tables_of(const std::vector<range>& ranges) {
     if (std::find(tables.begin(), tables.end(), x.table) == tables.end())
       tables.push_back(x.table);
   return tables;
+}
+
+/// Makes one block store, then ends. Drawing the numbers of a large model takes many seconds, in
+/// which the server has to report.
+using filler = caf::typed_actor<
+  caf::replies_to<read_atom, job_spec, std::vector<partition_id>>::with<block_store>>;
+
+filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool) {
+  return {[self, pool](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
+    self->quit();
+    return block_store{job, here, pool};
+  }};
 }
 
 struct server_shell {
@@ -194,22 +208,39 @@ struct server_shell {
     wanted_assignment = what.assignment;
     drop_everything();
     if (fingerprint(what.job) != options.job) {
-      failed = "the coordinator runs another job";
-      send_report();
+      give_up("the coordinator runs another job");
       return;
     }
     if (what.restore != 0 && !storage) {
-      failed = "there are no checkpoints to restore from";
-      send_report();
+      give_up("there are no checkpoints to restore from");
       return;
     }
-    if (what.restore == 0) {
-      std::vector<shard_partition> fresh;
-      for (const auto id : what.partitions)
-        fresh.push_back({id, 0, std::vector<batch_set>(what.job.tables.size())});
-      begin(what, std::move(fresh), block_store{what.job, what.partitions, pool});
-      return;
-    }
+    if (what.restore == 0)
+      fill(what);
+    else
+      restore(what);
+  }
+
+  void fill(const server_orders& what) {
+    const auto by = options.own_thread ? self->spawn<caf::detached>(run_filler, pool)
+                                       : self->spawn(run_filler, pool);
+    self->request(by, storage_timeout, read_atom_v, what.job, what.partitions)
+      .then(
+        [this, what](block_store& filled) {
+          if (what.assignment != wanted_assignment)
+            return;
+          std::vector<shard_partition> fresh;
+          for (const auto id : what.partitions)
+            fresh.push_back({id, 0, std::vector<batch_set>(what.job.tables.size())});
+          begin(what, std::move(fresh), std::move(filled));
+        },
+        [this, number = what.assignment](const caf::error&) {
+          if (number == wanted_assignment)
+            give_up("the partitions could not be filled");
+        });
+  }
+
+  void restore(const server_orders& what) {
     self->request(storage, storage_timeout, read_atom_v, what.restore, what.job, what.partitions)
       .then(
         [this, what](const std::vector<storage::partition_image>& images) {

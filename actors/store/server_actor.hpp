@@ -19,6 +19,7 @@ struct server_options {
   std::uint64_t job = 0; ///< fingerprint of the job that this process was started for.
   std::string address;   ///< Where other processes reach its kv; empty within one process.
   shard_options shard;
+  bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
 };
 
 /// A kv and a member.

@@ -55,6 +55,7 @@ struct fixture : actor_fixture {
     options.self = {role::server, 0, {77}};
     options.job = fingerprint(job);
     options.address = "here:1";
+    options.own_thread = false;
     server = owned(spawn_server(system, options, coordinator.connector(),
                                 files ? spawn_files(*this, files) : checkpointer{}));
   }
@@ -286,6 +287,35 @@ TEST_CASE("a_server_told_to_stop_fails_what_is_open_and_is_silent") {
   f.advance(1000ms);
   CHECK(f.coordinator.reports().size() == count);
   CHECK(f.push(f.server, f.gradient(0, 0, 0))->error->code == errc::peer_lost);
+}
+
+TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
+  fixture f;
+  // Only the server runs; what fills its partitions has to wait.
+  const auto coordinator = f.coordinator.connector()({});
+  const auto run_server = [&] {
+    f.sched.prioritize(f.server);
+    f.sched.run_once();
+    while (f.sched.prioritize(coordinator))
+      f.sched.run_once();
+  };
+  const auto order = [&](std::uint64_t assignment) {
+    orders what{{}, 1, assignment, false, "", f.wanted(assignment)};
+    caf::anon_send(f.server, what);
+    run_server();
+  };
+  order(1);
+  const auto before = f.coordinator.reports().size();
+  f.sched.advance_time(report_interval);
+  run_server();
+  CHECK(f.coordinator.reports().size() == before + 1);
+  CHECK(f.last().assignment == 0);
+  order(2); // What was filled for the first one is of no use any more.
+  f.sched.run();
+  CHECK(f.last().assignment == 2);
+  for (const auto& x : f.coordinator.reports())
+    CHECK(std::get<server_report>(x.body).assignment != 1);
+  CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
 }
 
 TEST_CASE("another_job_is_refused_in_the_report") {
