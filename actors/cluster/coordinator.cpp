@@ -22,6 +22,8 @@ constexpr auto search_pause = 1000ms;
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
 constexpr std::size_t strangers_max = 1000;
+/// Observers at a time: one for each host that joined.
+constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
 constexpr std::size_t names_max = 20;
 /// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server
@@ -84,7 +86,7 @@ void coordinator::receive(const report& what, time_point now, coordinator_effect
   }
   if (!well_formed(what))
     return;
-  if (what.from.role == role::server && what.from.index >= job_.servers) {
+  if (!may_belong(what.from)) {
     send_home(what.from, name_of(what.from) + " is not part of this job", effects);
     return;
   }
@@ -103,6 +105,16 @@ void coordinator::receive(const report& what, time_point now, coordinator_effect
   std::visit([&](const auto& body) { take(what.from, body, now, effects); }, what.body);
   decide(now, effects);
   answer(what.from, now, effects);
+}
+
+/// Seats that a job can have; more of them are someone's mistake.
+bool coordinator::may_belong(const member_id& who) const {
+  if (who.role != role::observer)
+    return who.index < (who.role == role::server ? job_.servers : workers_max);
+  const auto& all = members_.all();
+  return all.contains(who) || std::count_if(all.begin(), all.end(), [](const auto& entry) {
+                                return entry.first.role == role::observer;
+                              }) < observers_max;
 }
 
 void coordinator::tick(time_point now, coordinator_effects& effects) {

@@ -147,6 +147,7 @@ private:
   void take(const member_id& from, const server_report& body, time_point now, effects_ref effects);
   void take(const member_id& from, const observer_report& body, time_point now,
             effects_ref effects);
+  bool may_belong(const member_id& who) const;
   void welcome(const member_id& who, time_point now, effects_ref effects);
   void decide(time_point now, effects_ref effects);
   void end_recovery(time_point now, effects_ref effects);
