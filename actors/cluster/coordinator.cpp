@@ -220,7 +220,7 @@ void coordinator::welcome(const member_id& who, time_point now, coordinator_effe
   if (phase_ != job_phase::stopped)
     tell(name_of(who) + (again ? " rejoined" : " joined"), effects);
   if (who.role == role::worker) {
-    workers_[who.index] = {};
+    set_stage(workers_[who.index] = {}, admission::out);
     if (!first_worker_at_)
       first_worker_at_ = now;
     return;
@@ -239,9 +239,10 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
     fail(name_of(from) + ": " + body.failed, effects);
   if (frozen_ || body.generation != state_.generation)
     return; // Leases of another history.
-  ledger_.progress({from.index}, body.leases, recovering_);
+  if (ledger_.progress({from.index}, body.leases, recovering_))
+    outdate({from.index});
   if (recovering_ && ledger_.holds_work({from.index})) { // Leases go to admitted workers only.
-    worker.stage = admission::admitted;
+    set_stage(worker, admission::admitted);
     worker.start_clock = body.clock;
   }
 }

@@ -108,6 +108,8 @@ public:
   void give_up(const std::string& why, time_point now, coordinator_effects& effects);
 
   job_phase phase() const { return phase_; }
+  /// Orders made so far, sent or not.
+  std::uint64_t orders_made() const { return orders_made_; }
 
 private:
   /// How far a worker is on its way into the servers' clock vectors, and out again:
@@ -138,6 +140,21 @@ private:
     bool numbered = false; ///< Given an assignment in this term.
     batch_set lost_marks;  ///< Of a predecessor that has not been replaced yet.
     std::uint64_t rolled_back = 0;
+  };
+
+  /// What orders say to more than one member. Where it changed, all orders are made anew; else only
+  /// those of members whose leases changed.
+  struct common_orders {
+    job_phase phase = job_phase::gathering;
+    epoch_id epoch;
+    bool frozen = false;
+    std::uint64_t checkpoint = 0;
+    std::uint64_t checkpoint_clock = 0;
+    std::uint64_t events = 0;
+    std::uint64_t assignments = 0;
+    std::uint64_t roster = 0;
+
+    bool operator==(const common_orders&) const = default;
   };
 
   using effects_ref = coordinator_effects&;
@@ -190,6 +207,8 @@ private:
   void admit_workers();
   void hand_out(time_point now);
   void release_idle_workers();
+  void set_stage(worker_state& worker, admission to);
+  void outdate(worker_id worker);
   void measure_pace(worker_state& worker, time_point now) const;
   bool work_may_go_on() const;
   bool listed_anywhere(const member_id& worker) const;
@@ -201,7 +220,7 @@ private:
   void answer(const member_id& who, time_point now, effects_ref effects);
   void send(member_record& to, orders what, time_point now, effects_ref effects);
   void send_home(const member_id& who, const std::string& why, effects_ref effects);
-  orders orders_for(const member_id& who) const;
+  orders orders_for(const member_id& who);
   worker_orders orders_for_worker(std::uint32_t index) const;
   server_orders orders_for_server(std::uint32_t index) const;
   observer_orders orders_for_observer() const;
@@ -238,6 +257,9 @@ private:
   std::uint64_t next_lease_ = 1;
   std::uint64_t next_assignment_ = 1;
   std::uint64_t next_orders_ = 1;
+  std::uint64_t roster_ = 0; ///< Changes of what servers are told of workers.
+  std::optional<common_orders> told_;
+  std::uint64_t orders_made_ = 0;
   bool frozen_ = false; ///< bsp: history was rolled back, not all servers serve it yet.
   std::optional<std::uint32_t> blamed_; ///< The server whose loss rolled all back ...
   batch_set acknowledged_;              ///< ... and what had been acknowledged before.

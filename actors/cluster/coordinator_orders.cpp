@@ -33,7 +33,13 @@ member_status absent(role kind, std::uint32_t index) {
 } // namespace
 
 void coordinator::send_changed(time_point now, coordinator_effects& effects) {
+  const common_orders now_valid{
+    phase_,        view_.epoch,      frozen_, schedule_.asked(), schedule_.asked_clock(),
+    events_total_, next_assignment_, roster_};
+  const bool all = std::exchange(told_, now_valid) != now_valid;
   for (auto& [seat, record] : members_.all()) {
+    if (!std::exchange(record.outdated, false) && !all)
+      continue;
     auto what = orders_for(record.id);
     if (record.sent.sequence == 0 || differs(what, record.sent))
       send(record, std::move(what), now, effects);
@@ -67,7 +73,8 @@ void coordinator::send_home(const member_id& who, const std::string& why,
   effects.push_back(send_effect{std::move(what)});
 }
 
-orders coordinator::orders_for(const member_id& who) const {
+orders coordinator::orders_for(const member_id& who) {
+  ++orders_made_;
   orders what{who, state_.term, 0, phase_ == job_phase::stopped, failed_, {}};
   if (who.role == role::worker)
     what.body = orders_for_worker(who.index);

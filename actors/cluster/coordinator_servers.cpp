@@ -29,6 +29,7 @@ void coordinator::lose(const member_id& who, const std::string& why, time_point 
     const auto before = ledger_.remaining();
     ledger_.lost({who.index});
     workers_.erase(who.index);
+    ++roster_;
     if (phase_ != job_phase::stopped)
       tell(name_of(who) + " lost: " + std::to_string(ledger_.remaining() - before)
              + " batches go to others (" + why + ")",

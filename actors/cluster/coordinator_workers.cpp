@@ -65,15 +65,15 @@ void coordinator::admit_workers() {
     auto& worker = workers_[seat.index];
     const auto& last = worker.report;
     if (worker.stage == admission::leaving && !listed_anywhere(record.id))
-      worker.stage = admission::out;
+      set_stage(worker, admission::out);
     if (worker.stage == admission::out && work && !listed_anywhere(record.id))
-      worker.stage = admission::candidate;
+      set_stage(worker, admission::candidate);
     if (worker.stage == admission::candidate && !work)
-      worker.stage = admission::leaving;
+      set_stage(worker, admission::leaving);
     if (worker.stage != admission::candidate)
       continue;
     if (const auto promised = promised_clock(record.id)) {
-      worker.stage = admission::admitted;
+      set_stage(worker, admission::admitted);
       worker.start_clock =
         std::max({*promised, last.generation == state_.generation ? last.clock : 0,
                   slowest_clock().value_or(0)});
@@ -102,7 +102,8 @@ void coordinator::hand_out(time_point now) {
     if (const auto pace = workers_[id.value].batches_per_second)
       lease_max[id] = static_cast<std::uint32_t>(std::clamp(*pace * seconds, 1.0, 1e6));
   }
-  ledger_.hand_out(ready, next_lease_, lease_max);
+  for (const auto id : ledger_.hand_out(ready, next_lease_, lease_max))
+    outdate(id);
 }
 
 void coordinator::measure_pace(worker_state& worker, time_point now) const {
@@ -125,8 +126,20 @@ void coordinator::release_idle_workers() {
   const bool more = work_may_go_on() && ledger_.remaining() > 0;
   for (auto& [index, worker] : workers_) {
     if (worker.stage == admission::admitted && !frozen_ && !more && !ledger_.holds_work({index}))
-      worker.stage = admission::leaving;
+      set_stage(worker, admission::leaving);
   }
+}
+
+void coordinator::set_stage(worker_state& worker, admission to) {
+  worker.stage = to;
+  ++roster_;
+}
+
+/// Its leases changed.
+void coordinator::outdate(worker_id worker) {
+  if (const auto seat = members_.all().find({role::worker, worker.value, {}});
+      seat != members_.all().end())
+    seat->second.outdated = true;
 }
 
 } // namespace troupe

@@ -24,6 +24,7 @@ struct member_record {
   std::uint64_t rss_bytes_max = 0;
   orders sent; ///< The last ones; sequence 0: none.
   time_point sent_at{0};
+  bool outdated = true; ///< What it should be told may differ from `sent`.
 };
 
 /// Invariants:

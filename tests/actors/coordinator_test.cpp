@@ -150,6 +150,46 @@ TEST_CASE("a server beyond the job's is sent home") {
   CHECK_FALSE(one.all_orders(role::server, 2, 105).failed.empty());
 }
 
+TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
+  bench one(bench_job(consistency_mode::asp));
+  one.worker(workers_max, 300);
+  CHECK(one.all_orders(role::worker, workers_max, 300).stop);
+  one.worker(workers_max - 1, 301);
+  CHECK_FALSE(one.all_orders(role::worker, workers_max - 1, 301).stop);
+  for (std::uint32_t i = 0; i < 1001; ++i)
+    one.receive({role::observer, i, {1000}}, observer_report{});
+  CHECK_FALSE(one.all_orders(role::observer, 999, 1000).stop);
+  CHECK(one.all_orders(role::observer, 1000, 1000).stop);
+}
+
+TEST_CASE("a report costs orders for those whose orders changed, not for all members") {
+  bench one(bench_job(consistency_mode::asp, 2, 50, 10'000));
+  for (int i = 0; i < 3; ++i) {
+    one.server(0, 100);
+    one.server(1, 101);
+    for (std::uint32_t worker = 0; worker < 50; ++worker)
+      one.worker(worker, 200 + worker);
+  }
+  REQUIRE(one.boss->phase() == job_phase::training);
+  auto before = one.boss->orders_made();
+  one.worker(0, 200);
+  one.tick();
+  CHECK(one.boss->orders_made() == before);
+  worker_report body; // It did its first lease, and gets another one.
+  const auto mine = one.orders_of(0, 200).leases.at(0);
+  body.leases = {{mine, {}}};
+  for (std::uint32_t i = 0; i < mine.count; ++i)
+    body.leases[0].done.push_back(mine.at(i));
+  before = one.boss->orders_made();
+  one.worker(0, 200, body);
+  CHECK(one.boss->orders_made() == before + 1);
+  CHECK(one.orders_of(0, 200).leases.at(0) != mine);
+  before = one.boss->orders_made();
+  one.death(role::worker, 1, 201); // Servers are told of that one, and others get its work.
+  CHECK(one.boss->orders_made() > before + 2);
+  CHECK(one.orders_of_server(0, 100).workers.size() == 49);
+}
+
 // -- admission ----------------------------------------------------------------------------------
 
 TEST_CASE(
