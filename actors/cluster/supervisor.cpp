@@ -129,7 +129,9 @@ void supervisor::ended(process_name who, process& what, int status, time now,
                        std::vector<loss>& losses) {
   what.pid = 0;
   if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
-    failed_ = to_string(who.first, who.second) + ": " + last_words(who);
+    const auto name = to_string(who.first, who.second);
+    const auto words = last_words(who);
+    failed_ = words.starts_with(name) ? words : name + ": " + words;
     return;
   }
   const auto how = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))

@@ -54,10 +54,19 @@ struct child_process {
                         [](const failure& why) { give_up(why.text); });
   }
 
+  /// Until it ends as it was told to. Another end is the end of the process.
   template <class Handle>
   void wait_for(const Handle& handle) {
     caf::scoped_actor self{system};
-    self->wait_for(handle);
+    self->monitor(handle);
+    self->receive([this](const caf::down_msg& end) {
+      if (!end.reason)
+        return;
+      if (const auto why = from_caf(end.reason); why.code == errc::fenced)
+        give_up(why.text);
+      log_line("ended by " + system.render(end.reason));
+      _exit(EXIT_FAILURE);
+    });
   }
 
   member_id who;

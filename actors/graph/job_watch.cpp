@@ -39,7 +39,7 @@ watch_decision job_watch::follow(const job_news& news, time now) {
   if (news.stop && !ended_at_) {
     ended_at_ = now;
     what.wind_down = true;
-    if (failure_.empty())
+    if (!news.failed.empty()) // It knows why; the processes here only saw what followed.
       failure_ = news.failed;
   }
   return what;

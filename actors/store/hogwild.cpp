@@ -147,7 +147,7 @@ struct hogwild_server_state {
       return;
     last_orders = {what.term, what.sequence};
     if (what.stop) {
-      self->quit();
+      self->quit(reason_to_end(what));
       return;
     }
     const bool changed = assignment != mine->assignment || workers != mine->workers;

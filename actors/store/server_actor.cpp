@@ -167,7 +167,7 @@ struct server_shell {
     last_orders = {what.term, what.sequence};
     if (what.stop) {
       fail_open({errc::peer_lost, "the server ends"});
-      self->quit();
+      self->quit(reason_to_end(what));
       return;
     }
     if (mine->assignment != 0 && mine->assignment != wanted_assignment)

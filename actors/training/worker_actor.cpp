@@ -65,7 +65,7 @@ struct worker_shell {
       return;
     last_orders = {what.term, what.sequence};
     if (what.stop) {
-      self->quit();
+      self->quit(reason_to_end(what));
       return;
     }
     if (mine->view.epoch > view_epoch) {

@@ -163,6 +163,11 @@ TEST_CASE("a_job_that_failed_says_why") {
   f.news.failed = "training diverged";
   f.follow(job_phase::stopped);
   CHECK(f.watch.failure() == "training diverged");
+  fixture other; // A member told the reason first, in its own words.
+  other.watch.give_up("worker 0: training diverged", 0s);
+  other.news = f.news;
+  other.follow();
+  CHECK(other.watch.failure() == "training diverged");
   CHECK(f.watch.look(0s, 0) == standing::over);
   CHECK(f.watch.exit_status() == 1);
 }

@@ -155,6 +155,13 @@ TEST_CASE("a_hopeless_process_fails_the_job_with_its_last_line") {
   CHECK(f.supervise.running() == 0);
 }
 
+TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
+  fixture f{"echo server 1 is already running elsewhere; exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.failed() == "server 1 is already running elsewhere");
+}
+
 TEST_CASE("a_hopeless_process_without_words_points_to_its_log") {
   fixture f{"exit 3"};
   f.start();

@@ -281,6 +281,14 @@ class BadInput(cluster.ClusterTest):
         right = self.start("--join", where, "--here", "worker:3", common=self.small)
         self.assertEqual([run.wait(), right.wait()], [0, 0])
 
+    def test_join_with_a_worker_that_runs_elsewhere(self):
+        where = f"127.0.0.1:{free_port()}"
+        run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", common=self.small)
+        run.await_text("training with")
+        self.refused([*self.small, "--join", where, "--here", "worker:0"], 1,
+                     ": worker 0 is already running elsewhere$", seconds=20)
+        self.assertEqual(run.wait(), 0)
+
 
 def tearDownModule():
     if cluster.arguments.table:
