@@ -41,17 +41,8 @@ struct child_process {
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
               log_line, {.admit_without_secret = cluster.open_to_others}) {}
 
-  server_connector connector() {
-    return [this](const server_entry& entry) {
-      const auto where = parse_endpoint(entry.address);
-      return links.remote(where ? *where : endpoint{},
-                          {role::server, entry.server.value, entry.incarnation});
-    };
-  }
-
-  coordinator_handle coordinator_for(member self) {
-    return links.uplink(cluster.coordinator, std::move(self),
-                        [](const failure& why) { give_up(why.text); });
+  coordinator_connector coordinator() const {
+    return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
   }
 
   /// Until it ends as it was told to. Another end is the end of the process.
@@ -105,9 +96,9 @@ void run_server_process(child_process& self) {
     give_up(listening.error().text);
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
-  auto server = spawn_server(
-    self.system, {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
-    [&](member me) { return self.coordinator_for(std::move(me)); }, files);
+  auto server =
+    spawn_server(self.system, {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
+                 self.coordinator(), files);
   self.links.serve_values(server);
   self.wait_for(server);
 }
@@ -124,9 +115,9 @@ void run_worker_process(child_process& self, const run_options& options,
   how.pipeline.ahead_max = options.pipeline;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
-  auto values = spawn_router(self.system, self.cluster.job, self.connector());
-  auto worker = spawn_worker(self.system, std::move(how), described.make_trainer(), values,
-                             [&](member me) { return self.coordinator_for(std::move(me)); });
+  auto values = spawn_router(self.system, self.cluster.job, self.links.to_servers());
+  auto worker =
+    spawn_worker(self.system, std::move(how), described.make_trainer(), values, self.coordinator());
   self.wait_for(worker);
 }
 

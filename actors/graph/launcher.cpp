@@ -132,16 +132,10 @@ private:
     } else {
       node_.emplace(system_,
                     hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_});
-      connect = [this](member me) {
-        return node_->uplink(cluster_.coordinator, std::move(me), [this](const failure& why) {
-          board_->publish({{}, 0, true, why.text});
-        });
-      };
-      values_ = spawn_router(system_, job_, [this](const server_entry& entry) {
-        const auto where = parse_endpoint(entry.address);
-        return node_->remote(where ? *where : endpoint{},
-                             {role::server, entry.server.value, entry.incarnation});
+      connect = node_->to_coordinator(cluster_.coordinator, [board = board_](const failure& why) {
+        board->publish({{}, 0, true, why.text});
       });
+      values_ = spawn_router(system_, job_, node_->to_servers());
     }
     observer_ = spawn_observer(system_, self_, fingerprint(job_), board_, values_, connect);
     if (is_main())
