@@ -2,6 +2,7 @@
 
 #include "actors/cluster/coordinator_actor.hpp"
 #include "actors/cluster/supervisor.hpp"
+#include "actors/exception_text.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/links/node.hpp"
@@ -176,8 +177,8 @@ int run_child(const child_identity& who, const run_options& options,
     std::fflush(nullptr);
     // Nothing is owed to anyone any more; waiting for idle actors to end would only risk a hang.
     _exit(EXIT_SUCCESS);
-  } catch (const std::exception& problem) {
-    give_up(problem.what());
+  } catch (...) {
+    give_up(exception_text());
   }
 }
 

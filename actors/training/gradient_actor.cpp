@@ -1,5 +1,6 @@
 #include "actors/training/gradient_actor.hpp"
 
+#include "actors/exception_text.hpp"
 #include "actors/training/sampler.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
@@ -10,7 +11,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -40,10 +40,8 @@ struct gradient_state {
     try {
       call();
       return {};
-    } catch (const std::exception& problem) {
-      return problem.what();
     } catch (...) {
-      return "the trainer threw something that is no std::exception";
+      return exception_text();
     }
   }
 

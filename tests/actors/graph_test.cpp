@@ -41,6 +41,36 @@ TEST_CASE("a_graph_that_is_not_wired_says_which_call_is_missing") {
   CHECK(objection(g).empty());
 }
 
+TEST_CASE("a_graph_has_one_of_each") {
+  graph twice;
+  twice.servers({table_of("w", 4)});
+  const auto parameters = twice.servers({table_of("bias", 1)});
+  twice.workers(10, trainers(constant_gradient(1))).into(parameters);
+  CHECK(objection(twice) == "graph::servers was called twice: give all tables to one call");
+  run_options options;
+  auto g = tiny_graph(options, 100, to_three);
+  CHECK(objection(g).empty());
+  g.workers(10, trainers(constant_gradient(1)));
+  CHECK(objection(g) == "graph::workers was called twice: all workers of a graph are alike");
+  graph judged;
+  const auto judge = [] { return std::make_unique<blind_judge>(); };
+  judged.judge(judge);
+  judged.judge(judge);
+  CHECK(objection(judged) == "graph::judge was called twice: a graph has one judge");
+}
+
+TEST_CASE("nodes_of_another_graph_are_refused") {
+  graph one;
+  const auto parameters = one.servers({table_of("w", 4)});
+  graph other;
+  const auto own = other.servers({table_of("w", 4)});
+  auto workers = other.workers(10, trainers(constant_gradient(1)));
+  workers.into(parameters);
+  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+  workers.into(own);
+  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+}
+
 TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   run_options options;
   options.workers = 3;
