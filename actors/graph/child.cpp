@@ -1,11 +1,11 @@
 #include "actors/graph/child.hpp"
 
 #include "actors/cluster/coordinator_actor.hpp"
-#include "actors/cluster/supervisor.hpp"
 #include "actors/exception_text.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/links/node.hpp"
+#include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
 #include "serialization/wire.hpp"
 
@@ -16,7 +16,6 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -124,27 +123,6 @@ void run_worker_process(child_process& self, const run_options& options,
 
 } // namespace
 
-result<child_identity> parse_child(const std::string& text) {
-  const failure wrong{errc::invalid_argument, "--child is for processes that the launcher starts"};
-  std::uint32_t kind = 0;
-  child_identity who;
-  const auto* at = text.data();
-  const auto* const end = at + text.size();
-  const auto take = [&](auto& number, bool is_last = false) {
-    const auto [next, problem] = std::from_chars(at, end, number);
-    if (problem != std::errc{} || (is_last ? next != end : next == end || *next != ':'))
-      return false;
-    at = is_last ? next : next + 1;
-    return true;
-  };
-  if (!take(kind) || !take(who.self.index) || !take(who.self.incarnation.value)
-      || !take(who.inherited, true) || kind > static_cast<unsigned>(role::worker)
-      || who.inherited < -1)
-    return wrong;
-  who.self.role = static_cast<role>(kind);
-  return who;
-}
-
 job_spec make_job(const std::string& name, const graph& described, const run_options& options) {
   job_spec job;
   job.name = name;
@@ -167,7 +145,7 @@ int run_child(const child_identity& who, const run_options& options,
     give_up(cluster.error().text);
   try {
     child_process self{who, *std::move(cluster)};
-    log_line(fmt::format("{} starts, pid {}", to_string(who.self.role, who.self.index), getpid()));
+    log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, who.inherited); break;
     case role::server: run_server_process(self); break;

@@ -9,9 +9,9 @@ std::vector<process_name> processes_here(const run_options& options) {
     return options.here;
   std::vector<process_name> all;
   for (std::uint32_t i = 0; i < options.servers; ++i)
-    all.emplace_back(role::server, i);
+    all.push_back({role::server, i});
   for (std::uint32_t i = 0; i < options.workers; ++i)
-    all.emplace_back(role::worker, i);
+    all.push_back({role::worker, i});
   return all;
 }
 
@@ -34,7 +34,7 @@ std::vector<std::string> host_processes::kill_planned(time training_since, time 
   std::erase_if(kills_, [&](const kill_plan& plan) {
     if (now - training_since < plan.after)
       return false;
-    lines.push_back("killing " + to_string(plan.who.first, plan.who.second));
+    lines.push_back("killing " + to_string(plan.who));
     if (auto done = supervisor_.kill(plan.who, now); !done)
       lines.push_back(done.error().text);
     return true;

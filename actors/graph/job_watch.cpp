@@ -98,7 +98,7 @@ watch_decision job_watch::process_lost(const supervisor::loss& what) {
       report_.deaths.erase(report_.deaths.begin());
   }
   watch_decision shown;
-  shown.events.push_back(to_string(what.member.role, what.member.index) + " lost: " + what.how);
+  shown.events.push_back(to_string(process_of(what.member)) + " lost: " + what.how);
   return shown;
 }
 

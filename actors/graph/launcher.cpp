@@ -1,6 +1,7 @@
 #include "actors/graph/launcher.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/draw_random.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/child.hpp"
 #include "actors/graph/host_processes.hpp"
@@ -14,7 +15,7 @@
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
 #include "actors/links/node.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/process_memory.hpp"
 #include "serialization/wire.hpp"
 #include "storage/directory_lock.hpp"
 

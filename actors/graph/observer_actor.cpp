@@ -1,7 +1,7 @@
 #include "actors/graph/observer_actor.hpp"
 
 #include "actors/clock.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/process_memory.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"

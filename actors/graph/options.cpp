@@ -275,7 +275,7 @@ result<void> validate(const run_options& options) {
     return invalid("--listen needs the address at which other hosts reach this one, not "
                    + options.listen->host);
   const bool serves = std::any_of(options.here.begin(), options.here.end(),
-                                  [](const auto& x) { return x.first == role::server; });
+                                  [](const auto& x) { return x.role == role::server; });
   if (options.join && serves && !options.checkpoint_directory)
     return invalid("--join with a server needs --checkpoint DIR: the same directory as on the main "
                    "host, on a file system that both share");
@@ -299,8 +299,8 @@ result<void> validate(const run_options& options) {
       return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
                      + std::to_string(options.workers - 1));
   for (const auto& plan : options.kills)
-    if ((plan.who.first == role::worker && plan.who.second >= options.workers)
-        || (plan.who.first == role::server && plan.who.second >= options.servers))
+    if ((plan.who.role == role::worker && plan.who.index >= options.workers)
+        || (plan.who.role == role::server && plan.who.index >= options.servers))
       return invalid("--kill: the job has no such process");
   return {};
 }

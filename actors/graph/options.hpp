@@ -2,8 +2,8 @@
 #pragma once
 
 #include "actors/links/transport.hpp"
+#include "actors/process_name.hpp"
 #include "serialization/error.hpp"
-#include "serialization/ids.hpp"
 #include "serialization/job.hpp"
 
 #include <chrono>
@@ -19,9 +19,6 @@ class App;
 }
 
 namespace troupe {
-
-/// One process of the job.
-using process_name = std::pair<role, std::uint32_t>;
 
 /// SIGKILL to a process, so long after training began.
 struct kill_plan {

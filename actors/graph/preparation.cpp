@@ -1,6 +1,6 @@
 #include "actors/graph/preparation.hpp"
 
-#include "actors/cluster/supervisor.hpp" // draw_random
+#include "actors/draw_random.hpp"
 #include "actors/graph/import.hpp"
 #include "storage/checkpoint.hpp"
 

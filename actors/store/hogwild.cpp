@@ -1,7 +1,7 @@
 #include "actors/store/hogwild.hpp"
 
 #include "actors/store/initial_values.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/process_memory.hpp"
 #include "actors/store/step_options.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"

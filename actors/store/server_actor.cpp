@@ -1,13 +1,12 @@
 #include "actors/store/server_actor.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/process_memory.hpp"
 #include "actors/store/block_store.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
-
-#include <sys/resource.h>
 
 #include <map>
 #include <optional>
@@ -370,12 +369,6 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
 server_handle spawn_server(caf::actor_system& system, server_options options,
                            coordinator_connector connect, checkpointer storage) {
   return system.spawn(run_server, std::move(options), std::move(connect), std::move(storage));
-}
-
-std::uint64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
 } // namespace troupe

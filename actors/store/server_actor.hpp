@@ -33,7 +33,4 @@ using server_handle = kv::extend<caf::reacts_to<orders>>;
 server_handle spawn_server(caf::actor_system& system, server_options options,
                            coordinator_connector connect, checkpointer storage);
 
-/// Peak resident memory of this process, in bytes.
-std::uint64_t peak_rss_bytes();
-
 } // namespace troupe

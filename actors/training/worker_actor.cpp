@@ -2,7 +2,7 @@
 
 #include "actors/clock.hpp"
 #include "actors/open_requests.hpp"
-#include "actors/store/server_actor.hpp" // peak_rss_bytes
+#include "actors/process_memory.hpp"
 
 #include "caf/send.hpp"
 #include "caf/stateful_actor.hpp"

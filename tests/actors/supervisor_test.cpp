@@ -48,7 +48,7 @@ struct fixture {
   }
 
   storage::temporary_directory folder;
-  supervisor::process_name who{role::server, 1};
+  process_name who{role::server, 1};
   std::chrono::nanoseconds now{0};
   supervisor supervise;
 };
@@ -263,10 +263,4 @@ TEST_CASE("the_destructor_leaves_nothing_running") {
   }
   CHECK(::kill(pid, 0) == -1);
   CHECK(errno == ESRCH);
-}
-
-TEST_CASE("drawn_numbers_differ_and_are_not_zero") {
-  const auto first = draw_random();
-  CHECK(first != 0);
-  CHECK(draw_random() != first);
 }
