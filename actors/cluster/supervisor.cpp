@@ -56,6 +56,8 @@ supervisor::~supervisor() { kill_all(); }
 
 result<void> supervisor::start(process_name who, int inherited, time now) {
   auto& what = processes_[who];
+  if (what.pid != 0)
+    return {errc::invalid_argument, to_string(who) + " runs already"};
   what.inherited = inherited;
   return launch(who, what, now);
 }

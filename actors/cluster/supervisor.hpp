@@ -57,7 +57,8 @@ public:
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed.
+  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed;
+  /// invalid_argument where the process runs.
   result<void> start(process_name who, int inherited, time now);
   /// Collects ended processes and starts again those whose pause is over.
   std::vector<loss> tick(time now);

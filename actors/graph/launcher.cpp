@@ -87,7 +87,7 @@ public:
     started_at_ = steady_now();
     prepare_files();
     statistics_.job_started(started_at_);
-    if (!options_.threads)
+    if (!in_threads())
       start_processes();
     start_actors();
     watch_.emplace(watch_options{!is_main(), static_cast<bool>(graph_.make_evaluator()),
@@ -102,7 +102,7 @@ private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
     lock_ = std::move(made.lock);
-    if (!options_.threads)
+    if (!in_threads())
       fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
     std::fflush(stdout);
     for (const auto& remark : made.remarks)
@@ -125,7 +125,7 @@ private:
 
   void start_actors() {
     coordinator_connector connect;
-    if (options_.threads) {
+    if (in_threads()) {
       local_.emplace(required(
         local_cluster::start(system_, job_, graph_, options_, options_.checkpoint_directory, {})));
       connect = local_->coordinator();
@@ -149,6 +149,7 @@ private:
 
   /// Not on a host that only joined.
   bool is_main() const { return !options_.join; }
+  bool in_threads() const { return options_.mode() == run_mode::threads; }
 
   // -- while it runs --
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,9 +27,13 @@ struct kill_plan {
   std::chrono::milliseconds after{0};
 };
 
+enum class run_mode {
+  processes, ///< Every role is a process.
+  threads,   ///< All roles are actors of this process.
+};
+
 struct run_options {
-  bool threads = false;   ///< All actors in this process; else every role is a process.
-  bool processes = false; ///< That was asked for by name.
+  std::optional<run_mode> asked_mode; ///< See mode().
   std::uint32_t workers = 4;
   std::uint32_t servers = 2;
   consistency sync{consistency_mode::asp, 0};
@@ -57,6 +62,10 @@ struct run_options {
   std::optional<endpoint> join;   ///< The coordinator on another host.
   std::vector<process_name> here; ///< Processes of this host; empty: all.
 
+  std::set<std::string> given; ///< Names of the options that the command line had.
+
+  /// The mode that was asked for, else the one that fits the consistency.
+  run_mode mode() const;
   /// Gives these tables the consistency and optimiser of the command line.
   std::vector<table_spec> configured(std::vector<table_spec> tables) const;
 };

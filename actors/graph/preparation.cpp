@@ -65,7 +65,7 @@ result<std::string> address_towards(const endpoint& where) {
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   prepared_directories made;
-  const bool needs_run_directory = !options.threads;
+  const bool needs_run_directory = options.mode() == run_mode::processes;
   auto& run = options.run_directory;
   if (run.empty())
     run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
@@ -94,6 +94,9 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
     return {errc::invalid_argument, checkpoints.string()
                                       + " holds checkpoints of an earlier run: continue it with "
                                         "--resume, or choose another directory"};
+  if (!options.resume)
+    if (auto forgotten = storage::coordinator_store::forget(checkpoints); !forgotten)
+      return forgotten.error();
   if (options.import_file)
     if (auto imported = import_parameters(*options.import_file, checkpoints, job); !imported)
       return imported.error();

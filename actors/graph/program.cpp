@@ -44,8 +44,6 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return complain(name_, fmt::format("{} (see {} --help)", problem.what(), name_),
                     bad_command_line);
   }
-  if (options_.sync.mode == consistency_mode::hogwild && !options_.processes)
-    options_.threads = true;
   if (auto valid = validate(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto build = [&] {

@@ -35,9 +35,9 @@ switchboard::switchboard(hello self, acceptor accept, std::function<void(std::st
     }
     caf::anon_send(*owner, lost_atom_v, link, why);
   };
-  events.rejected = [this](const std::string& peer, const failure& why) {
+  events.rejected = [this](const std::string&, const failure& why) {
     if (log_)
-      log_("turned away " + peer + ": " + why.text);
+      log_("turned away: " + why.text); // Which names the peer.
   };
   transport_ =
     std::make_unique<troupe::transport>(std::move(self), std::move(events), std::move(options));

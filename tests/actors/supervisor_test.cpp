@@ -84,6 +84,15 @@ TEST_CASE("a_killed_process_is_a_loss_and_starts_again_at_once") {
   CHECK(*f.supervise.pid_of(f.who) != first);
 }
 
+TEST_CASE("a_process_that_runs_is_not_started_again") {
+  fixture f{forever};
+  f.start();
+  const auto pid = f.supervise.pid_of(f.who);
+  CHECK(f.supervise.start(f.who, -1, f.now).error()
+        == failure{errc::invalid_argument, "server 1 runs already"});
+  CHECK(f.supervise.pid_of(f.who) == pid);
+}
+
 TEST_CASE("each_start_is_another_incarnation") {
   fixture f{forever};
   f.start();

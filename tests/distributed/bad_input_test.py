@@ -61,6 +61,15 @@ COMMAND_LINES = [
     ("--sync hogwild --checkpoint {home}/x", 2, "leave out"),
     ("--threads --kill worker:0@1", 2, "use --processes"),
     ("--threads --listen 127.0.0.1:0", 2, "--listen"),
+    ("--threads --run-dir {home}/x", 2, "leave out --run-dir"),
+    ("--threads --checkpoint-every 1s", 2, "--checkpoint-every .* needs --checkpoint DIR"),
+    ("--threads --checkpoint-keep 2", 2, "--checkpoint-keep .* needs --checkpoint DIR"),
+    ("--sync hogwild --servers 3", 2, "leave out --servers"),
+    ("--join 127.0.0.1:1 --here worker:0 --report {home}/r.json", 2, "--report is for the host"),
+    ("--join 127.0.0.1:1 --here worker:0 --export {home}/p.npz", 2, "--export is for the host"),
+    ("--join 127.0.0.1:1 --here worker:0 --import {home}/p.npz", 2, "--import is for the host"),
+    ("--join 127.0.0.1:1 --here worker:0 --resume --checkpoint {home}/x", 2, "--resume is for"),
+    ("--join 127.0.0.1:1 --here worker:0 --checkpoint-every 1s", 2, "--checkpoint-every is for"),
     ("--kill worker:0", 2, "ROLE:INDEX@SECONDS"),
     ("--kill worker:9@1", 2, "no such process"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
@@ -186,6 +195,18 @@ class BadInput(cluster.ClusterTest):
             shutil.rmtree(path)
             path.write_text("not even a folder")
         self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
+
+    def test_what_an_earlier_run_left_without_a_checkpoint(self):
+        """A coordinator that took it for its own past would wait 10 s for its members."""
+        where = self.home / "checkpoints"
+        run = self.start("--checkpoint", where, "--checkpoint-every", "60s", "--slow", "0:50",
+                         common=self.small)
+        run.await_text("training with")
+        run.end()
+        self.assertTrue((where / "coordinator").exists())
+        shutil.rmtree(where / "checkpoints", ignore_errors=True)
+        again = self.finish("--checkpoint", where, common=self.small)
+        self.assertNotIn("restarted", again.out)
 
     def test_directory_in_use(self):
         where = self.home / "checkpoints"
