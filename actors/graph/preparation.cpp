@@ -7,8 +7,6 @@
 #include "fmt/chrono.h"
 #include "fmt/format.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -39,25 +37,6 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
     return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string()
                                       + ": leave out --resume to start from the beginning"};
   return {};
-}
-
-/// The address of this host that packets to `where` leave from.
-result<std::string> address_towards(const endpoint& where) {
-  sockaddr_in target{};
-  target.sin_family = AF_INET;
-  target.sin_port = htons(where.port);
-  if (inet_pton(AF_INET, where.host.c_str(), &target.sin_addr) != 1)
-    return {errc::invalid_argument, "--join needs a numeric IPv4 address"};
-  const int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); // Sends nothing.
-  sockaddr_in own{};
-  socklen_t size = sizeof own;
-  const bool known = connect(probe, reinterpret_cast<sockaddr*>(&target), sizeof target) == 0
-                     && getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0;
-  close(probe);
-  char text[INET_ADDRSTRLEN] = {};
-  if (!known || inet_ntop(AF_INET, &own.sin_addr, text, sizeof text) == nullptr)
-    return {errc::io_failed, "no route to " + to_string(where)};
-  return std::string{text};
 }
 
 } // namespace
@@ -116,11 +95,12 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   cluster.resume = options.resume || options.import_file;
   cluster.open_to_others = options.listen || options.join;
   if (options.join) {
-    auto own = address_towards(*options.join);
-    if (!own)
-      return own.error();
-    cluster.coordinator = *options.join;
-    cluster.listen_host = *std::move(own);
+    // Resolved once, here: the processes of this host get a number, for which nobody has to wait.
+    auto way = route_to(*options.join);
+    if (!way)
+      return way.error();
+    cluster.coordinator = std::move(way->there);
+    cluster.listen_host = std::move(way->here);
     cluster.checkpoint_directory = std::filesystem::absolute(
       options.checkpoint_directory.value_or(options.run_directory / "checkpoints"));
     return made;

@@ -44,9 +44,10 @@ switchboard::switchboard(hello self, acceptor accept, std::function<void(std::st
 }
 
 link_id switchboard::connect(const endpoint& where, const link_owner& owner) {
+  auto addresses = detail::resolve(where); // A name may take long; nobody else waits for it.
   // Under the lock, so that `opened` cannot look for the owner before it is there.
   const std::lock_guard lock{mutex_};
-  const auto link = transport_->connect(where);
+  const auto link = transport_->connect(where, std::move(addresses));
   owners_.emplace(link, owner);
   return link;
 }

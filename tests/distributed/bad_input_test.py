@@ -4,6 +4,7 @@ nothing broken. --table prints what was typed and what came back.
 import gzip
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -94,6 +95,7 @@ COMMAND_LINES = [
     ("--data libsvm:{home}/bad.svm,{home}/bad.svm", 1, "bad.svm line 2"),
     ("--data csv:{home}/bad.csv,{home}/bad.csv", 1, "2 columns instead of 3 .*bad.csv line 2"),
     ("--data csv:{home}/bad.csv", 1, "TRAIN,TEST"),
+    ("--join nowhere.invalid:1 --here worker:0", 1, "cannot resolve 'nowhere.invalid'"),
     ("--join 127.0.0.1:1 --here worker:0", 1, "no job answers at 127.0.0.1:1"),
 ]
 
@@ -301,6 +303,20 @@ class BadInput(cluster.ClusterTest):
         self.assertIsNone(run.launcher.poll())
         right = self.start("--join", where, "--here", "worker:3", common=self.small)
         self.assertEqual([run.wait(), right.wait()], [0, 0])
+
+    def test_join_by_name_and_over_ipv6(self):
+        port = free_port()
+        ways = [(f"127.0.0.1:{port}", f"localhost:{port}")]
+        if pathlib.Path("/proc/net/if_inet6").exists():
+            ways.append((f"[::1]:{port}", f"[::1]:{port}"))
+        for listen, join in ways:
+            with self.subTest(join):
+                main = self.start("--listen", listen, "--servers", 1, "--workers", 2,
+                                  "--here", "worker:0", common=self.small)
+                other = self.start("--join", join, "--servers", 1, "--workers", 2, "--here",
+                                   "server:0,worker:1", "--checkpoint", main.directory /
+                                   "checkpoints", common=self.small)
+                self.assertEqual([main.wait(), other.wait()], [0, 0])
 
     def test_join_with_a_worker_that_runs_elsewhere(self):
         where = f"127.0.0.1:{free_port()}"
