@@ -92,4 +92,8 @@ std::uint64_t payload_bytes(const values& what);
 caf::error to_caf(const failure& why);
 failure from_caf(const caf::error& why);
 
+/// With what a member ends that these orders stop: `fenced` and the reason where they name a
+/// failure, else nothing.
+caf::error reason_to_end(const orders& what);
+
 } // namespace troupe

@@ -1,9 +1,9 @@
 #include "actors/member_port.hpp"
 
+#include "actors/process_memory.hpp"
+
 #include "caf/actor_cast.hpp"
 #include "caf/send.hpp"
-
-#include <sys/resource.h>
 
 namespace troupe {
 
@@ -23,11 +23,5 @@ void member_port::send(decltype(report::body) what) {
 }
 
 bool member_port::due() const { return now_of(*self_) - sent_at_ >= report_interval; }
-
-std::uint64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-}
 
 } // namespace troupe

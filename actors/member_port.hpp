@@ -50,7 +50,4 @@ private:
   time_point sent_at_{0};
 };
 
-/// Peak resident memory of this process, in bytes.
-std::uint64_t peak_rss_bytes();
-
 } // namespace troupe

@@ -123,6 +123,19 @@ result<std::unique_ptr<coordinator_store>> coordinator_store::open(const fs::pat
   return std::unique_ptr<coordinator_store>{new coordinator_store{std::move(made)}};
 }
 
+result<void> coordinator_store::forget(const fs::path& directory) {
+  const auto home = directory / "coordinator";
+  std::error_code error;
+  if (!fs::exists(home / "db", error))
+    return {};
+  const auto lock = directory_lock::acquire(home);
+  if (!lock)
+    return lock.error();
+  if (auto status = rocksdb::DestroyDB((home / "db").string(), store_options()); !status.ok())
+    return detail::database_failure("remove", home, status);
+  return {};
+}
+
 result<coordinator_state> coordinator_store::load() const { return state_->load(); }
 
 result<void> coordinator_store::save(const coordinator_state& what) { return state_->save(what); }

@@ -25,6 +25,9 @@ class coordinator_store {
 public:
   /// Errors: in_use (names the directory and the pid), io_failed, damaged.
   static result<std::unique_ptr<coordinator_store>> open(const std::filesystem::path& directory);
+  /// Removes what another run stored, so that a new one does not take it for its own past. Nothing
+  /// else that lies there is touched. Errors: in_use, io_failed.
+  static result<void> forget(const std::filesystem::path& directory);
   ~coordinator_store();
   /// A default state where none was saved. Errors: io_failed, damaged.
   result<coordinator_state> load() const;

@@ -87,6 +87,8 @@ void membership::forgive(time_point gap) {
     if (holder.unplugged)
       *holder.unplugged += gap;
   }
+  for (auto& [who, since] : waiting_)
+    since += gap;
 }
 
 member_record* membership::find(const member_id& who) {

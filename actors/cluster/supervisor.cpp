@@ -1,9 +1,11 @@
 #include "actors/cluster/supervisor.hpp"
 
+#include "actors/cluster/child_command.hpp"
+#include "actors/draw_random.hpp"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,8 +18,8 @@ namespace troupe {
 
 namespace {
 
-std::string file_name(supervisor::process_name who) {
-  auto name = to_string(who.first, who.second);
+std::string file_name(process_name who) {
+  auto name = to_string(who);
   std::replace(name.begin(), name.end(), ' ', '-');
   return name + ".log";
 }
@@ -48,36 +50,14 @@ std::string file_name(supervisor::process_name who) {
 
 } // namespace
 
-std::string to_string(role what, std::uint32_t index) {
-  switch (what) {
-  case role::coordinator: return "coordinator";
-  case role::server: return "server " + std::to_string(index);
-  case role::worker: return "worker " + std::to_string(index);
-  case role::observer: return "launcher " + std::to_string(index);
-  }
-  return "unknown";
-}
-
-std::uint64_t draw_random() {
-  std::uint64_t number = 0;
-  while (number == 0)
-    if (getrandom(&number, sizeof number, 0) != sizeof number)
-      number = 0;
-  return number;
-}
-
-std::vector<std::string> child_arguments(const member_id& who, int inherited) {
-  return {"--child", std::to_string(static_cast<int>(who.role)) + ":" + std::to_string(who.index)
-                       + ":" + std::to_string(who.incarnation.value) + ":"
-                       + std::to_string(inherited)};
-}
-
 supervisor::supervisor(supervisor_options options) : options_(std::move(options)) {}
 
 supervisor::~supervisor() { kill_all(); }
 
 result<void> supervisor::start(process_name who, int inherited, time now) {
   auto& what = processes_[who];
+  if (what.pid != 0)
+    return {errc::invalid_argument, to_string(who) + " runs already"};
   what.inherited = inherited;
   return launch(who, what, now);
 }
@@ -91,7 +71,7 @@ result<void> supervisor::launch(process_name who, process& what, time now) {
     return {errc::io_failed, "cannot write " + log_path.string() + ": " + std::strerror(errno)};
   what.incarnation = {draw_random()};
   auto words = options_.command;
-  for (auto& word : child_arguments({who.first, who.second, what.incarnation}, what.inherited))
+  for (auto& word : child_arguments({{who.role, who.index, what.incarnation}, what.inherited}))
     words.push_back(std::move(word));
   words.insert(words.end(), {"--run-dir", options_.run_directory.string()});
   std::vector<char*> arguments;
@@ -129,7 +109,9 @@ void supervisor::ended(process_name who, process& what, int status, time now,
                        std::vector<loss>& losses) {
   what.pid = 0;
   if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
-    failed_ = to_string(who.first, who.second) + ": " + last_words(who);
+    const auto name = to_string(who);
+    const auto words = last_words(who);
+    failed_ = words.starts_with(name) ? words : name + ": " + words;
     return;
   }
   const auto how = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
@@ -137,7 +119,7 @@ void supervisor::ended(process_name who, process& what, int status, time now,
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!clean)
     losses.push_back(
-      {{who.first, who.second, what.incarnation}, what.killed_at.value_or(now), now, how});
+      {{who.role, who.index, what.incarnation}, what.killed_at.value_or(now), now, how});
   if (winding_down_)
     return;
   if (gives_up(who, what, status, now, how))
@@ -162,8 +144,8 @@ bool supervisor::gives_up(process_name who, process& what, int status, time now,
     std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
   if (deaths < static_cast<std::size_t>(options_.deaths_max))
     return false;
-  failed_ = to_string(who.first, who.second) + " ended " + std::to_string(deaths)
-            + " times in short order (" + how + "): " + last_words(who);
+  failed_ = to_string(who) + " ended " + std::to_string(deaths) + " times in short order (" + how
+            + "): " + last_words(who);
   return true;
 }
 
@@ -180,7 +162,7 @@ std::string supervisor::last_words(process_name who) const {
 result<void> supervisor::kill(process_name who, time now) {
   const auto found = processes_.find(who);
   if (found == processes_.end() || found->second.pid == 0)
-    return {errc::invalid_argument, to_string(who.first, who.second) + " does not run here"};
+    return {errc::invalid_argument, to_string(who) + " does not run here"};
   found->second.killed_at = now;
   ::kill(found->second.pid, SIGKILL);
   return {};

@@ -2,6 +2,7 @@
 // again. Used by the launcher's main thread alone; no actors, no threads.
 #pragma once
 
+#include "actors/process_name.hpp"
 #include "serialization/error.hpp"
 #include "serialization/ids.hpp"
 
@@ -12,7 +13,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -37,15 +37,11 @@ struct supervisor_options {
   std::chrono::milliseconds clean_end_pause{1000};
 };
 
-/// "coordinator", "server 0", "worker 3".
-std::string to_string(role what, std::uint32_t index);
-
 /// Children are killed by the system when the thread that started them ends, so a launcher that is
 /// killed leaves nothing running.
 class supervisor {
 public:
   using time = std::chrono::nanoseconds;
-  using process_name = std::pair<role, std::uint32_t>;
 
   /// A process that ended without having been told to.
   struct loss {
@@ -61,7 +57,8 @@ public:
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed.
+  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed;
+  /// invalid_argument where the process runs.
   result<void> start(process_name who, int inherited, time now);
   /// Collects ended processes and starts again those whose pause is over.
   std::vector<loss> tick(time now);
@@ -100,13 +97,5 @@ private:
   bool winding_down_ = false;
   std::string failed_;
 };
-
-/// What the command line of a child says it is.
-std::vector<std::string> child_arguments(const member_id& who, int inherited);
-/// The exit status by which a child says: starting me again would not help.
-constexpr int hopeless_status = 3;
-
-/// A random number, not 0, from the system.
-std::uint64_t draw_random();
 
 } // namespace troupe

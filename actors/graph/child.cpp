@@ -1,10 +1,11 @@
 #include "actors/graph/child.hpp"
 
 #include "actors/cluster/coordinator_actor.hpp"
-#include "actors/cluster/supervisor.hpp"
+#include "actors/exception_text.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/links/node.hpp"
+#include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
 #include "serialization/wire.hpp"
 
@@ -15,7 +16,6 @@
 
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -41,23 +41,23 @@ struct child_process {
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
               log_line, {.admit_without_secret = cluster.open_to_others}) {}
 
-  server_connector connector() {
-    return [this](const server_entry& entry) {
-      const auto where = parse_endpoint(entry.address);
-      return links.remote(where ? *where : endpoint{},
-                          {role::server, entry.server.value, entry.incarnation});
-    };
+  coordinator_connector coordinator() const {
+    return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
   }
 
-  coordinator_handle coordinator_for(member self) {
-    return links.uplink(cluster.coordinator, std::move(self),
-                        [](const failure& why) { give_up(why.text); });
-  }
-
+  /// Until it ends as it was told to. Another end is the end of the process.
   template <class Handle>
   void wait_for(const Handle& handle) {
     caf::scoped_actor self{system};
-    self->wait_for(handle);
+    self->monitor(handle);
+    self->receive([this](const caf::down_msg& end) {
+      if (!end.reason)
+        return;
+      if (const auto why = from_caf(end.reason); why.code == errc::fenced)
+        give_up(why.text);
+      log_line("ended by " + system.render(end.reason));
+      _exit(EXIT_FAILURE);
+    });
   }
 
   member_id who;
@@ -96,9 +96,9 @@ void run_server_process(child_process& self) {
     give_up(listening.error().text);
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
-  auto server = spawn_server(
-    self.system, {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
-    [&](member me) { return self.coordinator_for(std::move(me)); }, files);
+  auto server =
+    spawn_server(self.system, {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
+                 self.coordinator(), files);
   self.links.serve_values(server);
   self.wait_for(server);
 }
@@ -115,34 +115,13 @@ void run_worker_process(child_process& self, const run_options& options,
   how.pipeline.ahead_max = options.pipeline;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
-  auto values = spawn_router(self.system, self.cluster.job, self.connector());
-  auto worker = spawn_worker(self.system, std::move(how), described.make_trainer(), values,
-                             [&](member me) { return self.coordinator_for(std::move(me)); });
+  auto values = spawn_router(self.system, self.cluster.job, self.links.to_servers());
+  auto worker =
+    spawn_worker(self.system, std::move(how), described.make_trainer(), values, self.coordinator());
   self.wait_for(worker);
 }
 
 } // namespace
-
-result<child_identity> parse_child(const std::string& text) {
-  const failure wrong{errc::invalid_argument, "--child is for processes that the launcher starts"};
-  std::uint32_t kind = 0;
-  child_identity who;
-  const auto* at = text.data();
-  const auto* const end = at + text.size();
-  const auto take = [&](auto& number, bool is_last = false) {
-    const auto [next, problem] = std::from_chars(at, end, number);
-    if (problem != std::errc{} || (is_last ? next != end : next == end || *next != ':'))
-      return false;
-    at = is_last ? next : next + 1;
-    return true;
-  };
-  if (!take(kind) || !take(who.self.index) || !take(who.self.incarnation.value)
-      || !take(who.inherited, true) || kind > static_cast<unsigned>(role::worker)
-      || who.inherited < -1)
-    return wrong;
-  who.self.role = static_cast<role>(kind);
-  return who;
-}
 
 job_spec make_job(const std::string& name, const graph& described, const run_options& options) {
   job_spec job;
@@ -166,7 +145,7 @@ int run_child(const child_identity& who, const run_options& options,
     give_up(cluster.error().text);
   try {
     child_process self{who, *std::move(cluster)};
-    log_line(fmt::format("{} starts, pid {}", to_string(who.self.role, who.self.index), getpid()));
+    log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, who.inherited); break;
     case role::server: run_server_process(self); break;
@@ -176,8 +155,8 @@ int run_child(const child_identity& who, const run_options& options,
     std::fflush(nullptr);
     // Nothing is owed to anyone any more; waiting for idle actors to end would only risk a hang.
     _exit(EXIT_SUCCESS);
-  } catch (const std::exception& problem) {
-    give_up(problem.what());
+  } catch (...) {
+    give_up(exception_text());
   }
 }
 

@@ -1,22 +1,14 @@
 // A process of a cluster: one role, told by its command line and the launcher's cluster file.
 #pragma once
 
+#include "actors/cluster/child_command.hpp"
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options.hpp"
-#include "serialization/ids.hpp"
 
 #include <functional>
 #include <string>
 
 namespace troupe {
-
-/// What `--child` says: supervisor.hpp writes it.
-struct child_identity {
-  member_id self;
-  int inherited = -1; ///< The coordinator's listening socket.
-};
-
-result<child_identity> parse_child(const std::string& text);
 
 /// Plays the role until the job stops; returns the process's exit status. `build` is called for
 /// workers only: the other roles learn all from the job.

@@ -3,28 +3,51 @@
 namespace troupe {
 
 graph::servers_node graph::servers(std::vector<table_spec> tables) {
+  if (!tables_.empty())
+    note_mistake("graph::servers was called twice: give all tables to one call");
   tables_ = std::move(tables);
   servers_node made;
-  made.made_ = true;
+  made.owner_ = this;
   return made;
 }
 
 graph::workers_node graph::workers(std::uint64_t samples, trainer_factory make) {
+  if (make_trainer_)
+    note_mistake("graph::workers was called twice: all workers of a graph are alike");
   samples_ = samples;
   make_trainer_ = std::move(make);
   return workers_node{*this};
 }
 
 graph::judge_node graph::judge(evaluator_factory make) {
+  if (make_evaluator_)
+    note_mistake("graph::judge was called twice: a graph has one judge");
   make_evaluator_ = std::move(make);
   return judge_node{*this};
 }
 
-void graph::workers_node::into(const servers_node& target) { owner_.workers_wired_ = target.made_; }
+void graph::workers_node::into(const servers_node& target) {
+  owner_.workers_wired_ = owner_.owns(target);
+}
 
-void graph::judge_node::of(const servers_node& target) { owner_.judge_wired_ = target.made_; }
+void graph::judge_node::of(const servers_node& target) {
+  owner_.judge_wired_ = owner_.owns(target);
+}
+
+bool graph::owns(const servers_node& target) {
+  if (target.owner_ != nullptr && target.owner_ != this)
+    note_mistake("the graph's nodes lead to the servers of another graph");
+  return target.owner_ == this;
+}
+
+void graph::note_mistake(const std::string& what) {
+  if (mistake_.empty())
+    mistake_ = what;
+}
 
 result<void> graph::validate() const {
+  if (!mistake_.empty())
+    return {errc::invalid_argument, mistake_};
   if (tables_.empty())
     return {errc::invalid_argument, "the graph has no servers with tables: call graph::servers"};
   if (!make_trainer_)

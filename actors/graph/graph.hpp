@@ -22,13 +22,14 @@ using evaluator_factory = std::function<std::unique_ptr<evaluator>()>;
 /// g.judge(make_evaluator).of(parameters);
 /// ~~~
 ///
-/// Wiring mistakes (no servers, workers that lead nowhere) are errors of validate(), never hangs.
+/// Wiring mistakes (no servers, workers that lead nowhere, a node of another graph) are errors of
+/// validate(), never hangs.
 class graph {
 public:
   /// Stands for the kv in front of all servers.
   class servers_node {
     friend class graph;
-    bool made_ = false;
+    const graph* owner_ = nullptr;
   };
 
   class workers_node {
@@ -67,12 +68,17 @@ public:
   const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
 private:
+  /// Whether the nodes of this graph may lead there.
+  bool owns(const servers_node& target);
+  void note_mistake(const std::string& what);
+
   std::vector<table_spec> tables_;
   std::uint64_t samples_ = 0;
   trainer_factory make_trainer_;
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;
   bool judge_wired_ = false;
+  std::string mistake_; ///< The first one that no later call can mend.
 };
 
 } // namespace troupe

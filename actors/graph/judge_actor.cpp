@@ -1,10 +1,11 @@
 #include "actors/graph/judge_actor.hpp"
 
+#include "actors/exception_text.hpp"
+
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
 #include <cstring>
-#include <exception>
 #include <span>
 #include <utility>
 
@@ -34,8 +35,10 @@ struct judge_state {
         model = make();
       if (model)
         verdict.found = model->evaluate(spans);
-    } catch (const std::exception& problem) {
-      verdict.failed = problem.what();
+      else if (make)
+        verdict.failed = "the graph's evaluator factory made no evaluator";
+    } catch (...) {
+      verdict.failed = exception_text();
     }
     return verdict;
   }

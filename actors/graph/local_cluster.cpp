@@ -1,6 +1,6 @@
 #include "actors/graph/local_cluster.hpp"
 
-#include "actors/cluster/supervisor.hpp" // draw_random
+#include "actors/draw_random.hpp"
 #include "actors/training/worker_actor.hpp"
 
 #include "caf/actor.hpp"

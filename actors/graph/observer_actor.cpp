@@ -1,7 +1,6 @@
 #include "actors/graph/observer_actor.hpp"
 
-#include "actors/clock.hpp"
-#include "actors/member_port.hpp" // peak_rss_bytes
+#include "actors/member_port.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -9,26 +8,6 @@
 #include <utility>
 
 namespace troupe {
-
-std::optional<observer_board::news> observer_board::latest() const {
-  const std::lock_guard lock{mutex_};
-  return latest_;
-}
-
-void observer_board::publish(news what) {
-  const std::lock_guard lock{mutex_};
-  latest_ = std::move(what);
-}
-
-void observer_board::update(const std::function<void(observer_report&)>& change) {
-  const std::lock_guard lock{mutex_};
-  change(report_);
-}
-
-observer_report observer_board::report() const {
-  const std::lock_guard lock{mutex_};
-  return report_;
-}
 
 namespace {
 
@@ -39,10 +18,9 @@ struct observer_shell {
   observer_shell() = default;
 
   void obey(const orders& what) {
-    const auto* mine = std::get_if<observer_orders>(&what.body);
-    if (mine == nullptr || std::pair{what.term, what.sequence} <= last_orders)
+    const auto* mine = port.take<observer_orders>(what);
+    if (mine == nullptr)
       return;
-    last_orders = {what.term, what.sequence};
     if (mine->view.epoch > view_epoch) {
       view_epoch = mine->view.epoch;
       self->send(values, view_atom_v, mine->view);
@@ -50,20 +28,13 @@ struct observer_shell {
     board->publish({*mine, what.term, what.stop, what.failed, what.sequence});
   }
 
-  void send_report() {
-    self->send(coordinator, report{id, job, ++sequence, peak_rss_bytes(), board->report()},
-               caf::actor_cast<member>(self));
-  }
+  void send_report() { port.send(board->report()); }
 
   pointer self = nullptr;
-  member_id id;
-  std::uint64_t job = 0;
+  member_port port;
   std::shared_ptr<observer_board> board;
   router_handle values;
-  coordinator_handle coordinator;
-  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0}; // term, sequence
   epoch_id view_epoch;
-  std::uint64_t sequence = 0;
 
   static inline const char* name = "observer";
 };
@@ -74,14 +45,12 @@ observer_shell::handle::behavior_type run_observer(observer_shell::pointer self,
                                                    std::uint64_t job,
                                                    std::shared_ptr<observer_board> board,
                                                    router_handle values,
-                                                   coordinator_connector connect) {
+                                                   const coordinator_connector& connect) {
   auto& state = self->state;
   state.self = self;
-  state.id = id;
-  state.job = job;
+  state.port.open(self, id, job, connect);
   state.board = std::move(board);
   state.values = std::move(values);
-  state.coordinator = connect(caf::actor_cast<member>(self));
   self->send(self, step_atom_v);
   return {
     [&state](const orders& what) { state.obey(what); },

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -128,6 +129,11 @@ result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
                                       "(clocks), such as 2s or 200k"};
 }
 
+run_mode run_options::mode() const {
+  const bool hogwild = sync.mode == consistency_mode::hogwild;
+  return asked_mode.value_or(hogwild ? run_mode::threads : run_mode::processes);
+}
+
 std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) const {
   for (auto& table : tables) {
     table.sync = sync;
@@ -192,9 +198,13 @@ void declare(CLI::App& app, run_options& options) {
     ->capture_default_str();
 
   auto* cluster = app.add_option_group("Cluster");
-  auto* processes =
-    cluster->add_flag("--processes", options.processes, "Every role is a process (the default)");
-  cluster->add_flag("--threads", options.threads, "All roles are actors of this one process")
+  auto* processes = cluster->add_flag_callback(
+    "--processes", [&] { options.asked_mode = run_mode::processes; },
+    "Every role is a process (the default)");
+  cluster
+    ->add_flag_callback(
+      "--threads", [&] { options.asked_mode = run_mode::threads; },
+      "All roles are actors of this one process")
     ->excludes(processes);
   cluster->add_option_function<std::string>(
     "--listen", parsed_by("--listen", parse_endpoint, [&](endpoint x) { options.listen = x; }),
@@ -255,27 +265,53 @@ void declare(CLI::App& app, run_options& options) {
         parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
     },
     "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
+
+  app.parse_complete_callback([groups = std::array{job, cluster, files, trials}, &options] {
+    for (const auto* group : groups)
+      for (const auto* option : group->get_options())
+        if (option->count() > 0)
+          options.given.insert(option->get_name());
+  });
 }
 
 result<void> validate(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
+  const auto first_given = [&](std::initializer_list<const char*> names) {
+    const auto* const found = std::find_if(
+      names.begin(), names.end(), [&](const auto* name) { return options.given.contains(name); });
+    return std::string{found == names.end() ? "" : *found};
+  };
   const bool hogwild = options.sync.mode == consistency_mode::hogwild;
-  if (hogwild && options.processes)
+  const bool threads = options.mode() == run_mode::threads;
+  if (hogwild && !threads)
     return invalid("--sync hogwild shares memory between threads: use --threads");
-  if (hogwild && (options.checkpoint_directory || options.resume || options.import_file))
+  if (const auto name = first_given(
+        {"--checkpoint", "--checkpoint-every", "--checkpoint-keep", "--resume", "--import"});
+      hogwild && !name.empty())
     return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
-                   "--checkpoint, --resume and --import");
-  if (options.threads && !options.kills.empty())
+                   + name);
+  if (hogwild && options.given.contains("--servers"))
+    return invalid("--sync hogwild has one memory and no servers: leave out --servers");
+  if (threads && !options.kills.empty())
     return invalid("--kill ends processes: use --processes");
-  if (options.threads && (options.listen || options.join || !options.here.empty()))
+  if (threads && (options.listen || options.join || !options.here.empty()))
     return invalid("--threads is one process: leave out --listen, --join and --here");
+  if (threads && options.given.contains("--run-dir"))
+    return invalid("--threads writes no logs: leave out --run-dir");
+  if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep"});
+      threads && !options.checkpoint_directory && !name.empty())
+    return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
+  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",
+                                     "--checkpoint-every", "--checkpoint-keep"});
+      options.join && !name.empty())
+    return invalid(name + " is for the host that starts the job: leave it out with --join");
   if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))
     return invalid("--listen needs the address at which other hosts reach this one, not "
                    + options.listen->host);
   const bool serves = std::any_of(options.here.begin(), options.here.end(),
-                                  [](const auto& x) { return x.first == role::server; });
+                                  [](const auto& x) { return x.role == role::server; });
   if (options.join && serves && !options.checkpoint_directory)
     return invalid("--join with a server needs --checkpoint DIR: the same directory as on the main "
                    "host, on a file system that both share");
@@ -299,8 +335,8 @@ result<void> validate(const run_options& options) {
       return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
                      + std::to_string(options.workers - 1));
   for (const auto& plan : options.kills)
-    if ((plan.who.first == role::worker && plan.who.second >= options.workers)
-        || (plan.who.first == role::server && plan.who.second >= options.servers))
+    if ((plan.who.role == role::worker && plan.who.index >= options.workers)
+        || (plan.who.role == role::server && plan.who.index >= options.servers))
       return invalid("--kill: the job has no such process");
   return {};
 }

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "actors/links/transport.hpp"
+#include "actors/process_name.hpp"
 #include "serialization/error.hpp"
-#include "serialization/ids.hpp"
 #include "serialization/job.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,18 +21,19 @@ class App;
 
 namespace troupe {
 
-/// One process of the job.
-using process_name = std::pair<role, std::uint32_t>;
-
 /// SIGKILL to a process, so long after training began.
 struct kill_plan {
   process_name who;
   std::chrono::milliseconds after{0};
 };
 
+enum class run_mode {
+  processes, ///< Every role is a process.
+  threads,   ///< All roles are actors of this process.
+};
+
 struct run_options {
-  bool threads = false;   ///< All actors in this process; else every role is a process.
-  bool processes = false; ///< That was asked for by name.
+  std::optional<run_mode> asked_mode; ///< See mode().
   std::uint32_t workers = 4;
   std::uint32_t servers = 2;
   consistency sync{consistency_mode::asp, 0};
@@ -60,6 +62,10 @@ struct run_options {
   std::optional<endpoint> join;   ///< The coordinator on another host.
   std::vector<process_name> here; ///< Processes of this host; empty: all.
 
+  std::set<std::string> given; ///< Names of the options that the command line had.
+
+  /// The mode that was asked for, else the one that fits the consistency.
+  run_mode mode() const;
   /// Gives these tables the consistency and optimiser of the command line.
   std::vector<table_spec> configured(std::vector<table_spec> tables) const;
 };

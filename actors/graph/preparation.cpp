@@ -1,13 +1,12 @@
 #include "actors/graph/preparation.hpp"
 
+#include "actors/draw_random.hpp"
 #include "actors/graph/import.hpp"
 #include "storage/checkpoint.hpp"
 
 #include "fmt/chrono.h"
 #include "fmt/format.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <ctime>
@@ -45,7 +44,7 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   prepared_directories made;
-  const bool needs_run_directory = !options.threads;
+  const bool needs_run_directory = options.mode() == run_mode::processes;
   auto& run = options.run_directory;
   if (run.empty())
     run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
@@ -74,6 +73,9 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
     return {errc::invalid_argument, checkpoints.string()
                                       + " holds checkpoints of an earlier run: continue it with "
                                         "--resume, or choose another directory"};
+  if (!options.resume)
+    if (auto forgotten = storage::coordinator_store::forget(checkpoints); !forgotten)
+      return forgotten.error();
   if (options.import_file)
     if (auto imported = import_parameters(*options.import_file, checkpoints, job); !imported)
       return imported.error();
@@ -83,22 +85,42 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   return made;
 }
 
-result<std::string> address_towards(const endpoint& where) {
-  sockaddr_in target{};
-  target.sin_family = AF_INET;
-  target.sin_port = htons(where.port);
-  if (inet_pton(AF_INET, where.host.c_str(), &target.sin_addr) != 1)
-    return {errc::invalid_argument, "--join needs a numeric IPv4 address"};
-  const int probe = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0); // Sends nothing.
-  sockaddr_in own{};
-  socklen_t size = sizeof own;
-  const bool known = connect(probe, reinterpret_cast<sockaddr*>(&target), sizeof target) == 0
-                     && getsockname(probe, reinterpret_cast<sockaddr*>(&own), &size) == 0;
-  close(probe);
-  char text[INET_ADDRSTRLEN] = {};
-  if (!known || inet_ntop(AF_INET, &own.sin_addr, text, sizeof text) == nullptr)
-    return {errc::io_failed, "no route to " + to_string(where)};
-  return std::string{text};
+result<prepared_place> choose_place(const run_options& options, const job_spec& job) {
+  prepared_place made;
+  auto& cluster = made.cluster;
+  cluster.job = job;
+  cluster.checkpoint_interval = options.checkpoint_interval;
+  cluster.checkpoint_clocks = options.checkpoint_clocks;
+  cluster.checkpoint_keep = options.checkpoint_keep;
+  cluster.resume = options.resume || options.import_file;
+  cluster.open_to_others = options.listen || options.join;
+  if (options.join) {
+    // Resolved once, here: the processes of this host get a number, for which nobody has to wait.
+    auto way = route_to(*options.join);
+    if (!way)
+      return way.error();
+    cluster.coordinator = std::move(way->there);
+    cluster.listen_host = std::move(way->here);
+    cluster.checkpoint_directory = std::filesystem::absolute(
+      options.checkpoint_directory.value_or(options.run_directory / "checkpoints"));
+    return made;
+  }
+  const auto where = options.listen.value_or(endpoint{"127.0.0.1", 0});
+  const auto listener = make_listener(where);
+  if (!listener)
+    return listener.error();
+  auto chosen = local_endpoint(*listener);
+  if (!chosen)
+    return chosen.error();
+  made.listener = *listener;
+  cluster.coordinator = *std::move(chosen);
+  cluster.listen_host = where.host;
+  cluster.secret = draw_random();
+  cluster.checkpoint_directory = *options.checkpoint_directory;
+  if (!is_loopback(where))
+    made.remarks.push_back("listening on " + to_string(cluster.coordinator)
+                           + " without encryption: only for networks that you trust");
+  return made;
 }
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 // What a run needs before its first process starts, so that what is wrong is said at once.
 #pragma once
 
+#include "actors/graph/cluster_file.hpp"
 #include "actors/graph/options.hpp"
 #include "serialization/job.hpp"
 #include "storage/directory_lock.hpp"
@@ -22,8 +23,15 @@ struct prepared_directories {
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job);
 
-/// The address of this host that packets to `where` leave from.
-/// Errors: invalid_argument where that is no IPv4 address, io_failed.
-result<std::string> address_towards(const endpoint& where);
+/// Where the job's coordinator is, and what the processes of this host are told.
+struct prepared_place {
+  cluster_file cluster;
+  int listener = -1;                ///< The coordinator's socket; -1: another host has it.
+  std::vector<std::string> remarks; ///< Lines for the user.
+};
+
+/// Opens the coordinator's socket, or finds the way to the one that --join names.
+/// Errors: invalid_argument, io_failed, in_use.
+result<prepared_place> choose_place(const run_options& options, const job_spec& job);
 
 } // namespace troupe

@@ -1,5 +1,6 @@
 #include "actors/graph/program.hpp"
 
+#include "actors/exception_text.hpp"
 #include "actors/graph/child.hpp"
 #include "actors/graph/launcher.hpp"
 
@@ -8,7 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
+#include <stdexcept>
 
 namespace troupe {
 
@@ -43,8 +44,6 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     return complain(name_, fmt::format("{} (see {} --help)", problem.what(), name_),
                     bad_command_line);
   }
-  if (options_.sync.mode == consistency_mode::hogwild && !options_.processes)
-    options_.threads = true;
   if (auto valid = validate(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto build = [&] {
@@ -61,8 +60,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
     }
     const auto described = build();
     return run_launcher(name_, options_, described, {argv, argv + argc});
-  } catch (const std::exception& problem) {
-    return complain(name_, problem.what(), EXIT_FAILURE);
+  } catch (...) {
+    return complain(name_, exception_text(), EXIT_FAILURE);
   }
 }
 

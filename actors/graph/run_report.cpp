@@ -30,8 +30,9 @@ const char* role_name(role x) {
   return "process";
 }
 
-std::string process_name(role what, std::uint32_t index) {
-  return std::string{role_name(what)} + "-" + std::to_string(index);
+/// "server-0".
+std::string key_of(const process_name& who) {
+  return std::string{role_name(who.role)} + "-" + std::to_string(who.index);
 }
 
 /// Whole where it is whole.
@@ -305,16 +306,16 @@ progress_snapshot run_statistics::snapshot(nanoseconds now) const {
   }
   for (const auto& [key, owner] : processes_) {
     process_progress line;
-    line.name = process_name(key.first, key.second);
+    line.name = key_of(key);
     line.dead = owner.dead;
     line.starts = owner.starts;
     line.rss_bytes = owner.rss_bytes_max;
-    const auto present = incarnations_.find({key.first, key.second, owner.present});
+    const auto present = incarnations_.find({key.role, key.index, owner.present});
     if (present != incarnations_.end()) {
       const member_status& status = present->second.status;
       line.state = status.state;
       line.detail =
-        (key.first == role::worker ? "clock " : "version ") + std::to_string(status.clock);
+        (key.role == role::worker ? "clock " : "version ") + std::to_string(status.clock);
     }
     if (any_rate) {
       const auto from = rates_.front().process_bytes.find(key);
@@ -413,7 +414,7 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["peak_rss_bytes"] = json::object();
   for (const auto& [key, owner] : processes_)
     if (owner.rss_bytes_max > 0)
-      all["peak_rss_bytes"][process_name(key.first, key.second)] = owner.rss_bytes_max;
+      all["peak_rss_bytes"][key_of(key)] = owner.rss_bytes_max;
   for (const auto& [name, bytes] : other_memory_)
     all["peak_rss_bytes"][name] = bytes;
   return all.dump(2);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/graph/progress.hpp"
+#include "actors/process_name.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 
@@ -105,7 +106,6 @@ private:
     std::optional<std::pair<std::uint64_t, std::uint64_t>> first_active; ///< Version and applied.
     std::uint64_t activity() const { return bytes_sent.total() + bytes_received.total(); }
   };
-  using process_key = std::pair<role, std::uint32_t>;
   struct process {
     incarnation_id present;
     incarnation_id last_seen;
@@ -118,7 +118,7 @@ private:
     std::chrono::nanoseconds at{0};
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
-    std::map<process_key, std::uint64_t> process_bytes;
+    std::map<process_name, std::uint64_t> process_bytes;
   };
 
   /// Deaths on other hosts are not told: there, a successor shows that its predecessor died.
@@ -143,7 +143,7 @@ private:
   std::uint64_t batches_done_ = 0;
   std::uint64_t checkpoint_ = 0;
   std::map<member_id, incarnation> incarnations_;
-  std::map<process_key, process> processes_;
+  std::map<process_name, process> processes_;
   std::set<member_id> dead_;
   std::map<std::string, std::uint64_t> other_memory_;
   std::vector<recovery> recoveries_;

@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -60,6 +62,26 @@ result<endpoint> local_endpoint(int descriptor) {
       != 0)
     return {errc::io_failed, "a socket has no address: " + std::system_category().message(errno)};
   return detail::endpoint_of(address);
+}
+
+result<route> route_to(const endpoint& where) {
+  auto addresses = detail::resolve(where);
+  if (!addresses)
+    return addresses.error();
+  std::stable_partition(addresses->begin(), addresses->end(),
+                        [](const auto& x) { return x.storage.ss_family == AF_INET; });
+  for (const auto& address : *addresses) {
+    // Connecting a datagram socket sends nothing.
+    const int probe = socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool routed = probe >= 0 && connect(probe, address.get(), address.size_bytes) == 0;
+    const auto here = local_endpoint(probe);
+    const auto there = detail::endpoint_of(address);
+    if (probe >= 0)
+      close(probe);
+    if (routed && here && there)
+      return route{*there, here->host};
+  }
+  return {errc::io_failed, "no route to " + to_string(where)};
 }
 
 namespace detail {

@@ -28,6 +28,17 @@ bool is_loopback(const endpoint& where);
 /// Where a descriptor is bound. Errors: io_failed, invalid_argument (no IP socket).
 result<endpoint> local_endpoint(int descriptor);
 
+/// The way to another process: its address as a number, and the address of this host that packets
+/// to it leave from.
+struct route {
+  endpoint there;
+  std::string here;
+};
+
+/// Resolves a name, which may take long. Of its addresses the first that can be routed to, IPv4
+/// before IPv6. Errors: invalid_argument (no such name), io_failed (no route).
+result<route> route_to(const endpoint& where);
+
 namespace detail {
 
 struct socket_address {

@@ -81,10 +81,11 @@ result<endpoint> transport::engine::serve(detail::descriptor socket) {
   return where;
 }
 
-link_id transport::engine::connect(const endpoint& where) {
+link_id transport::engine::connect(const endpoint& where,
+                                   result<std::vector<detail::socket_address>> addresses) {
   const link_id link{next_key()};
   insert(link.value, std::make_shared<detail::connection>(link, context_, to_string(where)));
-  post_to(link, [addresses = detail::resolve(where)](detail::connection& made, auto now) {
+  post_to(link, [addresses = std::move(addresses)](detail::connection& made, auto now) {
     made.begin_connect(addresses, now);
   });
   return link;

@@ -26,7 +26,7 @@ public:
   ~engine();
 
   result<endpoint> serve(detail::descriptor listener);
-  link_id connect(const endpoint& where);
+  link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
   void send(link_id link, const message& what);
   void close(link_id link);
   link_statistics statistics() const;

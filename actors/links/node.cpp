@@ -129,6 +129,23 @@ coordinator_handle node::uplink(const endpoint& where, member self,
                               std::move(refused));
 }
 
+server_connector node::to_servers() const {
+  return [&system = board_->system,
+          links = detail::switchboard_ptr{board_->links}](const server_entry& entry) {
+    const auto where = parse_endpoint(entry.address);
+    return detail::spawn_remote(system, links, where ? *where : endpoint{},
+                                {role::server, entry.server.value, entry.incarnation});
+  };
+}
+
+coordinator_connector node::to_coordinator(const endpoint& where,
+                                           std::function<void(failure)> refused) const {
+  return [&system = board_->system, links = detail::switchboard_ptr{board_->links}, where,
+          refused = std::move(refused)](member self) {
+    return detail::spawn_uplink(system, links, where, std::move(self), refused);
+  };
+}
+
 link_statistics node::statistics() const { return board_->links->transport().statistics(); }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "actors/kv.hpp"
 #include "actors/links/transport.hpp"
+#include "actors/store/router_actor.hpp" // server_connector
 
 #include "caf/actor_system.hpp"
 
@@ -43,6 +44,12 @@ public:
   /// away for good, which is before the link opens; a link that was open is made anew.
   coordinator_handle uplink(const endpoint& where, member self,
                             std::function<void(failure)> refused);
+
+  /// Connectors that make remote() and uplink(). They may outlive the node, but not the actor
+  /// system; what they make then finds nobody. An address that is none is one that nobody answers.
+  server_connector to_servers() const;
+  coordinator_connector to_coordinator(const endpoint& where,
+                                       std::function<void(failure)> refused) const;
 
   link_statistics statistics() const;
 

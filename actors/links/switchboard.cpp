@@ -35,18 +35,19 @@ switchboard::switchboard(hello self, acceptor accept, std::function<void(std::st
     }
     caf::anon_send(*owner, lost_atom_v, link, why);
   };
-  events.rejected = [this](const std::string& peer, const failure& why) {
+  events.rejected = [this](const std::string&, const failure& why) {
     if (log_)
-      log_("turned away " + peer + ": " + why.text);
+      log_("turned away: " + why.text); // Which names the peer.
   };
   transport_ =
     std::make_unique<troupe::transport>(std::move(self), std::move(events), std::move(options));
 }
 
 link_id switchboard::connect(const endpoint& where, const link_owner& owner) {
+  auto addresses = detail::resolve(where); // A name may take long; nobody else waits for it.
   // Under the lock, so that `opened` cannot look for the owner before it is there.
   const std::lock_guard lock{mutex_};
-  const auto link = transport_->connect(where);
+  const auto link = transport_->connect(where, std::move(addresses));
   owners_.emplace(link, owner);
   return link;
 }

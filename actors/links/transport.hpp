@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -79,6 +80,8 @@ public:
   /// Begins to connect; `opened` or `lost` follows, on another thread perhaps before this returns.
   /// Resolves a name before it returns, which may take long; a numeric address never does.
   link_id connect(const endpoint& where);
+  /// The same with the addresses of `where`, which detail::resolve() found. Never blocks.
+  link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
   /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost.
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
   /// pieces are sent from where they are and held until then.

@@ -146,7 +146,7 @@ struct hogwild_server_state {
     if (mine == nullptr)
       return;
     if (what.stop) {
-      self->quit();
+      self->quit(reason_to_end(what));
       return;
     }
     const bool changed = assignment != mine->assignment || workers != mine->workers;

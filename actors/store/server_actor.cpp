@@ -172,7 +172,7 @@ struct server_shell {
       return;
     if (what.stop) {
       fail_open({errc::peer_lost, "the server ends"});
-      self->quit();
+      self->quit(reason_to_end(what));
       return;
     }
     if (mine->assignment != 0 && mine->assignment != wanted_assignment)

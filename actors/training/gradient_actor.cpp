@@ -1,5 +1,7 @@
 #include "actors/training/gradient_actor.hpp"
 
+#include "actors/exception_text.hpp"
+#include "actors/exception_text.hpp"
 #include "actors/training/sampler.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
@@ -10,7 +12,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <optional>
 #include <utility>
 
@@ -29,21 +30,12 @@ struct gradient_state {
       parameter_spans.emplace_back(parameters.back().get(), table.size());
       any_clip = any_clip || table.optimizer.clip_norm > 0.0f;
     }
-    failed = text_of_throw([&] { model = make(); });
-    if (failed.empty() && !model)
-      failed = "the graph's trainer factory made no trainer";
-  }
-
-  /// What `call` threw; empty where it did not throw.
-  template <class Call>
-  static std::string text_of_throw(Call call) {
     try {
-      call();
-      return {};
-    } catch (const std::exception& problem) {
-      return problem.what();
+      model = make();
+      if (!model)
+        failed = "the graph's trainer factory made no trainer";
     } catch (...) {
-      return "the trainer threw something that is no std::exception";
+      failed = exception_text();
     }
   }
 
@@ -63,14 +55,15 @@ struct gradient_state {
       gradients.push_back(pool.floats(table.size()));
       gradient_spans.emplace_back(gradients.back().get(), table.size());
     }
-    outcome.failed = text_of_throw([&] {
+    try {
       const auto work = batches->at(task.batch);
       outcome.samples = work.samples.size();
       const kernels::flush_denormals guard;
       outcome.loss = model->gradient(work, parameter_spans, gradient_spans);
-    });
-    if (!outcome.failed.empty())
+    } catch (...) {
+      outcome.failed = exception_text();
       return outcome;
+    }
     double squares = 0; // Not finite where an element is not.
     for (std::uint32_t i = 0; i < gradients.size(); ++i) {
       const std::span<const float> gradient = gradient_spans[i];

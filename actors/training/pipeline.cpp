@@ -4,10 +4,8 @@
 
 namespace troupe {
 
-pipeline::pipeline(const job_spec& job, pipeline_options options) : options_(options) {
-  any_bsp_ = std::any_of(job.tables.begin(), job.tables.end(), [](const auto& table) {
-    return table.sync.mode == consistency_mode::bsp;
-  });
+pipeline::pipeline(const job_spec& job, pipeline_options options)
+    : any_bsp_(any_bsp(job)), options_(options) {
   if (any_bsp_)
     options_ = {0, job.workers};
 }

@@ -1,7 +1,7 @@
 #include "actors/training/worker_actor.hpp"
 
 #include "actors/clock.hpp"
-#include "actors/member_port.hpp" // peak_rss_bytes
+#include "actors/member_port.hpp"
 #include "actors/open_requests.hpp"
 
 #include "caf/send.hpp"
@@ -24,13 +24,6 @@ constexpr std::chrono::minutes step_timeout{10};
 // Gradients that are not finite, in a row, after which the model is taken to have diverged.
 constexpr int non_finite_max = 20;
 
-std::uint64_t payload_bytes(const std::vector<piece>& pieces) {
-  std::uint64_t count = 0;
-  for (const auto& x : pieces)
-    count += x.where.count;
-  return count * sizeof(float);
-}
-
 struct worker_shell {
   using handle = member::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
                                 caf::reacts_to<gradient_outcome>>;
@@ -43,7 +36,7 @@ struct worker_shell {
     self = owner;
     options = std::move(how);
     values_of = std::move(to);
-    coordinator = connect(caf::actor_cast<member>(self));
+    port.open(self, options.self, fingerprint(options.job), connect);
     steps.emplace(options.job, options.pipeline);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i) {
       all_tables.push_back({i});
@@ -60,12 +53,11 @@ struct worker_shell {
   // -- control path --
 
   void obey(const orders& what) {
-    const auto* mine = std::get_if<worker_orders>(&what.body);
-    if (mine == nullptr || std::pair{what.term, what.sequence} <= last_orders)
+    const auto* mine = port.take<worker_orders>(what);
+    if (mine == nullptr)
       return;
-    last_orders = {what.term, what.sequence};
     if (what.stop) {
-      self->quit();
+      self->quit(reason_to_end(what));
       return;
     }
     if (mine->view.epoch > view_epoch) {
@@ -78,7 +70,7 @@ struct worker_shell {
 
   void tick() {
     requests.expire(now_of(*self));
-    if (now_of(*self) - last_report >= report_interval)
+    if (port.due())
       send_report();
     self->delayed_send(self, report_interval, tick_atom_v);
     advance(); // After an error that only time cures.
@@ -91,11 +83,7 @@ struct worker_shell {
     body.clock = steps->clock();
     body.counters = counters;
     body.failed = failed;
-    self->send(
-      coordinator,
-      report{options.self, fingerprint(options.job), ++sequence, peak_rss_bytes(), std::move(body)},
-      caf::actor_cast<member>(self));
-    last_report = now_of(*self);
+    port.send(std::move(body));
   }
 
   void fail(std::string why) {
@@ -125,7 +113,7 @@ struct worker_shell {
       [this, number = step.number, asked_at = now_of(*self)](values& answer) {
         if (!steps->pulled(number))
           return;
-        counters.bytes_received += payload_bytes(answer.pieces);
+        counters.bytes_received += payload_bytes(answer);
         pulled.insert_or_assign(number, arrival{std::move(answer), asked_at});
         advance();
       },
@@ -176,13 +164,14 @@ struct worker_shell {
   }
 
   void push(const training_step& step, gradient_outcome done) {
-    counters.bytes_sent += payload_bytes(done.pieces);
+    update what{header(step), all_tables, done.base_version, done.norm, std::move(done.pieces)};
+    counters.bytes_sent += payload_bytes(what);
     ++counters.pushes_sent;
     requests.send<receipt>(
       self, values_of,
       [this, step, samples = done.samples](const receipt&) { acknowledged(step, samples); },
       [this, step](const caf::error& why) { not_applied(step, from_caf(why)); }, push_atom_v,
-      update{header(step), all_tables, done.base_version, done.norm, std::move(done.pieces)});
+      std::move(what));
   }
 
   void acknowledged(const training_step& step, std::uint64_t samples) {
@@ -212,7 +201,7 @@ struct worker_shell {
   pointer self = nullptr;
   worker_options options;
   router_handle values_of;
-  coordinator_handle coordinator;
+  member_port port;
   gradient_actor gradients;
   std::vector<table_id> all_tables;
   std::vector<range> all_ranges;
@@ -224,12 +213,9 @@ struct worker_shell {
   time_point idle_since{0};                ///< When the last gradient was done.
   int non_finite_in_row = 0;
 
-  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0}; // term, sequence
   epoch_id view_epoch;
   worker_counters counters;
   std::string failed;
-  std::uint64_t sequence = 0;
-  time_point last_report{0};
 
   static inline const char* name = "worker";
 };

@@ -33,3 +33,17 @@ TEST_CASE("loopback_addresses_are_told_from_others") {
        {"0.0.0.0", "128.0.0.1", "10.0.0.1", "::", "example.org", "127.org"})
     CHECK_MESSAGE(!is_loopback({host, 1}), host);
 }
+
+TEST_CASE("a_route_is_two_numeric_addresses") {
+  const auto loopback = route_to({"localhost", 4000});
+  REQUIRE(loopback);
+  CHECK(loopback->there == endpoint{"127.0.0.1", 4000});
+  CHECK(loopback->here == "127.0.0.1");
+  if (const auto six = route_to({"::1", 4000})) { // Not every host has IPv6.
+    CHECK(six->there == endpoint{"::1", 4000});
+    CHECK(six->here == "::1");
+  }
+  const auto none = route_to({"", 4000});
+  REQUIRE_FALSE(none);
+  CHECK(none.error().code == errc::invalid_argument);
+}

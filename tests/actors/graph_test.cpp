@@ -41,6 +41,36 @@ TEST_CASE("a_graph_that_is_not_wired_says_which_call_is_missing") {
   CHECK(objection(g).empty());
 }
 
+TEST_CASE("a_graph_has_one_of_each") {
+  graph twice;
+  twice.servers({table_of("w", 4)});
+  const auto parameters = twice.servers({table_of("bias", 1)});
+  twice.workers(10, trainers(constant_gradient(1))).into(parameters);
+  CHECK(objection(twice) == "graph::servers was called twice: give all tables to one call");
+  run_options options;
+  auto g = tiny_graph(options, 100, to_three);
+  CHECK(objection(g).empty());
+  g.workers(10, trainers(constant_gradient(1)));
+  CHECK(objection(g) == "graph::workers was called twice: all workers of a graph are alike");
+  graph judged;
+  const auto judge = [] { return std::make_unique<blind_judge>(); };
+  judged.judge(judge);
+  judged.judge(judge);
+  CHECK(objection(judged) == "graph::judge was called twice: a graph has one judge");
+}
+
+TEST_CASE("nodes_of_another_graph_are_refused") {
+  graph one;
+  const auto parameters = one.servers({table_of("w", 4)});
+  graph other;
+  const auto own = other.servers({table_of("w", 4)});
+  auto workers = other.workers(10, trainers(constant_gradient(1)));
+  workers.into(parameters);
+  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+  workers.into(own);
+  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+}
+
 TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   run_options options;
   options.workers = 3;
@@ -60,24 +90,4 @@ TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   CHECK(job.tables == g.tables());
   options.sync.mode = consistency_mode::hogwild;
   CHECK(make_job("tiny", g, options).servers == 1);
-}
-
-TEST_CASE("a_child_is_read_from_its_command_line") {
-  const auto who = parse_child("1:7:12345678901234567890:-1");
-  REQUIRE(who);
-  CHECK(who->self == member_id{role::server, 7, {12345678901234567890ull}});
-  CHECK(who->inherited == -1);
-  CHECK(parse_child("0:0:5:17")->inherited == 17);
-}
-
-TEST_CASE("text_that_is_no_child_is_refused") {
-  for (const std::string text :
-       {"", "1", "1:2:3", "1:2:3:", "1:2:3:4x", "3:0:1:-1", "9:0:1:-1", "1:-2:3:4", "1:2:-3:4",
-        " 1:2:3:4", "1:2:3:4:5", "x:2:3:4", "1:2:99999999999999999999:4", "1:2:3:-2"}) {
-    CAPTURE(text);
-    const auto who = parse_child(text);
-    REQUIRE_FALSE(who);
-    CHECK(who.error()
-          == failure{errc::invalid_argument, "--child is for processes that the launcher starts"});
-  }
 }

@@ -91,7 +91,7 @@ watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self
 
 run_options options_of(const consistency& sync) {
   run_options options;
-  options.threads = true;
+  options.asked_mode = run_mode::threads;
   options.sync = sync;
   options.workers = 2;
   options.servers = 2;

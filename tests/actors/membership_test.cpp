@@ -39,6 +39,14 @@ TEST_CASE("a second live incarnation is refused once the first was heard after i
   CHECK(members.hear(from(new_worker, 2), 1700ms) == standing::refused);
 }
 
+TEST_CASE("a pause of the coordinator is no proof that the first one lives") {
+  membership members;
+  members.hear(from(old_server, 1), 1s);
+  CHECK(members.hear(from(new_server, 1), 1100ms) == standing::waiting);
+  members.forgive(2s);
+  CHECK(members.hear(from(new_server, 2), 3200ms) == standing::waiting);
+}
+
 TEST_CASE("a worker that was silent for 500 ms gives way, a server does not") {
   membership members;
   members.hear(from(old_worker, 1), 1s);

@@ -303,6 +303,23 @@ TEST_CASE("requests_after_the_end_of_the_own_node_are_peer_lost") {
   CHECK(code_of(push(client, unused, 3)) == errc::peer_lost);
 }
 
+TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto connect = client.links->to_servers();
+  server_entry there{{0}, server_0.incarnation, to_string(server.address), true};
+  CHECK(version_of(push(client, connect(there), 1)) == 1);
+  auto nowhere = there;
+  nowhere.address = "no address";
+  CHECK(code_of(push(client, connect(nowhere), 2)) == errc::peer_lost);
+  const auto report_to =
+    client.links->to_coordinator(server.address, [](const failure&) { FAIL("refused"); });
+  client.links.reset();
+  CHECK(code_of(push(client, connect(there), 3)) == errc::peer_lost);
+  caf::anon_send(report_to({}), report{}, member{}); // Goes nowhere.
+}
+
 TEST_CASE("a_process_that_serves_nothing_closes_links") {
   process idle{server_0};
   const auto address = idle.links->listen({"127.0.0.1", 0});

@@ -140,4 +140,8 @@ TEST_CASE("a_judgement_that_fails_says_why") {
     judge_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; }, 1.0f)
       .failed
     == "no data");
+  CHECK(judge_once([] { return nullptr; }, 1.0f).failed
+        == "the graph's evaluator factory made no evaluator");
+  CHECK(judge_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed
+        == "the program threw something that is no std::exception");
 }

@@ -238,6 +238,16 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--listen", "1.2.3.4:5"}, "--threads is one process"},
     {{"--threads", "--join", "1.2.3.4:5"}, "--threads is one process"},
     {{"--threads", "--here", "worker:0"}, "--threads is one process"},
+    {{"--threads", "--run-dir", "d"}, "--threads writes no logs"},
+    {{"--threads", "--checkpoint-every", "1s"}, "--checkpoint-every with --threads needs"},
+    {{"--threads", "--checkpoint-keep", "2"}, "--checkpoint-keep with --threads needs"},
+    {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
+    {{"--sync", "hogwild", "--run-dir", "d"}, "--threads writes no logs"},
+    {{"--sync", "hogwild", "--servers", "2"}, "--sync hogwild has one memory and no servers"},
+    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"}, "--report is for the host"},
+    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--export", "e"}, "--export is for the host"},
+    {{"--join", "1.2.3.4:5", "--here", "worker:0", "--import", "i"}, "--import is for the host"},
+    {{"--join", "1.2.3.4:5", "--listen", "1.2.3.4:5"}, "--listen is for the host"},
     {{"--join", "1.2.3.4:5"}, "--join needs --here"},
     {{"--resume"}, "--resume needs --checkpoint DIR"},
     {{"--resume", "--checkpoint", "d", "--import", "f.npz"}, "--resume and --import both"},
@@ -256,8 +266,16 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     CHECK(starts_with(found, line));
   }
   CHECK(objection({"--kill", "coordinator:0@1"}).empty());
+  CHECK(objection({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
   // More workers than the job began with.
   CHECK(objection({"--listen", "127.0.0.1:0", "--here", "worker:9"}).empty());
+}
+
+TEST_CASE("the_mode_is_the_one_asked_for_or_the_one_that_fits") {
+  CHECK(parsed({}).mode() == run_mode::processes);
+  CHECK(parsed({"--threads"}).mode() == run_mode::threads);
+  CHECK(parsed({"--sync", "hogwild"}).mode() == run_mode::threads);
+  CHECK(parsed({"--sync", "hogwild", "--processes"}).mode() == run_mode::processes);
 }
 
 TEST_CASE("tables_get_the_consistency_and_optimiser_of_the_command_line") {

@@ -48,7 +48,7 @@ struct fixture {
   }
 
   storage::temporary_directory folder;
-  supervisor::process_name who{role::server, 1};
+  process_name who{role::server, 1};
   std::chrono::nanoseconds now{0};
   supervisor supervise;
 };
@@ -82,6 +82,15 @@ TEST_CASE("a_killed_process_is_a_loss_and_starts_again_at_once") {
   CHECK(losses[0].how == "killed by signal 9");
   REQUIRE(f.supervise.pid_of(f.who));
   CHECK(*f.supervise.pid_of(f.who) != first);
+}
+
+TEST_CASE("a_process_that_runs_is_not_started_again") {
+  fixture f{forever};
+  f.start();
+  const auto pid = f.supervise.pid_of(f.who);
+  CHECK(f.supervise.start(f.who, -1, f.now).error()
+        == failure{errc::invalid_argument, "server 1 runs already"});
+  CHECK(f.supervise.pid_of(f.who) == pid);
 }
 
 TEST_CASE("each_start_is_another_incarnation") {
@@ -153,6 +162,13 @@ TEST_CASE("a_hopeless_process_fails_the_job_with_its_last_line") {
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
+  fixture f{"echo server 1 is already running elsewhere; exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.failed() == "server 1 is already running elsewhere");
 }
 
 TEST_CASE("a_hopeless_process_without_words_points_to_its_log") {
@@ -256,10 +272,4 @@ TEST_CASE("the_destructor_leaves_nothing_running") {
   }
   CHECK(::kill(pid, 0) == -1);
   CHECK(errno == ESRCH);
-}
-
-TEST_CASE("drawn_numbers_differ_and_are_not_zero") {
-  const auto first = draw_random();
-  CHECK(first != 0);
-  CHECK(draw_random() != first);
 }

@@ -4,6 +4,7 @@ nothing broken. --table prints what was typed and what came back.
 import gzip
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -61,6 +62,15 @@ COMMAND_LINES = [
     ("--sync hogwild --checkpoint {home}/x", 2, "leave out"),
     ("--threads --kill worker:0@1", 2, "use --processes"),
     ("--threads --listen 127.0.0.1:0", 2, "--listen"),
+    ("--threads --run-dir {home}/x", 2, "leave out --run-dir"),
+    ("--threads --checkpoint-every 1s", 2, "--checkpoint-every .* needs --checkpoint DIR"),
+    ("--threads --checkpoint-keep 2", 2, "--checkpoint-keep .* needs --checkpoint DIR"),
+    ("--sync hogwild --servers 3", 2, "leave out --servers"),
+    ("--join 127.0.0.1:1 --here worker:0 --report {home}/r.json", 2, "--report is for the host"),
+    ("--join 127.0.0.1:1 --here worker:0 --export {home}/p.npz", 2, "--export is for the host"),
+    ("--join 127.0.0.1:1 --here worker:0 --import {home}/p.npz", 2, "--import is for the host"),
+    ("--join 127.0.0.1:1 --here worker:0 --resume --checkpoint {home}/x", 2, "--resume is for"),
+    ("--join 127.0.0.1:1 --here worker:0 --checkpoint-every 1s", 2, "--checkpoint-every is for"),
     ("--kill worker:0", 2, "ROLE:INDEX@SECONDS"),
     ("--kill worker:9@1", 2, "no such process"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
@@ -85,6 +95,7 @@ COMMAND_LINES = [
     ("--data libsvm:{home}/bad.svm,{home}/bad.svm", 1, "bad.svm line 2"),
     ("--data csv:{home}/bad.csv,{home}/bad.csv", 1, "2 columns instead of 3 .*bad.csv line 2"),
     ("--data csv:{home}/bad.csv", 1, "TRAIN,TEST"),
+    ("--join nowhere.invalid:1 --here worker:0", 1, "cannot resolve 'nowhere.invalid'"),
     ("--join 127.0.0.1:1 --here worker:0", 1, "no job answers at 127.0.0.1:1"),
 ]
 
@@ -187,6 +198,18 @@ class BadInput(cluster.ClusterTest):
             path.write_text("not even a folder")
         self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
 
+    def test_what_an_earlier_run_left_without_a_checkpoint(self):
+        """A coordinator that took it for its own past would wait 10 s for its members."""
+        where = self.home / "checkpoints"
+        run = self.start("--checkpoint", where, "--checkpoint-every", "60s", "--slow", "0:50",
+                         common=self.small)
+        run.await_text("training with")
+        run.end()
+        self.assertTrue((where / "coordinator").exists())
+        shutil.rmtree(where / "checkpoints", ignore_errors=True)
+        again = self.finish("--checkpoint", where, common=self.small)
+        self.assertNotIn("restarted", again.out)
+
     def test_directory_in_use(self):
         where = self.home / "checkpoints"
         run = self.start("--checkpoint", where, "--slow", "0:50", common=())
@@ -280,6 +303,28 @@ class BadInput(cluster.ClusterTest):
         self.assertIsNone(run.launcher.poll())
         right = self.start("--join", where, "--here", "worker:3", common=self.small)
         self.assertEqual([run.wait(), right.wait()], [0, 0])
+
+    def test_join_by_name_and_over_ipv6(self):
+        port = free_port()
+        ways = [(f"127.0.0.1:{port}", f"localhost:{port}")]
+        if pathlib.Path("/proc/net/if_inet6").exists():
+            ways.append((f"[::1]:{port}", f"[::1]:{port}"))
+        for listen, join in ways:
+            with self.subTest(join):
+                main = self.start("--listen", listen, "--servers", 1, "--workers", 2,
+                                  "--here", "worker:0", common=self.small)
+                other = self.start("--join", join, "--servers", 1, "--workers", 2, "--here",
+                                   "server:0,worker:1", "--checkpoint", main.directory /
+                                   "checkpoints", common=self.small)
+                self.assertEqual([main.wait(), other.wait()], [0, 0])
+
+    def test_join_with_a_worker_that_runs_elsewhere(self):
+        where = f"127.0.0.1:{free_port()}"
+        run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", common=self.small)
+        run.await_text("training with")
+        self.refused([*self.small, "--join", where, "--here", "worker:0"], 1,
+                     ": worker 0 is already running elsewhere$", seconds=20)
+        self.assertEqual(run.wait(), 0)
 
 
 def tearDownModule():

@@ -197,7 +197,9 @@ class ClusterTest(unittest.TestCase):
         name = name or f"run{len(self.runs)}"
         home = self.home / name
         words = [arguments.programs / self.program, *(self.common if common is None else common),
-                 *options, "--report", home / "report.json"]
+                 *options]
+        if "--join" not in options:  # The main host reports.
+            words += ["--report", home / "report.json"]
         if processes:
             words += ["--run-dir", home / "run"]
         run = Run(self.home, name, words, prefix)

@@ -39,6 +39,21 @@ std::unique_ptr<coordinator_store> open_store(const fs::path& directory) {
 
 } // namespace
 
+TEST_CASE("a state that is forgotten is gone, and only that") {
+  const temporary_directory home;
+  CHECK(coordinator_store::forget(home.path()));
+  CHECK(fs::is_empty(home.path()));
+  REQUIRE(open_store(home.path())->save({4, {2}, 77, {{0}}}));
+  std::ofstream{home.path() / "coordinator" / "notes"} << "mine";
+  {
+    const auto used = open_store(home.path());
+    CHECK(coordinator_store::forget(home.path()).error().code == errc::in_use);
+  }
+  REQUIRE(coordinator_store::forget(home.path()));
+  CHECK(open_store(home.path())->load()->term == 0);
+  CHECK(fs::exists(home.path() / "coordinator" / "notes"));
+}
+
 TEST_CASE("a state that was saved is there after a restart") {
   const temporary_directory home;
   {

@@ -1,0 +1,45 @@
+#include "actors/graph/host_processes.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+std::vector<process_name> processes_here(const run_options& options) {
+  if (!options.here.empty())
+    return options.here;
+  std::vector<process_name> all;
+  for (std::uint32_t i = 0; i < options.servers; ++i)
+    all.push_back({role::server, i});
+  for (std::uint32_t i = 0; i < options.workers; ++i)
+    all.push_back({role::worker, i});
+  return all;
+}
+
+host_processes::host_processes(const run_options& options, std::vector<std::string> command)
+    : members_(processes_here(options)), kills_(options.kills),
+      supervisor_({.command = std::move(command), .run_directory = options.run_directory}) {}
+
+result<void> host_processes::start(int listener, time now) {
+  if (listener >= 0)
+    if (auto started = supervisor_.start({role::coordinator, 0}, listener, now); !started)
+      return started;
+  for (const auto& who : members_)
+    if (auto started = supervisor_.start(who, -1, now); !started)
+      return started;
+  return {};
+}
+
+std::vector<std::string> host_processes::kill_planned(time training_since, time now) {
+  std::vector<std::string> lines;
+  std::erase_if(kills_, [&](const kill_plan& plan) {
+    if (now - training_since < plan.after)
+      return false;
+    lines.push_back("killing " + to_string(plan.who));
+    if (auto done = supervisor_.kill(plan.who, now); !done)
+      lines.push_back(done.error().text);
+    return true;
+  });
+  return lines;
+}
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+// The processes of this host while a job lasts: which they are, and whom the user wants killed.
+#pragma once
+
+#include "actors/cluster/supervisor.hpp"
+#include "actors/graph/options.hpp"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// The servers and workers that run on this host.
+std::vector<process_name> processes_here(const run_options& options);
+
+class host_processes {
+public:
+  using time = supervisor::time;
+
+  /// `command`: the words that the launcher was started with.
+  host_processes(const run_options& options, std::vector<std::string> command);
+
+  /// Starts all. `listener`: the coordinator's listening socket; -1: another host has the
+  /// coordinator. Errors: io_failed.
+  result<void> start(int listener, time now);
+  /// As supervisor::tick.
+  std::vector<supervisor::loss> tick(time now) { return supervisor_.tick(now); }
+  /// Carries out what --kill says; the lines for the user.
+  std::vector<std::string> kill_planned(time training_since, time now);
+
+  void wind_down() { supervisor_.wind_down(); }
+  void kill_all() { supervisor_.kill_all(); }
+  std::size_t running() const { return supervisor_.running(); }
+  const std::string& failed() const { return supervisor_.failed(); }
+
+private:
+  std::vector<process_name> members_;
+  std::vector<kill_plan> kills_; ///< Those to come.
+  supervisor supervisor_;
+};
+
+} // namespace troupe

@@ -1,0 +1,152 @@
+#include "actors/graph/job_watch.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace troupe {
+
+namespace {
+
+// After the order to stop: time for processes to end by themselves.
+constexpr std::chrono::seconds end_timeout{5};
+// A job on another host that does not answer: when joining it, and later.
+constexpr std::chrono::seconds join_timeout{8};
+constexpr std::chrono::seconds silence_timeout{60};
+// After the user's wish to stop: time for the last checkpoint.
+constexpr std::chrono::seconds stop_timeout{30};
+// Deaths of long ago have been heard; a report should stay small.
+constexpr std::size_t deaths_max = 64;
+
+} // namespace
+
+job_watch::job_watch(watch_options options, time now)
+    : options_(std::move(options)), started_at_(now) {}
+
+watch_decision job_watch::follow(const job_news& news, time now) {
+  watch_decision what;
+  hear(news, now);
+  if (coordinator_term_lost_ && news.term > *coordinator_term_lost_
+      && news.orders.phase != job_phase::gathering) {
+    coordinator_term_lost_.reset();
+    what.coordinator_back = true;
+    what.events.push_back("coordinator back");
+  }
+  show_events(news, what);
+  if (news.orders.phase == job_phase::training && !training_since_)
+    training_since_ = now;
+  if (!options_.joined)
+    ask_judge(news.orders, what);
+  if (news.stop && !ended_at_) {
+    ended_at_ = now;
+    what.wind_down = true;
+    if (!news.failed.empty()) // It knows why; the processes here only saw what followed.
+      failure_ = news.failed;
+  }
+  return what;
+}
+
+void job_watch::hear(const job_news& news, time now) {
+  if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
+    heard_ = latest;
+    heard_at_ = now;
+  }
+  last_term_ = std::max(last_term_, news.term);
+  checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);
+}
+
+void job_watch::show_events(const job_news& news, watch_decision& what) {
+  if (news.term != events_term_) { // A new coordinator counts from 0.
+    events_term_ = news.term;
+    events_seen_ = 0;
+  }
+  const auto& events = news.orders.events;
+  const auto first = news.orders.events_total - events.size();
+  for (auto i = std::max(first, events_seen_); i < news.orders.events_total; ++i)
+    what.events.push_back(events[i - first]);
+  events_seen_ = std::max(events_seen_, news.orders.events_total);
+}
+
+void job_watch::ask_judge(const observer_orders& status, watch_decision& what) {
+  const auto pass = status.batches_done / options_.batches_per_pass;
+  const bool last = status.phase == job_phase::finished;
+  const bool due = last || (pass > judged_pass_ && options_.judge_passes);
+  if (judging_ || last_judged_ || !due)
+    return;
+  judging_ = true;
+  judging_last_ = last;
+  judged_pass_ = pass;
+  what.judge = pass;
+}
+
+bool job_watch::judged(const std::string& failed) {
+  judging_ = false;
+  if (!judging_last_)
+    return false;
+  last_judged_ = true;
+  report_.done = true;
+  if (!failed.empty())
+    fail("trained, but the final parameters were not evaluated: " + failed);
+  return true;
+}
+
+watch_decision job_watch::process_lost(const supervisor::loss& what) {
+  if (what.member.role == role::coordinator) {
+    coordinator_term_lost_ = last_term_;
+  } else {
+    report_.deaths.push_back({what.member});
+    if (report_.deaths.size() > deaths_max)
+      report_.deaths.erase(report_.deaths.begin());
+  }
+  watch_decision shown;
+  shown.events.push_back(to_string(process_of(what.member)) + " lost: " + what.how);
+  return shown;
+}
+
+void job_watch::give_up(const std::string& why, time now) {
+  if (!failure_.empty())
+    return;
+  failure_ = report_.failed = why;
+  gave_up_at_ = now;
+}
+
+watch_decision job_watch::stop(int signal, time now) {
+  stop_signal_ = signal;
+  if (stop_asked_at_) {
+    stopped_at_once_ = true;
+    failure_ = "stopped at once";
+    return {};
+  }
+  stop_asked_at_ = now;
+  report_.stop = true;
+  watch_decision what;
+  what.events.push_back("stopping after a last checkpoint; once more to stop at once");
+  return what;
+}
+
+job_watch::standing job_watch::look(time now, std::size_t processes) {
+  const auto abandon = [this](const std::string& why) {
+    failure_ = why;
+    return standing::abandoned;
+  };
+  if (stopped_at_once_)
+    return standing::abandoned;
+  if (stop_asked_at_ && now - *stop_asked_at_ > stop_timeout)
+    return abandon("no last checkpoint within 30 s; stopped without it");
+  // Without a coordinator nobody orders the end.
+  if (gave_up_at_ && now - *gave_up_at_ > end_timeout)
+    return standing::over;
+  if (ended_at_)
+    return processes == 0 || now - *ended_at_ > end_timeout ? standing::over : standing::running;
+  if (options_.joined
+      && now - heard_at_.value_or(started_at_) > (heard_at_ ? silence_timeout : join_timeout))
+    return abandon("no job answers at " + options_.coordinator);
+  return standing::running;
+}
+
+int job_watch::exit_status() const {
+  if (!failure_.empty() && !stopped_at_once_)
+    return EXIT_FAILURE;
+  return stop_signal_ == 0 ? EXIT_SUCCESS : 128 + stop_signal_;
+}
+
+} // namespace troupe

@@ -1,0 +1,40 @@
+// Where the observer actor and the launcher's main thread meet.
+#pragma once
+
+#include "serialization/messages.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// What the coordinator says of the job.
+struct job_news {
+  observer_orders orders;
+  std::uint64_t term = 0;
+  bool stop = false;
+  std::string failed;
+  std::uint64_t sequence = 0; ///< Of these orders, within the term.
+};
+
+/// Thread-safe.
+class observer_board {
+public:
+  /// The newest orders; nullopt before the first.
+  std::optional<job_news> latest() const;
+  void publish(job_news what);
+
+  /// What the next reports say.
+  void update(const std::function<void(observer_report&)>& change);
+  observer_report report() const;
+
+private:
+  mutable std::mutex mutex_;
+  std::optional<job_news> latest_;
+  observer_report report_;
+};
+
+} // namespace troupe

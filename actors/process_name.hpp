@@ -1,0 +1,25 @@
+// What a process of a job is called.
+#pragma once
+
+#include "serialization/ids.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// One process of the job, whichever incarnation of it runs.
+struct process_name {
+  troupe::role role = role::worker;
+  std::uint32_t index = 0;
+
+  auto operator<=>(const process_name&) const = default;
+};
+
+inline process_name process_of(const member_id& who) { return {who.role, who.index}; }
+
+/// "server 0", "worker 3", "launcher 0"; of coordinators there is one: "coordinator".
+std::string to_string(const process_name& who);
+
+} // namespace troupe

@@ -1,0 +1,28 @@
+#include "actors/graph/host_processes.hpp"
+
+#include "doctest/doctest.h"
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+TEST_CASE("a_host_runs_all_members_or_those_that_it_is_told_to") {
+  run_options options;
+  options.servers = 1;
+  options.workers = 2;
+  CHECK(processes_here(options)
+        == std::vector<process_name>{{role::server, 0}, {role::worker, 0}, {role::worker, 1}});
+  options.here = {{role::worker, 1}};
+  CHECK(processes_here(options) == options.here);
+}
+
+TEST_CASE("planned_kills_are_carried_out_once_and_when_it_is_time") {
+  run_options options;
+  options.kills = {{{role::worker, 1}, 3000ms}, {{role::server, 0}, 1000ms}};
+  host_processes here{options, {}};
+  CHECK(here.kill_planned(10s, 10s).empty());
+  CHECK(here.kill_planned(10s, 11s)
+        == std::vector<std::string>{"killing server 0", "server 0 does not run here"});
+  CHECK(here.kill_planned(10s, 12s).empty());
+  CHECK(here.kill_planned(10s, 13s).size() == 2);
+  CHECK(here.kill_planned(10s, 99s).empty());
+}
