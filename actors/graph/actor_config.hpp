@@ -9,12 +9,15 @@
 namespace troupe {
 
 struct actor_config : caf::actor_system_config {
-  actor_config() {
+  /// `threads`: of actors that compute little, and of servers. With more than there are servers
+  /// here, each message of a step wakes a thread that sleeps, about 25 us, where the one that sent
+  /// it could have gone on with it.
+  explicit actor_config(std::size_t threads = 1) {
     add_message_types<caf::id_block::troupe>();
     // Work stealing wakes an idle thread up to 10 ms late; a shared queue wakes one at once.
     set("scheduler.policy", caf::atom("sharing"));
     // What computes for long (workers, storage) has threads of its own.
-    set("scheduler.max-threads", std::size_t{2});
+    set("scheduler.max-threads", threads);
   }
 };
 

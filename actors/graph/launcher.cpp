@@ -287,7 +287,7 @@ private:
 
   std::shared_ptr<observer_board> board_ = std::make_shared<observer_board>();
   std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
-  actor_config config_;
+  actor_config config_{in_threads() ? options_.servers : 1};
   caf::actor_system system_{config_};
   std::optional<node> node_;
   std::optional<local_cluster> local_;

@@ -23,8 +23,9 @@ struct training_step {
 
 struct pipeline_options {
   /// Batches that values are pulled for while another is computed. More: less waiting, and values
-  /// that miss as many more of the worker's own updates. bsp waits for each clock, so 0 there.
-  std::uint32_t ahead_max = 1;
+  /// that miss as many more updates of each worker, which costs accuracy where workers are many.
+  /// bsp waits for each clock, so 0 there.
+  std::uint32_t ahead_max = 0;
   /// Pushes that may wait for their receipts; the next batch is not begun before. More: less
   /// waiting, more memory. In bsp all slots of a clock, as none is acknowledged before the others.
   std::size_t pushes_in_flight_max = 2;

@@ -16,7 +16,7 @@ namespace {
 
 struct fixture : actor_fixture {
   explicit fixture(consistency sync = asp(), std::chrono::milliseconds slowness = 0ms,
-                   trainer_factory make = {})
+                   trainer_factory make = {}, std::uint32_t ahead_max = 0)
       : job(job_of({sync}, 2, 100)), coordinator(*this), kv(*this) {
     kv.on_pull([](const query& asked) {
       values answer{42, {}};
@@ -34,6 +34,7 @@ struct fixture : actor_fixture {
     options.self = {role::worker, 1, {66}};
     options.job = job;
     options.slowness = slowness;
+    options.pipeline.ahead_max = ahead_max;
     options.own_thread = false;
     if (!make)
       make =
@@ -315,7 +316,7 @@ TEST_CASE("asp_finishes_its_batch_before_a_smaller_one") {
 }
 
 TEST_CASE("values_are_pulled_ahead_while_a_gradient_is_computed") {
-  fixture f{asp(), 300ms};
+  fixture f{asp(), 300ms, {}, 1};
   f.lease({{1, {0}, 4, 1}});
   CHECK(f.seen == numbers_list{0});
   CHECK(f.kv.pulls().size() == 2);
