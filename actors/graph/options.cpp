@@ -303,8 +303,7 @@ result<void> validate(const run_options& options) {
   if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep"});
       threads && !options.checkpoint_directory && !name.empty())
     return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
-  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",
-                                     "--checkpoint-every", "--checkpoint-keep"});
+  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume"});
       options.join && !name.empty())
     return invalid(name + " is for the host that starts the job: leave it out with --join");
   if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))

@@ -70,7 +70,6 @@ COMMAND_LINES = [
     ("--join 127.0.0.1:1 --here worker:0 --export {home}/p.npz", 2, "--export is for the host"),
     ("--join 127.0.0.1:1 --here worker:0 --import {home}/p.npz", 2, "--import is for the host"),
     ("--join 127.0.0.1:1 --here worker:0 --resume --checkpoint {home}/x", 2, "--resume is for"),
-    ("--join 127.0.0.1:1 --here worker:0 --checkpoint-every 1s", 2, "--checkpoint-every is for"),
     ("--kill worker:0", 2, "ROLE:INDEX@SECONDS"),
     ("--kill worker:9@1", 2, "no such process"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),

@@ -100,7 +100,7 @@ class Network(cluster.ClusterTest):
         there.wait()
         time.sleep(1)
         self.assertIsNone(here.launcher.poll())
-        again = self.start(*there.words[5:-4], prefix=there.words[:4], common=(), name="again")
+        again = self.start(*there.words[5:-2], prefix=there.words[:4], common=(), name="again")
         self.end(here, again)
 
 
