@@ -1,7 +1,6 @@
 #include "actors/training/gradient_actor.hpp"
 
 #include "actors/exception_text.hpp"
-#include "actors/exception_text.hpp"
 #include "actors/training/sampler.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
