@@ -61,7 +61,8 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
 rocksdb::Options store_options() {
   auto options = detail::small_database();
   options.create_if_missing = true;
-  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
+  // The end of the log may be half a record, which nobody was told of; damage elsewhere is damage.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   options.write_buffer_size = std::size_t{1} << 20; // The state has some hundred bytes.
   return options;
 }

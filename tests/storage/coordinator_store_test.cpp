@@ -117,6 +117,19 @@ TEST_CASE("what was saved survives kill -9 at any moment") {
   CHECK(saved >= 30);
 }
 
+TEST_CASE("a save that a kill cut off is as if it had not begun") {
+  const temporary_directory home;
+  {
+    const auto store = open_store(home.path());
+    REQUIRE(store->save({4, {2}, 77, {{0}, {1}}}));
+    REQUIRE(store->save({5, {2}, 77, {{0}, {1}}}));
+  }
+  for (const auto& entry : fs::directory_iterator{home.path() / "coordinator/db"})
+    if (entry.path().extension() == ".log" && entry.file_size() > 0)
+      fs::resize_file(entry.path(), entry.file_size() - 3);
+  CHECK(open_store(home.path())->load()->term == 4);
+}
+
 TEST_CASE("a damaged store is reported, not started from nothing") {
   const temporary_directory home;
   REQUIRE(open_store(home.path())->save({4, {2}, 77, {{0}, {1}}}));
