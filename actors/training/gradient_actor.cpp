@@ -4,13 +4,11 @@
 #include "actors/training/sampler.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
-#include "serialization/buffer.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -24,11 +22,8 @@ struct gradient_state {
   void init(job_spec what, const trainer_factory& make) {
     job = std::move(what);
     batches.emplace(job);
-    for (const auto& table : job.tables) {
-      parameters.push_back(pool.floats(table.size()));
-      parameter_spans.emplace_back(parameters.back().get(), table.size());
+    for (const auto& table : job.tables)
       any_clip = any_clip || table.optimizer.clip_norm > 0.0f;
-    }
     try {
       model = make();
       if (!model)
@@ -41,18 +36,18 @@ struct gradient_state {
   gradient_outcome compute(const gradient_task& task) {
     gradient_outcome outcome;
     outcome.number = task.number;
-    outcome.base_version = task.values.version;
+    outcome.base_version = task.version;
     outcome.failed = failed;
     if (!failed.empty())
       return outcome;
-    for (const auto& x : task.values.pieces)
-      std::memcpy(parameters[x.where.table.value].get() + x.where.first, x.values.get(),
-                  x.where.count * sizeof(float));
     std::vector<std::shared_ptr<float>> gradients;
     std::vector<std::span<float>> gradient_spans;
-    for (const auto& table : job.tables) {
-      gradients.push_back(pool.floats(table.size()));
-      gradient_spans.emplace_back(gradients.back().get(), table.size());
+    std::vector<std::span<const float>> parameter_spans;
+    for (std::size_t i = 0; i < job.tables.size(); ++i) {
+      const auto size = job.tables[i].size();
+      parameter_spans.emplace_back(task.parameters[i].get(), size);
+      gradients.push_back(pool.floats(size));
+      gradient_spans.emplace_back(gradients.back().get(), size);
     }
     try {
       const auto work = batches->at(task.batch);
@@ -86,8 +81,6 @@ struct gradient_state {
   std::string failed; ///< Why there is no model.
   std::optional<sampler> batches;
   buffer_pool pool;
-  std::vector<std::shared_ptr<float>> parameters;
-  std::vector<std::span<const float>> parameter_spans;
   bool any_clip = false;
 
   static inline const char* name = "gradient";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/training/trainer.hpp"
+#include "serialization/buffer.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 
@@ -22,7 +23,8 @@ using trainer_factory = std::function<std::unique_ptr<trainer>()>;
 struct gradient_task {
   std::uint64_t number = 0; ///< Comes back with the outcome.
   batch_id batch;
-  troupe::values values; ///< Of all tables, whole.
+  std::vector<float_ptr> parameters; ///< One array for each table, whole.
+  std::uint64_t version = 0;         ///< Of the parameters; comes back with the outcome.
 };
 
 struct gradient_outcome {
@@ -33,7 +35,7 @@ struct gradient_outcome {
   float norm = 0;            ///< 0 where no table clips by it: another pass over the gradient.
   double loss = 0;           ///< Mean over the batch.
   std::uint64_t samples = 0;
-  std::uint64_t base_version = 0; ///< Of the values.
+  std::uint64_t base_version = 0;
 };
 
 } // namespace troupe
@@ -54,7 +56,7 @@ using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>>;
 using gradient_receiver = caf::typed_actor<caf::reacts_to<gradient_outcome>>;
 
 /// Lifetime:  until it is told to exit; a gradient being computed is finished first.
-/// Capacity:  parameters once; gradients while `pieces` of outcomes live.
+/// Capacity:  gradients while `pieces` of outcomes live.
 /// own_thread: false where a test schedules all actors itself.
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
                                     bool own_thread);

@@ -58,12 +58,16 @@ std::optional<training_step> pipeline::next_pull() {
 }
 
 std::optional<training_step> pipeline::next_compute() {
-  if (computing_ || steps_.empty() || steps_.front().phase != phase::ready
-      || pushes_in_flight_ >= options_.pushes_in_flight_max)
+  const std::size_t computing_max = options_.ahead_max > 0 ? 2 : 1;
+  if (computing_ >= computing_max || pushes_in_flight_ >= options_.pushes_in_flight_max)
     return std::nullopt;
-  computing_ = true;
-  steps_.front().phase = phase::computing;
-  return steps_.front().step;
+  const auto next = std::find_if(steps_.begin(), steps_.end(),
+                                 [](const entry& x) { return x.phase != phase::computing; });
+  if (next == steps_.end() || next->phase != phase::ready)
+    return std::nullopt;
+  ++computing_;
+  next->phase = phase::computing;
+  return next->step;
 }
 
 pipeline::entry* pipeline::find(std::uint64_t number) {
@@ -86,7 +90,7 @@ void pipeline::pull_failed(std::uint64_t number) {
 }
 
 std::optional<training_step> pipeline::computed(std::uint64_t number) {
-  computing_ = false;
+  --computing_;
   if (steps_.empty() || steps_.front().step.number != number)
     return std::nullopt;
   auto done = steps_.front().step;

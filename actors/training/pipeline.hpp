@@ -32,7 +32,7 @@ struct pipeline_options {
 };
 
 /// Invariants:
-/// (1) steps are computed and pushed in the order in which they were begun, one at a time.
+/// (1) steps are computed and pushed in the order in which they were begun.
 /// (2) a step whose batch is not leased any more, or whose history was rolled back, is not pushed.
 /// (3) each batch that is leased stays on the work list until its push was acknowledged.
 class pipeline {
@@ -45,8 +45,8 @@ public:
   // -- what is to be done; ask until nullopt --
   /// The values of this step are to be pulled.
   std::optional<training_step> next_pull();
-  /// The gradient of this step is to be computed: its values are there and nothing else is being
-  /// computed.
+  /// The gradient of this step is to be computed. Where values are pulled ahead, a second step is
+  /// given out while one is being computed, so that the trainer finds it when it is done.
   std::optional<training_step> next_compute();
 
   // -- outcomes; of steps that were dropped meanwhile they change nothing --
@@ -82,8 +82,8 @@ private:
   bool any_bsp_ = false;
   pipeline_options options_;
   work_list work_;
-  std::deque<entry> steps_; ///< Their batches are in flight on the work list.
-  bool computing_ = false;  ///< Perhaps for a step that was dropped.
+  std::deque<entry> steps_;   ///< Their batches are in flight on the work list.
+  std::size_t computing_ = 0; ///< With steps that were dropped.
   bool admitted_ = false;
   generation_id generation_;
   std::uint64_t clock_ = 0;

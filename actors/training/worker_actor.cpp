@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -98,7 +100,7 @@ struct worker_shell {
       return;
     while (const auto step = steps->next_pull())
       pull(*step);
-    if (const auto step = steps->next_compute())
+    while (const auto step = steps->next_compute())
       compute(*step);
   }
 
@@ -110,11 +112,11 @@ struct worker_shell {
   void pull(const training_step& step) {
     requests.send<values>(
       self, values_of,
-      [this, number = step.number, asked_at = now_of(*self)](values& answer) {
+      [this, number = step.number, asked_at = now_of(*self)](const values& answer) {
         if (!steps->pulled(number))
           return;
         counters.bytes_received += payload_bytes(answer);
-        pulled.insert_or_assign(number, arrival{std::move(answer), asked_at});
+        pulled.insert_or_assign(number, arrival{whole_tables(answer), answer.version, asked_at});
         advance();
       },
       [this, number = step.number](const caf::error& why) {
@@ -125,25 +127,41 @@ struct worker_shell {
       pull_atom_v, query{header(step), false, all_ranges});
   }
 
+  /// Here and not in the trainer's thread, which may still be busy with an earlier step.
+  std::vector<float_ptr> whole_tables(const values& answer) {
+    std::vector<std::shared_ptr<float>> tables;
+    for (const auto& table : options.job.tables)
+      tables.push_back(pool.floats(table.size()));
+    for (const auto& x : answer.pieces)
+      std::memcpy(tables[x.where.table.value].get() + x.where.first, x.values.get(),
+                  x.where.count * sizeof(float));
+    return {tables.begin(), tables.end()};
+  }
+
   void compute(const training_step& step) {
     auto found = pulled.find(step.number);
     const auto idle = now_of(*self) - std::max(found->second.asked_at, idle_since);
     counters.wait_us += static_cast<std::uint64_t>(idle.count() / 1000);
-    self->send(gradients, gradient_task{step.number, step.batch, std::move(found->second.values)});
+    self->send(gradients,
+               gradient_task{step.number, step.batch, std::move(found->second.parameters),
+                             found->second.version});
     pulled.erase(pulled.begin(), std::next(found)); // Older ones: of steps that were dropped.
   }
 
   void computed(gradient_outcome& what) {
-    outcome = std::move(what);
-    if (options.slowness.count() > 0)
-      self->delayed_send(self, options.slowness, step_atom_v);
-    else
+    computed_steps.push_back(std::move(what));
+    if (options.slowness.count() == 0)
       finish_step();
+    else if (computed_steps.size() == 1)
+      self->delayed_send(self, options.slowness, step_atom_v);
   }
 
   void finish_step() {
     idle_since = now_of(*self);
-    auto done = std::exchange(outcome, {});
+    auto done = std::move(computed_steps.front());
+    computed_steps.pop_front();
+    if (!computed_steps.empty())
+      self->delayed_send(self, options.slowness, step_atom_v);
     const auto step = steps->computed(done.number);
     if (!step)
       return advance(); // The history of that gradient is gone.
@@ -194,7 +212,8 @@ struct worker_shell {
   }
 
   struct arrival {
-    troupe::values values;
+    std::vector<float_ptr> parameters;
+    std::uint64_t version = 0;
     time_point asked_at{0};
   };
 
@@ -205,12 +224,13 @@ struct worker_shell {
   gradient_actor gradients;
   std::vector<table_id> all_tables;
   std::vector<range> all_ranges;
+  buffer_pool pool;
 
   std::optional<pipeline> steps;
   open_requests requests{step_timeout};
-  std::map<std::uint64_t, arrival> pulled; ///< By number of the step that is to be computed.
-  gradient_outcome outcome;                ///< From computed() to finish_step().
-  time_point idle_since{0};                ///< When the last gradient was done.
+  std::map<std::uint64_t, arrival> pulled;     ///< By number of the step that is to be computed.
+  std::deque<gradient_outcome> computed_steps; ///< More than one where steps are slowed.
+  time_point idle_since{0};                    ///< When the last gradient was done.
   int non_finite_in_row = 0;
 
   epoch_id view_epoch;

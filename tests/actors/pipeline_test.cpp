@@ -55,6 +55,7 @@ TEST_CASE("pulls_go_ahead_of_the_gradient_as_far_as_they_may") {
     const auto first = f.steps.next_compute();
     REQUIRE(first);
     CHECK_FALSE(f.steps.next_pull()); // It is computed, and not yet pushed.
+    CHECK(f.steps.next_compute().has_value() == (ahead > 0));
     CHECK_FALSE(f.steps.next_compute());
     const auto pushed = f.steps.computed(first->number);
     REQUIRE(pushed);
@@ -72,8 +73,9 @@ TEST_CASE("steps_are_computed_in_their_order_whatever_the_order_of_the_replies")
   CHECK_FALSE(f.steps.next_compute());
   CHECK(f.steps.pulled(first.number));
   CHECK(f.steps.next_compute()->batch.value == 0);
-  CHECK(f.steps.computed(first.number));
   CHECK(f.steps.next_compute()->batch.value == 1);
+  CHECK(f.steps.computed(first.number)->clock == 0);
+  CHECK(f.steps.computed(second.number)->clock == 1);
 }
 
 TEST_CASE("no_gradient_is_begun_while_too_many_pushes_wait") {
@@ -116,25 +118,24 @@ TEST_CASE("a_step_whose_lease_was_taken_away_is_dropped") {
   fixture f{{1, 2}};
   f.order({{1, {0}, 1, 1}, {2, {5}, 2, 1}});
   const auto taken = f.compute();
-  const auto kept = f.pull();
+  const auto kept = f.compute();
   f.order({{2, {5}, 2, 1}});
-  CHECK_FALSE(f.steps.next_compute()); // The trainer is still busy with it.
+  CHECK(f.steps.pulled(f.pull().number));
+  CHECK_FALSE(f.steps.next_compute()); // The trainer is still busy with the other two.
   CHECK_FALSE(f.steps.computed(taken.number));
-  CHECK(f.steps.pulled(kept.number));
-  CHECK(f.steps.next_compute()->batch.value == 5);
+  CHECK(f.steps.next_compute()->batch.value == 6);
+  CHECK(f.steps.computed(kept.number)->batch.value == 5);
 }
 
 TEST_CASE("a_rollback_forgets_all_steps_and_their_outcomes") {
-  fixture f{{1, 2}};
+  fixture f{{0, 2}};
   f.order({{1, {0}, 9, 1}});
   const auto pushed = f.steps.computed(f.compute().number);
   const auto computing = f.compute();
-  const auto pulling = f.pull();
   f.order({{2, {0}, 9, 1}}, 2);
   CHECK(f.steps.clock() == 0);
   CHECK_FALSE(f.steps.acknowledged(*pushed));
   CHECK_FALSE(f.steps.not_applied(*pushed));
-  CHECK_FALSE(f.steps.pulled(pulling.number));
   const auto anew = f.pull();
   CHECK(anew.batch.value == 0);
   CHECK(anew.generation.value == 2);
@@ -142,6 +143,14 @@ TEST_CASE("a_rollback_forgets_all_steps_and_their_outcomes") {
   CHECK_FALSE(f.steps.next_compute());
   CHECK_FALSE(f.steps.computed(computing.number));
   CHECK(f.steps.next_compute()->number == anew.number);
+}
+
+TEST_CASE("values_of_a_history_that_was_rolled_back_are_not_wanted") {
+  fixture f;
+  f.order({{1, {0}, 9, 1}});
+  const auto pulling = f.pull();
+  f.order({{2, {0}, 9, 1}}, 2);
+  CHECK_FALSE(f.steps.pulled(pulling.number));
 }
 
 TEST_CASE("bsp_pulls_for_one_step_and_lets_a_smaller_batch_pass") {

@@ -318,13 +318,16 @@ TEST_CASE("asp_finishes_its_batch_before_a_smaller_one") {
 TEST_CASE("values_are_pulled_ahead_while_a_gradient_is_computed") {
   fixture f{asp(), 300ms, {}, 1};
   f.lease({{1, {0}, 4, 1}});
-  CHECK(f.seen == numbers_list{0});
+  CHECK(f.seen == numbers_list{0, 1});
+  CHECK(f.pushed().empty());
   CHECK(f.kv.pulls().size() == 2);
   f.advance(300ms);
-  CHECK(f.seen == numbers_list{0, 1});
+  CHECK(f.pushed() == numbers_list{0});
   REQUIRE(f.kv.pulls().size() == 3);
   for (std::uint64_t clock = 0; clock < 3; ++clock)
     CHECK(f.kv.pulls()[clock].step.clock == clock);
+  f.advance(600ms);
+  CHECK(f.pushed() == numbers_list{0, 1, 2});
 }
 
 TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
