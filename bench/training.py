@@ -71,39 +71,50 @@ def accuracy(data, rounds, passes):
 def stragglers(data, rounds, passes):
     common = ("--processes", "--data", f"mnist:{data}/mnist", "--servers", 2, "--lr", 0.1, "--epochs")
     slow = ("--slow", "0:50")
+    # As fast as they can, the others leave the straggler no processor to add its work with; with a
+    # pause in each of their steps they do.
+    beside = [f"{worker}:5" for worker in (1, 2, 3)]
     speeds = {}
 
     def note(name, *words):
         speeds.setdefault(name, []).append(run("async_sgd", *common, *words)["samples_per_second"])
 
     for _ in range(rounds):  # One pass of what waits for the straggler takes long enough.
-        note("3 workers, no straggler", passes, "--workers", 3, "--sync", "asp")
         note("the straggler alone", 1, "--workers", 1, "--sync", "asp", *slow)
-        note("asp", passes, "--workers", 4, "--sync", "asp", *slow)
-        note("ssp:3", 1, "--workers", 4, "--sync", "ssp:3", *slow)
-        note("bsp", 1, "--workers", 4, "--sync", "bsp", *slow)
+        note("3 workers", passes, "--workers", 3, "--sync", "asp")
+        note("3 and the straggler, asp", passes, "--workers", 4, "--sync", "asp", *slow)
+        note("3 and the straggler, ssp:3", 1, "--workers", 4, "--sync", "ssp:3", *slow)
+        note("3 and the straggler, bsp", 1, "--workers", 4, "--sync", "bsp", *slow)
+        note("3 workers of 5 ms", passes // 4, "--workers", 3, "--sync", "asp",
+             "--slow", "0:5", "1:5", "2:5")
+        note("3 of 5 ms and the straggler, asp", passes // 4, "--workers", 4, "--sync", "asp", *slow,
+             *beside)
     print(f"stragglers: {passes} passes, samples/s of 4 workers, one 50 ms slower in each step")
     for name, values in speeds.items():
-        print(f"  {name:<26}{spread(values)}")
-    ratios = [a / (b + c) for a, b, c in zip(speeds["asp"], speeds["3 workers, no straggler"],
-                                             speeds["the straggler alone"])]
-    print(f"  asp / (3 workers + straggler alone): {ratio(ratios)}", flush=True)
+        print(f"  {name:<34}{spread(values)}")
+    for others, all_four in (("3 workers", "3 and the straggler, asp"),
+                             ("3 workers of 5 ms", "3 of 5 ms and the straggler, asp")):
+        ratios = [a / (b + c) for a, b, c in zip(speeds[all_four], speeds[others],
+                                                 speeds["the straggler alone"])]
+        print(f"  asp / ({others} + the straggler alone): {ratio(ratios)}", flush=True)
 
 
 def overhead(data, rounds, passes):
     common = ("--data", f"mnist:{data}/mnist", "--model", "mlp:256", "--batch", 64,
               "--epochs", passes, "--lr", 0.2)
     one = ("--workers", 1, "--servers", 1, "--sync", "asp")
-    reports = {"plain loop": [], "threads": [], "processes": []}
+    ways = [(mode, ahead) for mode in ("--threads", "--processes") for ahead in (0, 1)]
+    reports = {}
     for _ in range(rounds):
-        reports["plain loop"].append(plain(*common))
-        reports["threads"].append(run("async_sgd", *common, *one, "--threads"))
-        reports["processes"].append(run("async_sgd", *common, *one, "--processes"))
+        reports.setdefault("plain loop", []).append(plain(*common))
+        for mode, ahead in ways:
+            reports.setdefault(f"{mode} --pipeline {ahead}", []).append(
+                run("async_sgd", *common, *one, mode, "--pipeline", ahead))
     print(f"overhead: {passes} passes, one worker, one server, against a plain loop of the same model")
     for name, own in reports.items():
         ratios = [x["samples_per_second"] / y["samples_per_second"]
                   for x, y in zip(own, reports["plain loop"])]
-        print(f"  {name:<12}samples/s {spread([x['samples_per_second'] for x in own]):<28}"
+        print(f"  {name:<26}samples/s {spread([x['samples_per_second'] for x in own]):<28}"
               f"cpu s {spread([x['cpu_seconds'] for x in own], '{:.1f}'):<18}"
               f"ratio {ratio(ratios)}", flush=True)
 

@@ -3,6 +3,7 @@
 #include "storage/tensor_file.hpp"
 
 #include "CLI/CLI.hpp"
+#include "fmt/core.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -66,6 +67,12 @@ std::string zero_or_above(const std::string& text) {
 std::string whole_number(const std::string& text) {
   const bool right = number_from<std::uint64_t>(text).has_value();
   return right ? "" : "'" + text + "' is not a number from 0 to 2^64 - 1";
+}
+
+// CLI::Range, shorter in the help.
+template <class Number>
+CLI::Validator between(Number least, Number greatest) {
+  return CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest));
 }
 
 result<void> check_creation(const std::filesystem::path& path) {
@@ -145,10 +152,10 @@ std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) 
 void declare(CLI::App& app, run_options& options) {
   auto* job = app.add_option_group("Training");
   job->add_option("--workers", options.workers, "Workers of the job")
-    ->check(CLI::Range(1u, 1024u))
+    ->check(between(1u, 1024u))
     ->capture_default_str();
   job->add_option("--servers", options.servers, "Servers of the job")
-    ->check(CLI::Range(1u, 256u))
+    ->check(between(1u, 256u))
     ->capture_default_str();
   job
     ->add_option_function<std::string>(
@@ -166,7 +173,13 @@ void declare(CLI::App& app, run_options& options) {
     ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
   job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam")
-    ->check(CLI::Range(0.0, 0.999999))
+    ->check(between(0.0, 0.999999))
+    ->capture_default_str();
+  job->add_option("--beta2", options.optimizer.beta2, "Decay of adam's second moment")
+    ->check(between(0.0, 0.999999))
+    ->capture_default_str();
+  job->add_option("--epsilon", options.optimizer.epsilon, "Added to adagrad's and adam's divisor")
+    ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
   job->add_option("--weight-decay", options.optimizer.weight_decay, "L2 regularisation")
     ->check(zero_or_above)
@@ -180,21 +193,21 @@ void declare(CLI::App& app, run_options& options) {
   job->add_flag("--staleness-lr", options.optimizer.scale_by_staleness,
                 "Divide each step by its staleness in versions");
   job->add_option("--batch", options.batch_samples, "Samples of one batch")
-    ->check(CLI::Range(1u, 1u << 20))
+    ->check(between(1u, 1u << 20))
     ->capture_default_str();
   job->add_option("--epochs", options.passes, "Passes over the training data")
-    ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
+    ->check(between(std::uint64_t{1}, std::uint64_t{1'000'000}))
     ->capture_default_str();
   job->add_option("--seed", options.seed, "Seed of initial values and of the order of samples")
     ->check(CLI::Validator{whole_number, "UINT"})
     ->capture_default_str();
   job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
-    ->check(CLI::Range(1u, 4096u))
+    ->check(between(1u, 4096u))
     ->capture_default_str();
   job
     ->add_option("--pipeline", options.pipeline,
                  "Batches whose values a worker pulls while it computes another; bsp: always 0")
-    ->check(CLI::Range(0u, 2u))
+    ->check(between(0u, 2u))
     ->capture_default_str();
 
   auto* cluster = app.add_option_group("Cluster");
@@ -236,7 +249,7 @@ void declare(CLI::App& app, run_options& options) {
                                        "Time (2s, 500ms) or clocks (200k) between checkpoints")
     ->default_str("2s");
   files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
-    ->check(CLI::Range(1, 1000))
+    ->check(between(1, 1000))
     ->capture_default_str();
   files->add_flag("--resume", options.resume, "Continue from the newest good checkpoint");
   files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");

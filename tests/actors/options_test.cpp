@@ -118,6 +118,12 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "0.5",
                          "--momentum",
                          "0.8",
+                         "--beta2",
+                         "0.9",
+                         "--epsilon",
+                         "1e-4",
+                         "--pipeline",
+                         "2",
                          "--weight-decay",
                          "0.01",
                          "--clip-norm",
@@ -163,6 +169,8 @@ TEST_CASE("the_command_line_fills_every_option") {
   optimizer.kind = optimizer_kind::adam;
   optimizer.learning_rate = 0.5f;
   optimizer.momentum = 0.8f;
+  optimizer.beta2 = 0.9f;
+  optimizer.epsilon = 1e-4f;
   optimizer.weight_decay = 0.01f;
   optimizer.clip_norm = 2;
   optimizer.clip_value = 3;
@@ -172,6 +180,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.passes == 7);
   CHECK(x.seed == 9);
   CHECK(x.partitions == 8);
+  CHECK(x.pipeline == 2);
   CHECK(x.checkpoint_directory == "dir");
   CHECK(x.checkpoint_interval == 0ms);
   CHECK(x.checkpoint_clocks == 50);
@@ -213,6 +222,9 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--servers", "0"}, "--servers: "},
     {{"--lr", "0"}, "--lr: "},
     {{"--momentum", "1"}, "--momentum: "},
+    {{"--beta2", "1"}, "--beta2: "},
+    {{"--epsilon", "0"}, "--epsilon: "},
+    {{"--pipeline", "3"}, "--pipeline: "},
     {{"--weight-decay", "-1"}, "--weight-decay: "},
     {{"--batch", "0"}, "--batch: "},
     {{"--epochs", "0"}, "--epochs: "},
