@@ -68,7 +68,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   persist(effects);
   if (recovering_)
     tell("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
-  if (options_.resume && options_.checkpoints) {
+  if (options_.resume && options_.checkpoints && !known) { // Else when a server needs one.
     finding_ = true;
     effects.push_back(find_checkpoint_effect{unreadable_});
   }
@@ -119,9 +119,12 @@ bool coordinator::may_belong(const member_id& who) const {
 
 void coordinator::tick(time_point now, coordinator_effects& effects) {
   notice_pause(now);
-  for (const auto& [who, reason] : members_.silent(now, options_.liveness_timeout)) {
-    if (!recovering_)
-      lose(who, reason, now, effects);
+  for (const auto& who : members_.silent(now, options_.liveness_timeout)) {
+    if (who.role == role::observer) // It holds nothing, so nobody has to know that it is dead.
+      members_.leave(who);
+    else if (!recovering_)
+      lose(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms", now,
+           effects);
   }
   if (search_again_at_ && now >= *search_again_at_ && phase_ != job_phase::stopped) {
     search_again_at_.reset();

@@ -23,7 +23,7 @@ std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
 
 void coordinator::lose(const member_id& who, const std::string& why, time_point now,
                        coordinator_effects& effects) {
-  if (!members_.bury(who) || who.role == role::observer)
+  if (!members_.bury(who))
     return;
   if (who.role == role::worker) {
     const auto before = ledger_.remaining();

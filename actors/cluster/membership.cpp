@@ -9,9 +9,6 @@ using namespace std::chrono_literals;
 
 /// Five report intervals: who is silent for so long while its successor talks is most likely dead.
 constexpr auto doubt = 500ms;
-/// A broken connection is made again within a report interval; ten of them leave room for a busy
-/// host.
-constexpr auto reconnect_time = 1000ms;
 
 member_id seat_of(const member_id& who) {
   return who.role == role::observer ? who : member_id{who.role, who.index, {}};
@@ -60,24 +57,24 @@ void membership::unplug(const member_id& who, time_point now) {
     holder->unplugged = now;
 }
 
+void membership::leave(const member_id& who) {
+  if (find(who) != nullptr)
+    members_.erase(seat_of(who));
+}
+
 bool membership::bury(const member_id& who) {
   const bool seated = find(who) != nullptr;
   buried_.insert(who);
   waiting_.erase(who);
-  if (seated)
-    members_.erase(seat_of(who));
+  leave(who);
   return seated;
 }
 
-std::vector<membership::silence> membership::silent(time_point now,
-                                                    std::chrono::milliseconds timeout) const {
-  std::vector<silence> all;
-  for (const auto& [seat, holder] : members_) {
+std::vector<member_id> membership::silent(time_point now, std::chrono::milliseconds timeout) const {
+  std::vector<member_id> all;
+  for (const auto& [seat, holder] : members_)
     if (now - holder.heard > timeout)
-      all.push_back({holder.id, "silent for " + std::to_string(timeout.count()) + " ms"});
-    else if (holder.unplugged && now - *holder.unplugged > reconnect_time)
-      all.push_back({holder.id, "its connection ended"});
-  }
+      all.push_back(holder.id);
   return all;
 }
 

@@ -47,19 +47,17 @@ public:
   std::optional<member_id> gives_way(const member_id& sender, time_point now) const;
   standing hear(const report& what, time_point now);
 
-  /// The member's connection ended.
+  /// The member's connection ended. It may come back; but its seat goes to who asks for it.
   void unplug(const member_id& who, time_point now);
+  /// Its seat is free. It may come back.
+  void leave(const member_id& who);
   /// It is dead and stays so. Returns whether it had a seat.
   bool bury(const member_id& who);
   /// Nobody of this name is or was a member: it died before it was heard.
   bool buried(const member_id& who) const { return buried_.contains(who); }
 
-  struct silence {
-    member_id who;
-    std::string reason;
-  };
-  /// Who must be taken for dead: silent for `timeout`, or without a connection for 1 s.
-  std::vector<silence> silent(time_point now, std::chrono::milliseconds timeout) const;
+  /// Who has not been heard for longer than `timeout`.
+  std::vector<member_id> silent(time_point now, std::chrono::milliseconds timeout) const;
   /// Forgives `gap` of silence: the coordinator itself did not run.
   void forgive(time_point gap);
 

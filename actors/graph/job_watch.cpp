@@ -41,6 +41,8 @@ watch_decision job_watch::follow(const job_news& news, time now) {
     what.wind_down = true;
     if (!news.failed.empty()) // It knows why; the processes here only saw what followed.
       failure_ = news.failed;
+    else if (news.orders.phase != job_phase::stopped)
+      fail("the coordinator sent this launcher away while the job went on");
   }
   return what;
 }
@@ -111,9 +113,9 @@ void job_watch::give_up(const std::string& why, time now) {
 
 watch_decision job_watch::stop(int signal, time now) {
   stop_signal_ = signal;
-  if (stop_asked_at_) {
+  if (stop_asked_at_ || options_.joined) { // Who only joined has no last checkpoint to wait for.
     stopped_at_once_ = true;
-    failure_ = "stopped at once";
+    failure_ = options_.joined ? "left the job, which goes on without it" : "stopped at once";
     return {};
   }
   stop_asked_at_ = now;

@@ -47,7 +47,8 @@ public:
   watch_decision process_lost(const supervisor::loss& what);
   /// A process of this host cannot be kept alive.
   void give_up(const std::string& why, time now);
-  /// The user's wish, the number of a signal. The second one is obeyed at once.
+  /// The user's wish, the number of a signal. The second one is obeyed at once; where the job is
+  /// another host's, the first.
   watch_decision stop(int signal, time now);
   /// The judgement that was asked for is there. `failed`: why it is none. Whether it was the last.
   bool judged(const std::string& failed);

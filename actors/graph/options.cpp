@@ -206,7 +206,7 @@ void declare(CLI::App& app, run_options& options) {
     ->capture_default_str();
   job
     ->add_option("--pipeline", options.pipeline,
-                 "Batches whose values a worker pulls while it computes another; bsp: always 0")
+                 "asp: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();
 

@@ -6,8 +6,13 @@ namespace troupe {
 
 pipeline::pipeline(const job_spec& job, pipeline_options options)
     : any_bsp_(any_bsp(job)), options_(options) {
+  const bool bound = std::any_of(job.tables.begin(), job.tables.end(), [](const auto& table) {
+    return table.sync.mode == consistency_mode::ssp;
+  });
+  if (any_bsp_ || bound)
+    options_.ahead_max = 0;
   if (any_bsp_)
-    options_ = {0, job.workers};
+    options_.pushes_in_flight_max = job.workers;
 }
 
 void pipeline::obey(const worker_orders& now_valid) {
@@ -15,7 +20,7 @@ void pipeline::obey(const worker_orders& now_valid) {
     generation_ = now_valid.view.generation;
     work_.clear();
     steps_.clear();
-    pushes_in_flight_ = 0;
+    pushed_.clear();
     clock_ = 0;
   }
   admitted_ = now_valid.admitted;
@@ -27,6 +32,7 @@ void pipeline::obey(const worker_orders& now_valid) {
 
 void pipeline::drop_unwanted() {
   std::erase_if(steps_, [this](const entry& x) { return !work_.is_in_flight(x.step.batch); });
+  std::erase_if(pushed_, [this](batch_id batch) { return !work_.is_in_flight(batch); });
   // In bsp someone waits for the smaller batch that is open now; this one can wait itself.
   const auto open = work_.next();
   if (any_bsp_ && open && !steps_.empty() && steps_.front().phase != phase::computing
@@ -48,10 +54,10 @@ void pipeline::begin_steps() {
 
 std::optional<training_step> pipeline::next_pull() {
   begin_steps();
-  for (std::size_t i = 0; i < steps_.size(); ++i)
-    if (auto& next = steps_[i]; next.phase == phase::to_pull) {
+  for (auto& next : steps_)
+    if (next.phase == phase::to_pull) {
       next.phase = phase::pulling;
-      next.step.clock = clock_ + i;
+      next.step.clock = clock_;
       return next.step;
     }
   return std::nullopt;
@@ -59,7 +65,7 @@ std::optional<training_step> pipeline::next_pull() {
 
 std::optional<training_step> pipeline::next_compute() {
   const std::size_t computing_max = options_.ahead_max > 0 ? 2 : 1;
-  if (computing_ >= computing_max || pushes_in_flight_ >= options_.pushes_in_flight_max)
+  if (computing_ >= computing_max || pushed_.size() >= options_.pushes_in_flight_max)
     return std::nullopt;
   const auto next = std::find_if(steps_.begin(), steps_.end(),
                                  [](const entry& x) { return x.phase != phase::computing; });
@@ -96,22 +102,20 @@ std::optional<training_step> pipeline::computed(std::uint64_t number) {
   auto done = steps_.front().step;
   steps_.pop_front();
   done.clock = clock_++;
-  ++pushes_in_flight_;
+  pushed_.insert(done.batch);
   return done;
 }
 
 bool pipeline::acknowledged(const training_step& pushed) {
-  if (pushed.generation != generation_)
+  if (pushed.generation != generation_ || pushed_.erase(pushed.batch) == 0)
     return false;
-  --pushes_in_flight_;
   work_.done(pushed.batch);
   return true;
 }
 
 bool pipeline::not_applied(const training_step& pushed) {
-  if (pushed.generation != generation_)
+  if (pushed.generation != generation_ || pushed_.erase(pushed.batch) == 0)
     return false;
-  --pushes_in_flight_;
   work_.reopen(pushed.batch);
   return true;
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <set>
 
 namespace troupe {
 
@@ -17,20 +18,28 @@ struct training_step {
   std::uint64_t number = 0; ///< Its name in outcomes; grows.
   batch_id batch;
   generation_id generation;
-  /// Of the worker. A step that is pulled ahead gets the clock that its push is going to have.
-  std::uint64_t clock = 0;
+  std::uint64_t clock = 0; ///< Pushes that the worker had made before.
 };
 
 struct pipeline_options {
   /// Batches that values are pulled for while another is computed. More: less waiting, and values
   /// that miss as many more updates of each worker, which costs accuracy where workers are many.
-  /// bsp waits for each clock, so 0 there.
+  /// Always 0 for bsp, where each clock is waited for, and for ssp, whose bound it would pass.
   std::uint32_t ahead_max = 0;
   /// Pushes that may wait for their receipts; the next batch is not begun before. More: less
   /// waiting, more memory. In bsp all slots of a clock, as none is acknowledged before the others.
   std::size_t pushes_in_flight_max = 2;
 };
 
+/// What becomes of a step:
+///
+///     begun --> to_pull --> pulling --> ready --> computing --> pushed --> acknowledged
+///                  ^           |                                  |
+///                  +-----------+ pull_failed()                    +--> begun anew: not_applied()
+///
+/// From everywhere: dropped, when its lease is gone or history was rolled back; in bsp also before
+/// it is computed, when a smaller batch is open.
+///
 /// Invariants:
 /// (1) steps are computed and pushed in the order in which they were begun.
 /// (2) a step whose batch is not leased any more, or whose history was rolled back, is not pushed.
@@ -56,7 +65,7 @@ public:
   void pull_failed(std::uint64_t number);
   /// The step to be pushed, with its clock; nullopt where nobody wants it any more.
   std::optional<training_step> computed(std::uint64_t number);
-  /// False: of a history that was rolled back.
+  /// False: of a history that was rolled back, or of a lease that is gone.
   bool acknowledged(const training_step& pushed);
   /// The batch is done again. False as above.
   bool not_applied(const training_step& pushed);
@@ -84,11 +93,11 @@ private:
   work_list work_;
   std::deque<entry> steps_;   ///< Their batches are in flight on the work list.
   std::size_t computing_ = 0; ///< With steps that were dropped.
+  std::set<batch_id> pushed_; ///< Wait for receipts and are in flight on the work list.
   bool admitted_ = false;
   generation_id generation_;
   std::uint64_t clock_ = 0;
   std::uint64_t next_number_ = 1;
-  std::size_t pushes_in_flight_ = 0;
 };
 
 } // namespace troupe

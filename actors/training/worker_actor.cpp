@@ -140,8 +140,10 @@ struct worker_shell {
 
   void compute(const training_step& step) {
     auto found = pulled.find(step.number);
-    const auto idle = now_of(*self) - std::max(found->second.asked_at, idle_since);
-    counters.wait_us += static_cast<std::uint64_t>(idle.count() / 1000);
+    if (computing++ == 0) {
+      const auto idle = now_of(*self) - std::max(found->second.asked_at, idle_since);
+      counters.wait_us += static_cast<std::uint64_t>(idle.count() / 1000);
+    }
     self->send(gradients,
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
                              found->second.version});
@@ -157,6 +159,7 @@ struct worker_shell {
   }
 
   void finish_step() {
+    --computing;
     idle_since = now_of(*self);
     auto done = std::move(computed_steps.front());
     computed_steps.pop_front();
@@ -230,6 +233,7 @@ struct worker_shell {
   open_requests requests{step_timeout};
   std::map<std::uint64_t, arrival> pulled;     ///< By number of the step that is to be computed.
   std::deque<gradient_outcome> computed_steps; ///< More than one where steps are slowed.
+  std::size_t computing = 0;                   ///< Gradients given out.
   time_point idle_since{0};                    ///< When the last gradient was done.
   int non_finite_in_row = 0;
 

@@ -61,7 +61,7 @@ TEST_CASE("a_job_that_ends_well_is_judged_then_done_then_over") {
 TEST_CASE("processes_that_do_not_end_by_themselves_are_waited_for_5_s") {
   fixture f;
   f.news.stop = true;
-  f.follow();
+  f.follow(job_phase::stopped);
   CHECK(f.watch.look(5s, 3) == standing::running);
   CHECK(f.watch.look(5001ms, 3) == standing::over);
 }
@@ -170,6 +170,22 @@ TEST_CASE("a_job_that_failed_says_why") {
   CHECK(other.watch.failure() == "training diverged");
   CHECK(f.watch.look(0s, 0) == standing::over);
   CHECK(f.watch.exit_status() == 1);
+}
+
+TEST_CASE("to_be_sent_away_from_a_job_that_goes_on_is_a_failure") {
+  fixture f;
+  f.news.stop = true;
+  CHECK(f.follow(job_phase::training).wind_down);
+  CHECK(f.watch.exit_status() == 1);
+}
+
+TEST_CASE("who_joined_leaves_at_once_when_its_user_wants_to") {
+  fixture f{{true, true, 10, "1.2.3.4:5"}};
+  f.follow(job_phase::training);
+  f.watch.stop(2, 0s);
+  CHECK(f.watch.look(0s, 5) == standing::abandoned);
+  CHECK(f.watch.failure() == "left the job, which goes on without it");
+  CHECK(f.watch.exit_status() == 130);
 }
 
 TEST_CASE("a_user_who_stops_gets_a_last_checkpoint_and_the_status_of_the_signal") {

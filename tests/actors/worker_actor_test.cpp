@@ -324,8 +324,7 @@ TEST_CASE("values_are_pulled_ahead_while_a_gradient_is_computed") {
   f.advance(300ms);
   CHECK(f.pushed() == numbers_list{0});
   REQUIRE(f.kv.pulls().size() == 3);
-  for (std::uint64_t clock = 0; clock < 3; ++clock)
-    CHECK(f.kv.pulls()[clock].step.clock == clock);
+  CHECK(f.kv.pulls()[2].step.clock == 1); // Behind the push of batch 0.
   f.advance(600ms);
   CHECK(f.pushed() == numbers_list{0, 1, 2});
 }
