@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace troupe {
 
@@ -12,6 +13,8 @@ constexpr std::chrono::seconds end_timeout{5};
 // A job on another host that does not answer: when joining it, and later.
 constexpr std::chrono::seconds join_timeout{8};
 constexpr std::chrono::seconds silence_timeout{60};
+// Orders are repeated every 100 ms; a long silence is told.
+constexpr std::chrono::seconds unusual_silence{5};
 // After the user's wish to stop: time for the last checkpoint.
 constexpr std::chrono::seconds stop_timeout{30};
 // Deaths of long ago have been heard; a report should stay small.
@@ -24,7 +27,7 @@ job_watch::job_watch(watch_options options, time now)
 
 watch_decision job_watch::follow(const job_news& news, time now) {
   watch_decision what;
-  hear(news, now);
+  hear(news, now, what);
   if (coordinator_term_lost_ && news.term > *coordinator_term_lost_
       && news.orders.phase != job_phase::gathering) {
     coordinator_term_lost_.reset();
@@ -47,10 +50,15 @@ watch_decision job_watch::follow(const job_news& news, time now) {
   return what;
 }
 
-void job_watch::hear(const job_news& news, time now) {
+void job_watch::hear(const job_news& news, time now, watch_decision& what) {
   if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
     heard_ = latest;
     heard_at_ = now;
+    if (std::exchange(told_of_silence_, false))
+      what.events.push_back("the coordinator answers again");
+  } else if (heard_at_ && now - *heard_at_ > unusual_silence && !ended_at_ && !told_of_silence_) {
+    told_of_silence_ = true;
+    what.events.push_back("no word from the coordinator at " + options_.coordinator + " for 5 s");
   }
   last_term_ = std::max(last_term_, news.term);
   checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);

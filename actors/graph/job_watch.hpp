@@ -74,7 +74,7 @@ public:
   int exit_status() const;
 
 private:
-  void hear(const job_news& news, time now);
+  void hear(const job_news& news, time now, watch_decision& what);
   void show_events(const job_news& news, watch_decision& what);
   void ask_judge(const observer_orders& status, watch_decision& what);
 
@@ -86,6 +86,7 @@ private:
 
   std::pair<std::uint64_t, std::uint64_t> heard_{0, 0}; ///< Term and sequence of the latest news.
   std::optional<time> heard_at_;
+  bool told_of_silence_ = false;
   std::uint64_t last_term_ = 0;
   std::optional<std::uint64_t> coordinator_term_lost_;
   std::uint64_t events_term_ = 0;

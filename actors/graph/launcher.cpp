@@ -209,6 +209,8 @@ private:
     for (auto& verdict : fresh) {
       if (!verdict.failed.empty())
         event("no evaluation: " + verdict.failed);
+      if (verdict.found && !verdict.found->note.empty())
+        event(verdict.found->note);
       if (verdict.found)
         statistics_.evaluated(verdict.number, verdict.found->loss, verdict.found->accuracy,
                               verdict.found->auc, now);

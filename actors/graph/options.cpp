@@ -349,7 +349,8 @@ result<void> validate(const run_options& options) {
   for (const auto& plan : options.kills)
     if ((plan.who.role == role::worker && plan.who.index >= options.workers)
         || (plan.who.role == role::server && plan.who.index >= options.servers))
-      return invalid("--kill: the job has no such process");
+      return invalid("--kill: the job has only workers 0 to " + std::to_string(options.workers - 1)
+                     + " and servers 0 to " + std::to_string(options.servers - 1));
   return {};
 }
 

@@ -113,7 +113,8 @@ void run_statistics::observe(const observer_orders& what, nanoseconds now) {
     note_recovery(status, what.phase, now);
   }
   note_loss(now);
-  note_rate(now);
+  if (training_from_) // Batches of an earlier run arrive all at once, before.
+    note_rate(now);
 }
 
 void run_statistics::note_succession(const member_id& member, nanoseconds now) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <utility>
 
 namespace troupe {
@@ -219,7 +220,9 @@ std::uint64_t router::base_version(const server_queue& of, batch_id batch) {
                                   [&](const auto& entry) { return entry.first == batch; });
   if (found != of.versions.end())
     return found->second;
-  return of.versions.empty() ? 0 : of.versions.front().second;
+  // Who was never asked for values gave no old ones.
+  return of.versions.empty() ? std::numeric_limits<std::uint64_t>::max()
+                             : of.versions.front().second;
 }
 
 void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_point now,

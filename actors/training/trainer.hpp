@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace troupe {
 
@@ -42,6 +43,7 @@ struct evaluation {
   double loss = 0.0;
   double accuracy = 0.0;
   std::optional<double> auc; ///< Two classes only.
+  std::string note; ///< A line for who watches the run; what is printed breaks the display.
 };
 
 class evaluator {

@@ -9,12 +9,12 @@
 #include "actors/graph/program.hpp"
 
 #include "CLI/CLI.hpp"
+#include "fmt/core.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <random>
 #include <stdexcept>
@@ -94,9 +94,11 @@ public:
       right += found[i] == expected_[i % bits];
     const auto [least, most] = std::ranges::minmax(found);
     const auto [least_expected, most_expected] = std::ranges::minmax(expected_);
-    std::printf("elements: %.9g to %.9g, expected in the end: %.9g to %.9g, right: %zu of %zu\n",
-                least, most, least_expected, most_expected, right, found.size());
-    return {static_cast<double>(found.size() - right), right == found.size() ? 1.0 : 0.0, {}};
+    return {static_cast<double>(found.size() - right),
+            right == found.size() ? 1.0 : 0.0,
+            {},
+            fmt::format("elements: {} to {}, expected in the end: {} to {}, right: {} of {}", least,
+                        most, least_expected, most_expected, right, found.size())};
   }
 
 private:

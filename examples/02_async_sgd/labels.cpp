@@ -21,7 +21,8 @@ result<class_numbers> classes_of(const label_column& train) {
     classes.emplace(label, 0);
     if (classes.size() > classes_max)
       return {errc::malformed,
-              "more than " + std::to_string(classes_max) + " different labels in " + train.path};
+              "more than " + std::to_string(classes_max) + " different labels in " + train.path
+                + ": is the class the last column (CSV) or the first word (LIBSVM)?"};
   }
   if (classes.size() < 2)
     return {errc::malformed, "fewer than 2 different labels in " + train.path};

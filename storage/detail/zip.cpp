@@ -77,7 +77,8 @@ result<zip_member> take_member(std::string_view& directory, std::string_view byt
   if (size == in_zip64 || offset == in_zip64)
     return {errc::invalid_argument, "a zip member uses zip64: " + name};
   if (method != 0 || (flags & encrypted_flag) != 0)
-    return {errc::invalid_argument, "a zip member is compressed or encrypted: " + name};
+    return {errc::invalid_argument,
+            "a zip member is compressed or encrypted, write it with numpy.savez: " + name};
   if (stored_size != size)
     return {errc::malformed, "a stored zip member has two sizes: " + name};
   const auto content = content_at(bytes, offset, size, name);

@@ -172,6 +172,18 @@ TEST_CASE("a_job_that_failed_says_why") {
   CHECK(f.watch.exit_status() == 1);
 }
 
+TEST_CASE("a_silent_coordinator_is_told_once") {
+  fixture f;
+  f.follow(job_phase::training);
+  f.now = 5s;
+  CHECK(f.watch.follow(f.news, f.now).events.empty());
+  f.now = 5001ms;
+  CHECK(f.watch.follow(f.news, f.now).events
+        == lines{"no word from the coordinator at 1.2.3.4:5 for 5 s"});
+  CHECK(f.watch.follow(f.news, f.now).events.empty());
+  CHECK(f.follow().events == lines{"the coordinator answers again"});
+}
+
 TEST_CASE("to_be_sent_away_from_a_job_that_goes_on_is_a_failure") {
   fixture f;
   f.news.stop = true;

@@ -269,8 +269,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--join", "1.2.3.4:5", "--here", "server:1"}, "--join with a server needs --checkpoint"},
     {{"--here", "coordinator:0"}, "--here: the job has no second coordinator"},
     {{"--slow", "4:1"}, "--slow: the job has no worker 4, only 0 to 3"},
-    {{"--kill", "worker:4@1"}, "--kill: the job has no such process"},
-    {{"--kill", "server:2@1"}, "--kill: the job has no such process"}};
+    {{"--kill", "worker:4@1"}, "--kill: the job has only workers 0 to 3 and servers 0 to 1"},
+    {{"--kill", "server:2@1"}, "--kill: the job has only workers 0 to 3 and servers 0 to 1"}};
   for (const auto& [words, line] : cases) {
     CAPTURE(words.front());
     const auto found = objection(words);
