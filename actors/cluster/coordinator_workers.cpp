@@ -99,8 +99,12 @@ void coordinator::hand_out(time_point now) {
   std::map<worker_id, std::uint32_t> lease_max;
   const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
   for (const auto id : ready) {
-    if (const auto pace = workers_[id.value].batches_per_second)
-      lease_max[id] = static_cast<std::uint32_t>(std::clamp(*pace * seconds, 1.0, 1e6));
+    const auto& worker = workers_[id.value];
+    // Before its pace is known it gets as much as it has done, so at first one batch.
+    const auto batches = worker.batches_per_second
+                           ? *worker.batches_per_second * seconds
+                           : static_cast<double>(worker.report.counters.pushes_acknowledged);
+    lease_max[id] = static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
   }
   for (const auto id : ledger_.hand_out(ready, next_lease_, lease_max))
     outdate(id);

@@ -76,11 +76,13 @@ CLI::Validator between(Number least, Number greatest) {
 }
 
 result<void> check_creation(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0)
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0 && (errno != EEXIST || access(path.c_str(), W_OK) != 0))
     return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
-  close(file);
-  unlink(path.c_str());
+  if (file >= 0) {
+    close(file);
+    unlink(path.c_str());
+  }
   return {};
 }
 
@@ -313,7 +315,7 @@ result<void> validate(const run_options& options) {
     return invalid("--threads is one process: leave out --listen, --join and --here");
   if (threads && options.given.contains("--run-dir"))
     return invalid("--threads writes no logs: leave out --run-dir");
-  if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep"});
+  if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep", "--import"});
       threads && !options.checkpoint_directory && !name.empty())
     return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
   if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume"});
@@ -358,6 +360,8 @@ result<void> check_outputs(const run_options& options) {
   if (const auto& report = options.report_file) {
     if (std::filesystem::is_directory(*report))
       return {errc::io_failed, "cannot write " + report->string() + ": it is a directory"};
+    if (std::filesystem::is_fifo(*report)) // The end of the run would wait for a reader.
+      return {errc::io_failed, "cannot write " + report->string() + ": it is a pipe"};
     if (access(report->c_str(), F_OK) != 0) {
       if (auto created = check_creation(*report); !created)
         return created;

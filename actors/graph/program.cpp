@@ -7,6 +7,9 @@
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -20,6 +23,16 @@ constexpr int bad_command_line = 2;
 int complain(const std::string& name, const std::string& what, int status) {
   fmt::print(stderr, "{}: {}\n", name, what);
   return status;
+}
+
+// Else the first files and sockets become the standard streams, which print into them.
+void fill_standard_descriptors() {
+  int opened = 0;
+  do
+    opened = open("/dev/null", O_RDWR);
+  while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0)
+    close(opened);
 }
 
 } // namespace
@@ -36,6 +49,7 @@ program::~program() = default;
 CLI::App& program::command_line() { return *command_line_; }
 
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
+  fill_standard_descriptors();
   try {
     command_line_->parse(argc, argv);
   } catch (const CLI::Success& help) {
