@@ -100,7 +100,7 @@ std::vector<supervisor::loss> supervisor::tick(time now) {
       ended(who, what, status, now, losses);
     if (what.start_at && *what.start_at <= now && !winding_down_)
       if (auto started = launch(who, what, now); !started)
-        failed_ = started.error().text;
+        start_failed(who, what, started.error(), now);
   }
   return losses;
 }
@@ -124,11 +124,26 @@ void supervisor::ended(process_name who, process& what, int status, time now,
     return;
   if (gives_up(who, what, status, now, how))
     return;
-  const bool quick = what.quick_deaths > 0;
-  what.pause = !quick ? std::chrono::milliseconds{0}
-                      : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
+  set_pause(what);
   // Told to end with the whole job, most likely; the order to wind down is then on its way.
   what.start_at = now + (clean ? std::max(what.pause, options_.clean_end_pause) : what.pause);
+}
+
+/// Counts as a quick death: what it lacked, such as memory, may be free again in a moment.
+void supervisor::start_failed(process_name who, process& what, const failure& why, time now) {
+  what.start_at.reset();
+  if (++what.quick_deaths >= options_.deaths_max) {
+    failed_ = to_string(who) + " cannot be started again: " + why.text;
+    return;
+  }
+  set_pause(what);
+  what.start_at = now + what.pause;
+}
+
+void supervisor::set_pause(process& what) const {
+  what.pause = what.quick_deaths == 0
+                 ? std::chrono::milliseconds{0}
+                 : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
 }
 
 /// Counts the deaths that nobody asked for; whether there were too many.

@@ -28,8 +28,8 @@ struct supervisor_options {
   /// Pause before a start that follows a quick death; doubles up to pause_max.
   std::chrono::milliseconds pause_min{100};
   std::chrono::milliseconds pause_max{5000};
-  /// Quick deaths in a row, or crashes (any end but by SIGKILL) within crash_window, after which
-  /// the job is given up.
+  /// Quick deaths and failed starts in a row, or crashes (any end but by SIGKILL) within
+  /// crash_window, after which the job is given up.
   int deaths_max = 6;
   std::chrono::minutes crash_window{2};
   /// A process that ended with status 0 although the job goes on is started again after this. The
@@ -57,10 +57,11 @@ public:
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed;
-  /// invalid_argument where the process runs.
+  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed, and it is not
+  /// tried again; invalid_argument where the process runs.
   result<void> start(process_name who, int inherited, time now);
-  /// Collects ended processes and starts again those whose pause is over.
+  /// Collects ended processes and starts again those whose pause is over. A start that fails is
+  /// tried again as after a quick death.
   std::vector<loss> tick(time now);
   /// SIGKILL. Errors: invalid_argument where no such process runs.
   result<void> kill(process_name who, time now);
@@ -83,12 +84,14 @@ private:
     std::optional<time> killed_at;
     std::optional<time> start_at;
     std::chrono::milliseconds pause{0};
-    int quick_deaths = 0; ///< In a row.
+    int quick_deaths = 0; ///< In a row; with starts that failed.
     std::vector<time> crashes;
   };
 
   result<void> launch(process_name who, process& what, time now);
   void ended(process_name who, process& what, int status, time now, std::vector<loss>& losses);
+  void start_failed(process_name who, process& what, const failure& why, time now);
+  void set_pause(process& what) const;
   bool gives_up(process_name who, process& what, int status, time now, const std::string& how);
   std::string last_words(process_name who) const;
 
