@@ -2,9 +2,9 @@
 #pragma once
 
 #include "serialization/error.hpp"
+#include "serialization/messages.hpp"
 #include "storage/cut.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -25,15 +25,6 @@ public:
   /// A part of the same number that was not committed is replaced.
   /// Errors: io_failed (a full disk, say), damaged.
   result<checkpoint_part> write(const cut& what);
-
-  /// What the last successful write() did.
-  struct statistics {
-    std::uint64_t blocks = 0;         ///< Of the cut.
-    std::uint64_t blocks_written = 0; ///< Those that had changed.
-    std::uint64_t bytes_written = 0;  ///< To the live database: values and states of those.
-    std::uint64_t bytes_copied = 0;   ///< To the checkpoint.
-  };
-  statistics last() const;
 
 private:
   class state;

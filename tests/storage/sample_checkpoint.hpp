@@ -135,6 +135,14 @@ inline manifest commit_sample(const std::filesystem::path& directory, checkpoint
   return whole;
 }
 
+inline std::uint64_t bytes_of(const manifest& whole) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : whole.parts)
+    for (const auto& file : part.files)
+      bytes += file.size_bytes;
+  return bytes;
+}
+
 inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,
                                                       std::uint32_t server = 0) {
   auto writer = checkpoint_writer::open(directory, {server});
