@@ -119,16 +119,6 @@ void node::serve_coordinator(coordinator_service target) {
   board_->control = std::move(target);
 }
 
-kv node::remote(const endpoint& where, const member_id& whom) {
-  return detail::spawn_remote(board_->system, board_->links, where, whom);
-}
-
-coordinator_handle node::uplink(const endpoint& where, member self,
-                                std::function<void(failure)> refused) {
-  return detail::spawn_uplink(board_->system, board_->links, where, std::move(self),
-                              std::move(refused));
-}
-
 server_connector node::to_servers() const {
   return [&system = board_->system,
           links = detail::switchboard_ptr{board_->links}](const server_entry& entry) {
@@ -145,7 +135,5 @@ coordinator_connector node::to_coordinator(const endpoint& where,
     return detail::spawn_uplink(system, links, where, std::move(self), refused);
   };
 }
-
-link_statistics node::statistics() const { return board_->links->transport().statistics(); }
 
 } // namespace troupe
