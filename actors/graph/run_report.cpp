@@ -203,11 +203,6 @@ void run_statistics::coordinator_back(nanoseconds now) {
       open.recovered_at = now;
 }
 
-bool run_statistics::all_recovered() const {
-  return std::all_of(recoveries_.begin(), recoveries_.end(),
-                     [](const recovery& x) { return x.recovered_at.has_value(); });
-}
-
 void run_statistics::resident_memory(const std::string& name, std::uint64_t bytes_max) {
   std::uint64_t& known = other_memory_[name];
   known = std::max(known, bytes_max);

@@ -67,7 +67,6 @@ public:
   /// something since: a worker has a push acknowledged, a server's version moved on. Where no work
   /// was left to do, the end of training with it active counts.
   const std::vector<recovery>& recoveries() const { return recoveries_; }
-  bool all_recovered() const;
 
   progress_snapshot snapshot(std::chrono::nanoseconds now) const;
 
