@@ -19,8 +19,8 @@ public:
                                                          server_id server);
   ~checkpoint_writer();
 
-  /// Stores the cut in the live database (dirty blocks, then in one batch marks + versions + clocks
-  /// + 'cut complete'), copies it to checkpoints/N/server-K, syncs, reads every file back and
+  /// Stores the cut in the live database (dirty blocks, then in one batch marks + versions +
+  /// 'cut complete'), copies it to checkpoints/N/server-K, syncs, reads every file back and
   /// checks it. On error nothing of this cut remains, and the writer may be used again.
   /// A part of the same number that was not committed is replaced.
   /// Errors: io_failed (a full disk, say), damaged.

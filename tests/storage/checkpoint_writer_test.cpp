@@ -10,7 +10,7 @@ namespace troupe::storage {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("what is written comes back: values, optimiser state, steps, marks and clocks") {
+TEST_CASE("what is written comes back: values, optimiser state, steps and marks") {
   const temporary_directory home;
   const auto job = sample_job();
   const auto images = sample_partitions(job, 1);
@@ -21,9 +21,6 @@ TEST_CASE("what is written comes back: values, optimiser state, steps, marks and
   const auto read_images = read(home.path(), 12, job, partitions_of(0, 1, job));
   REQUIRE(read_images);
   CHECK(same(*read_images, images));
-  const auto clocks = read_clocks(home.path(), 12, job, {0});
-  REQUIRE(clocks);
-  CHECK(*clocks == sample_clocks());
 }
 
 TEST_CASE("a cut writes only the blocks that changed since the last one") {
