@@ -48,8 +48,8 @@ public:
                                        std::function<void(failure)> refused) const;
 
 private:
-  struct switchboard;
-  std::shared_ptr<switchboard> board_;
+  struct services;
+  std::shared_ptr<services> services_;
 };
 
 } // namespace troupe
