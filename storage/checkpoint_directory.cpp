@@ -99,6 +99,27 @@ bool has_manifest(const fs::path& directory, std::uint64_t checkpoint) {
   return fs::exists(detail::checkpoint_path(directory, checkpoint) / detail::manifest_name, error);
 }
 
+enum class standing {
+  good,
+  damaged,
+  uncommitted,
+  unknown, ///< It could not be read just now.
+};
+
+standing standing_of(const fs::path& directory, std::uint64_t checkpoint) {
+  std::error_code error;
+  const auto commit = detail::checkpoint_path(directory, checkpoint) / detail::commit_name;
+  const bool committed = fs::exists(commit, error);
+  if (error)
+    return standing::unknown;
+  if (!committed)
+    return standing::uncommitted;
+  const auto what = load_manifest(directory, checkpoint);
+  if (what)
+    return standing::good;
+  return what.error().code == errc::damaged ? standing::damaged : standing::unknown;
+}
+
 /// COMMIT first, so that what is left of an interrupted removal does not look like a damaged one.
 result<void> remove_checkpoint(const fs::path& directory, std::uint64_t checkpoint) {
   const auto home = detail::checkpoint_path(directory, checkpoint);
@@ -119,15 +140,18 @@ result<std::vector<std::uint64_t>> retain(const fs::path& directory, std::size_t
   const auto numbers = numbers_in(directory);
   if (!numbers)
     return numbers.error();
+  keep = std::max<std::size_t>(keep, 1);
   std::vector<std::uint64_t> removed;
   std::size_t kept = 0;
   for (const auto number : *numbers) {
-    const bool committed = is_committed(directory, number) && load_manifest(directory, number);
+    const auto state = standing_of(directory, number);
+    if (state == standing::unknown)
+      continue; // Neither kept nor removed: it may be good, or not.
     // Newer than all committed ones: it may be in the making.
-    if (!committed && kept == 0)
+    if (state == standing::uncommitted && kept == 0)
       continue;
-    if (committed && kept < std::max<std::size_t>(keep, 1)) {
-      ++kept;
+    if (state != standing::uncommitted && kept < keep) {
+      kept += state == standing::good ? 1 : 0;
       continue;
     }
     if (auto done = remove_checkpoint(directory, number); !done)

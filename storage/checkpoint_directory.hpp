@@ -13,9 +13,10 @@
 namespace troupe::storage {
 
 /// Removes all but the newest `keep` (>= 1) committed checkpoints, and uncommitted ones older than
-/// the newest committed. Those whose manifest or COMMIT is damaged count as uncommitted. Returns
-/// the numbers removed. A removal that is interrupted leaves an uncommitted checkpoint. Errors:
-/// io_failed.
+/// the newest committed. Those whose manifest or COMMIT is damaged do not count, and are removed
+/// where they are older than the `keep`; those that cannot be read just now do not count and are
+/// left. Returns the numbers removed. A removal that is interrupted leaves an uncommitted
+/// checkpoint. Errors: io_failed.
 result<std::vector<std::uint64_t>> retain(const std::filesystem::path& directory, std::size_t keep);
 
 /// What newest_good found.

@@ -95,17 +95,6 @@ public:
     return image;
   }
 
-  result<std::vector<clock_entry>> clocks() {
-    const auto key = detail::clocks_key();
-    const auto value = get(key);
-    if (!value)
-      return value.error();
-    auto entries = *value ? detail::decode_clocks(key, **value) : std::nullopt;
-    if (!entries)
-      return damaged("the clocks in " + folder_ + " are missing or wrong");
-    return *std::move(entries);
-  }
-
 private:
   result<void> read_blocks(partition_image& image, const block_list& expected, buffer_pool& pool) {
     const auto prefix = detail::block_prefix(image.partition);
@@ -211,23 +200,6 @@ result<std::vector<partition_image>> read(const fs::path& directory, std::uint64
     ordered.push_back(found->second); // Copies handles only.
   }
   return ordered;
-}
-
-result<std::vector<clock_entry>> read_clocks(const fs::path& directory, std::uint64_t checkpoint,
-                                             const job_spec& job, server_id server) {
-  const auto whole = load_for(directory, checkpoint, job);
-  if (!whole)
-    return whole.error();
-  for (const auto& part : whole->parts) {
-    if (part.server != server)
-      continue;
-    part_reader reader{directory, *whole, job};
-    if (auto opened = reader.open(part); !opened)
-      return opened.error();
-    return reader.clocks();
-  }
-  return {errc::io_failed, detail::title(directory, checkpoint) + " has no part of server "
-                             + std::to_string(server.value)};
 }
 
 } // namespace troupe::storage

@@ -19,9 +19,4 @@ result<std::vector<partition_image>> read(const std::filesystem::path& directory
                                           std::uint64_t checkpoint, const job_spec& job,
                                           const std::vector<partition_id>& partitions);
 
-/// The workers' clocks as server `server` knew them at the cut. Errors: as above.
-result<std::vector<clock_entry>> read_clocks(const std::filesystem::path& directory,
-                                             std::uint64_t checkpoint, const job_spec& job,
-                                             server_id server);
-
 } // namespace troupe::storage

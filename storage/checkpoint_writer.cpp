@@ -72,15 +72,12 @@ public:
     return part;
   }
 
-  const statistics& last() const { return last_; }
-
 private:
   result<checkpoint_part> write_to(const cut& what, const fs::path& target) {
     for (const auto& old : {staging_, target})
       if (auto removed = detail::remove_tree(old); !removed)
         return removed.error();
-    const auto stored = database_.store(what);
-    if (!stored)
+    if (auto stored = database_.store(what); !stored)
       return stored.error();
     const auto sums = database_.link_to(staging_);
     if (!sums)
@@ -95,7 +92,6 @@ private:
         return synced.error();
     if (auto checked = read_back(*part); !checked)
       return checked.error();
-    remember(what, *stored, *part);
     return part;
   }
 
@@ -135,24 +131,12 @@ private:
     return {};
   }
 
-  void remember(const cut& what, const detail::live_database::outcome& stored,
-                const checkpoint_part& part) {
-    last_ = {};
-    for (const auto& partition : what.partitions)
-      last_.blocks += partition.blocks.size();
-    last_.blocks_written = stored.blocks_written;
-    last_.bytes_written = stored.bytes_written;
-    for (const auto& file : part.files)
-      last_.bytes_copied += file.size_bytes;
-  }
-
   fs::path directory_;
   fs::path home_;    ///< DIR/servers/K.
   fs::path staging_; ///< Hard links to the live files while they are copied.
   server_id server_;
   directory_lock lock_;
   detail::live_database database_;
-  statistics last_;
 };
 
 checkpoint_writer::checkpoint_writer(std::unique_ptr<state> opened) : state_(std::move(opened)) {}
@@ -170,7 +154,5 @@ result<std::unique_ptr<checkpoint_writer>> checkpoint_writer::open(const fs::pat
 }
 
 result<checkpoint_part> checkpoint_writer::write(const cut& what) { return state_->write(what); }
-
-checkpoint_writer::statistics checkpoint_writer::last() const { return state_->last(); }
 
 } // namespace troupe::storage

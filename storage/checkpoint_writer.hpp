@@ -2,9 +2,9 @@
 #pragma once
 
 #include "serialization/error.hpp"
+#include "serialization/messages.hpp"
 #include "storage/cut.hpp"
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 
@@ -19,21 +19,12 @@ public:
                                                          server_id server);
   ~checkpoint_writer();
 
-  /// Stores the cut in the live database (dirty blocks, then in one batch marks + versions + clocks
-  /// + 'cut complete'), copies it to checkpoints/N/server-K, syncs, reads every file back and
+  /// Stores the cut in the live database (dirty blocks, then in one batch marks + versions +
+  /// 'cut complete'), copies it to checkpoints/N/server-K, syncs, reads every file back and
   /// checks it. On error nothing of this cut remains, and the writer may be used again.
   /// A part of the same number that was not committed is replaced.
   /// Errors: io_failed (a full disk, say), damaged.
   result<checkpoint_part> write(const cut& what);
-
-  /// What the last successful write() did.
-  struct statistics {
-    std::uint64_t blocks = 0;         ///< Of the cut.
-    std::uint64_t blocks_written = 0; ///< Those that had changed.
-    std::uint64_t bytes_written = 0;  ///< To the live database: values and states of those.
-    std::uint64_t bytes_copied = 0;   ///< To the checkpoint.
-  };
-  statistics last() const;
 
 private:
   class state;

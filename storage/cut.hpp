@@ -1,10 +1,9 @@
-// What a server keeps of one moment: its blocks, marks and clocks, pinned and not copied.
+// What a server keeps of one moment: its blocks and marks, pinned and not copied.
 #pragma once
 
 #include "serialization/batch_set.hpp"
 #include "serialization/buffer.hpp"
 #include "serialization/ids.hpp"
-#include "serialization/messages.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -36,7 +35,6 @@ struct cut {
   std::uint64_t checkpoint = 0;
   server_id server;
   std::vector<partition_image> partitions;
-  std::vector<clock_entry> clocks;
 };
 
 } // namespace troupe::storage

@@ -219,11 +219,16 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
                                + " does not exist or was never "
                                  "committed"};
   std::error_code error;
-  if (!fs::exists(home / detail::manifest_name, error))
+  if (!fs::exists(home / detail::manifest_name, error) && !error)
     return damaged(directory, checkpoint, "manifest.json is missing");
-  if (fs::file_size(home / detail::commit_name, error) > commit_bytes_max
-      || fs::file_size(home / detail::manifest_name, error) > manifest_bytes_max)
-    return damaged(directory, checkpoint, "manifest.json or COMMIT is too large");
+  for (const auto& [name, bytes_max] : {std::pair{detail::commit_name, commit_bytes_max},
+                                        std::pair{detail::manifest_name, manifest_bytes_max}}) {
+    const auto size = fs::file_size(home / name, error);
+    if (error)
+      return unreadable(directory, checkpoint, detail::io_failure("read", home / name, error));
+    if (size > bytes_max)
+      return damaged(directory, checkpoint, "manifest.json or COMMIT is too large");
+  }
   const auto seal = detail::read_file(home / detail::commit_name, commit_bytes_max);
   if (!seal)
     return unreadable(directory, checkpoint, seal.error());

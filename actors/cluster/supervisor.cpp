@@ -54,7 +54,7 @@ supervisor::supervisor(supervisor_options options) : options_(std::move(options)
 
 supervisor::~supervisor() { kill_all(); }
 
-result<void> supervisor::start(process_name who, int inherited, time now) {
+result<void> supervisor::start(process_name who, int inherited, time_point now) {
   auto& what = processes_[who];
   if (what.pid != 0)
     return {errc::invalid_argument, to_string(who) + " runs already"};
@@ -62,7 +62,7 @@ result<void> supervisor::start(process_name who, int inherited, time now) {
   return launch(who, what, now);
 }
 
-result<void> supervisor::launch(process_name who, process& what, time now) {
+result<void> supervisor::launch(process_name who, process& what, time_point now) {
   const auto log_path = options_.run_directory / "logs" / file_name(who);
   std::error_code ignored;
   std::filesystem::create_directories(log_path.parent_path(), ignored);
@@ -92,7 +92,7 @@ result<void> supervisor::launch(process_name who, process& what, time now) {
   return {};
 }
 
-std::vector<supervisor::loss> supervisor::tick(time now) {
+std::vector<supervisor::loss> supervisor::tick(time_point now) {
   std::vector<loss> losses;
   for (auto& [who, what] : processes_) {
     int status = 0;
@@ -100,12 +100,12 @@ std::vector<supervisor::loss> supervisor::tick(time now) {
       ended(who, what, status, now, losses);
     if (what.start_at && *what.start_at <= now && !winding_down_)
       if (auto started = launch(who, what, now); !started)
-        failed_ = started.error().text;
+        start_failed(who, what, started.error(), now);
   }
   return losses;
 }
 
-void supervisor::ended(process_name who, process& what, int status, time now,
+void supervisor::ended(process_name who, process& what, int status, time_point now,
                        std::vector<loss>& losses) {
   what.pid = 0;
   if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
@@ -124,22 +124,37 @@ void supervisor::ended(process_name who, process& what, int status, time now,
     return;
   if (gives_up(who, what, status, now, how))
     return;
-  const bool quick = what.quick_deaths > 0;
-  what.pause = !quick ? std::chrono::milliseconds{0}
-                      : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
+  set_pause(what);
   // Told to end with the whole job, most likely; the order to wind down is then on its way.
   what.start_at = now + (clean ? std::max(what.pause, options_.clean_end_pause) : what.pause);
 }
 
+/// Counts as a quick death: what it lacked, such as memory, may be free again in a moment.
+void supervisor::start_failed(process_name who, process& what, const failure& why, time_point now) {
+  what.start_at.reset();
+  if (++what.quick_deaths >= options_.deaths_max) {
+    failed_ = to_string(who) + " cannot be started again: " + why.text;
+    return;
+  }
+  set_pause(what);
+  what.start_at = now + what.pause;
+}
+
+void supervisor::set_pause(process& what) const {
+  what.pause = what.quick_deaths == 0
+                 ? std::chrono::milliseconds{0}
+                 : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
+}
+
 /// Counts the deaths that nobody asked for; whether there were too many.
-bool supervisor::gives_up(process_name who, process& what, int status, time now,
+bool supervisor::gives_up(process_name who, process& what, int status, time_point now,
                           const std::string& how) {
   const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
   what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
   // SIGKILL comes from outside; the others from what the process does, and it will do it again.
   if (!(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
     what.crashes.push_back(now);
-  std::erase_if(what.crashes, [&](time at) { return now - at > options_.crash_window; });
+  std::erase_if(what.crashes, [&](time_point at) { return now - at > options_.crash_window; });
   const auto deaths =
     std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
   if (deaths < static_cast<std::size_t>(options_.deaths_max))
@@ -159,7 +174,7 @@ std::string supervisor::last_words(process_name who) const {
   return last.empty() ? "see " + path.string() : last;
 }
 
-result<void> supervisor::kill(process_name who, time now) {
+result<void> supervisor::kill(process_name who, time_point now) {
   const auto found = processes_.find(who);
   if (found == processes_.end() || found->second.pid == 0)
     return {errc::invalid_argument, to_string(who) + " does not run here"};

@@ -2,6 +2,7 @@
 // again. Used by the launcher's main thread alone; no actors, no threads.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/process_name.hpp"
 #include "serialization/error.hpp"
 #include "serialization/ids.hpp"
@@ -28,8 +29,8 @@ struct supervisor_options {
   /// Pause before a start that follows a quick death; doubles up to pause_max.
   std::chrono::milliseconds pause_min{100};
   std::chrono::milliseconds pause_max{5000};
-  /// Quick deaths in a row, or crashes (any end but by SIGKILL) within crash_window, after which
-  /// the job is given up.
+  /// Quick deaths and failed starts in a row, or crashes (any end but by SIGKILL) within
+  /// crash_window, after which the job is given up.
   int deaths_max = 6;
   std::chrono::minutes crash_window{2};
   /// A process that ended with status 0 although the job goes on is started again after this. The
@@ -41,13 +42,11 @@ struct supervisor_options {
 /// killed leaves nothing running.
 class supervisor {
 public:
-  using time = std::chrono::nanoseconds;
-
   /// A process that ended without having been told to.
   struct loss {
     member_id member;
-    time killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
-    time detected_at{0};
+    time_point killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
+    time_point detected_at{0};
     std::string how; ///< "killed by signal 9", "exit status 3".
   };
 
@@ -57,13 +56,14 @@ public:
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed;
-  /// invalid_argument where the process runs.
-  result<void> start(process_name who, int inherited, time now);
-  /// Collects ended processes and starts again those whose pause is over.
-  std::vector<loss> tick(time now);
+  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed, and it is not
+  /// tried again; invalid_argument where the process runs.
+  result<void> start(process_name who, int inherited, time_point now);
+  /// Collects ended processes and starts again those whose pause is over. A start that fails is
+  /// tried again as after a quick death.
+  std::vector<loss> tick(time_point now);
   /// SIGKILL. Errors: invalid_argument where no such process runs.
-  result<void> kill(process_name who, time now);
+  result<void> kill(process_name who, time_point now);
   /// No more starts; processes may end as they like.
   void wind_down() { winding_down_ = true; }
   void kill_all();
@@ -79,17 +79,21 @@ private:
     pid_t pid = 0; ///< 0: not running.
     incarnation_id incarnation;
     int inherited = -1;
-    time started_at{0};
-    std::optional<time> killed_at;
-    std::optional<time> start_at;
+    time_point started_at{0};
+    std::optional<time_point> killed_at;
+    std::optional<time_point> start_at;
     std::chrono::milliseconds pause{0};
-    int quick_deaths = 0; ///< In a row.
-    std::vector<time> crashes;
+    int quick_deaths = 0; ///< In a row; with starts that failed.
+    std::vector<time_point> crashes;
   };
 
-  result<void> launch(process_name who, process& what, time now);
-  void ended(process_name who, process& what, int status, time now, std::vector<loss>& losses);
-  bool gives_up(process_name who, process& what, int status, time now, const std::string& how);
+  result<void> launch(process_name who, process& what, time_point now);
+  void ended(process_name who, process& what, int status, time_point now,
+             std::vector<loss>& losses);
+  void start_failed(process_name who, process& what, const failure& why, time_point now);
+  void set_pause(process& what) const;
+  bool gives_up(process_name who, process& what, int status, time_point now,
+                const std::string& how);
   std::string last_words(process_name who) const;
 
   supervisor_options options_;

@@ -4,6 +4,7 @@
 #include "actors/exception_text.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
+#include "actors/graph/job_of_graph.hpp"
 #include "actors/links/node.hpp"
 #include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
@@ -122,21 +123,6 @@ void run_worker_process(child_process& self, const run_options& options,
 }
 
 } // namespace
-
-job_spec make_job(const std::string& name, const graph& described, const run_options& options) {
-  job_spec job;
-  job.name = name;
-  job.seed = options.seed;
-  job.partitions = options.partitions;
-  // hogwild has one memory, whatever the number of servers.
-  job.servers = options.sync.mode == consistency_mode::hogwild ? 1 : options.servers;
-  job.workers = options.workers;
-  job.samples = described.samples();
-  job.batch_samples = options.batch_samples;
-  job.passes = options.passes;
-  job.tables = described.tables();
-  return job;
-}
 
 int run_child(const child_identity& who, const run_options& options,
               const std::function<graph()>& build) {

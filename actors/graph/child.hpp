@@ -6,7 +6,6 @@
 #include "actors/graph/options.hpp"
 
 #include <functional>
-#include <string>
 
 namespace troupe {
 
@@ -14,8 +13,5 @@ namespace troupe {
 /// workers only: the other roles learn all from the job.
 int run_child(const child_identity& who, const run_options& options,
               const std::function<graph()>& build);
-
-/// The job that a graph and a command line make.
-job_spec make_job(const std::string& name, const graph& described, const run_options& options);
 
 } // namespace troupe

@@ -19,7 +19,7 @@ host_processes::host_processes(const run_options& options, std::vector<std::stri
     : members_(processes_here(options)), kills_(options.kills),
       supervisor_({.command = std::move(command), .run_directory = options.run_directory}) {}
 
-result<void> host_processes::start(int listener, time now) {
+result<void> host_processes::start(int listener, time_point now) {
   if (listener >= 0)
     if (auto started = supervisor_.start({role::coordinator, 0}, listener, now); !started)
       return started;
@@ -29,7 +29,7 @@ result<void> host_processes::start(int listener, time now) {
   return {};
 }
 
-std::vector<std::string> host_processes::kill_planned(time training_since, time now) {
+std::vector<std::string> host_processes::kill_planned(time_point training_since, time_point now) {
   std::vector<std::string> lines;
   std::erase_if(kills_, [&](const kill_plan& plan) {
     if (now - training_since < plan.after)

@@ -1,6 +1,7 @@
 // The processes of this host while a job lasts: which they are, and whom the user wants killed.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/cluster/supervisor.hpp"
 #include "actors/graph/options.hpp"
 
@@ -15,18 +16,16 @@ std::vector<process_name> processes_here(const run_options& options);
 
 class host_processes {
 public:
-  using time = supervisor::time;
-
   /// `command`: the words that the launcher was started with.
   host_processes(const run_options& options, std::vector<std::string> command);
 
   /// Starts all. `listener`: the coordinator's listening socket; -1: another host has the
   /// coordinator. Errors: io_failed.
-  result<void> start(int listener, time now);
+  result<void> start(int listener, time_point now);
   /// As supervisor::tick.
-  std::vector<supervisor::loss> tick(time now) { return supervisor_.tick(now); }
+  std::vector<supervisor::loss> tick(time_point now) { return supervisor_.tick(now); }
   /// Carries out what --kill says; the lines for the user.
-  std::vector<std::string> kill_planned(time training_since, time now);
+  std::vector<std::string> kill_planned(time_point training_since, time_point now);
 
   void wind_down() { supervisor_.wind_down(); }
   void kill_all() { supervisor_.kill_all(); }

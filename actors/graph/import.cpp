@@ -58,7 +58,7 @@ result<void> import_parameters(const std::filesystem::path& file,
     fresh.push_back({{i}, 0, std::vector<batch_set>(job.tables.size())});
   }
   const auto pool = std::make_shared<buffer_pool>();
-  storage::cut what{1, {0}, block_store{job, all, pool}.pin(fresh), {}};
+  storage::cut what{1, {0}, block_store{job, all, pool}.pin(fresh)};
   for (auto& partition : what.partitions)
     for (auto& block : partition.blocks) {
       const auto where = block_range(job, block.table, block.block);

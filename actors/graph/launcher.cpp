@@ -3,8 +3,8 @@
 #include "actors/clock.hpp"
 #include "actors/draw_random.hpp"
 #include "actors/graph/actor_config.hpp"
-#include "actors/graph/child.hpp"
 #include "actors/graph/host_processes.hpp"
+#include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/job_watch.hpp"
 #include "actors/graph/judge_actor.hpp"
 #include "actors/graph/local_cluster.hpp"
@@ -26,7 +26,16 @@
 
 #include <signal.h>
 
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 

@@ -89,15 +89,15 @@ void run_statistics::accumulated_histogram::set(const histogram& value) {
 
 run_statistics::run_statistics(const job_spec& job) : job_(job) {}
 
-void run_statistics::job_started(nanoseconds now) { started_at_ = now; }
+void run_statistics::job_started(time_point now) { started_at_ = now; }
 
-void run_statistics::job_finished(nanoseconds now) {
+void run_statistics::job_finished(time_point now) {
   finished_at_ = now;
   if (training_from_ && !training_until_)
     training_until_ = now;
 }
 
-void run_statistics::observe(const observer_orders& what, nanoseconds now) {
+void run_statistics::observe(const observer_orders& what, time_point now) {
   if (!training_from_ && what.phase == job_phase::training) {
     training_from_ = now;
     samples_at_start_ = samples_of(job_, what.batches_done);
@@ -117,7 +117,7 @@ void run_statistics::observe(const observer_orders& what, nanoseconds now) {
     note_rate(now);
 }
 
-void run_statistics::note_succession(const member_id& member, nanoseconds now) {
+void run_statistics::note_succession(const member_id& member, time_point now) {
   process& owner = processes_[{member.role, member.index}];
   const bool was_seen = owner.last_seen != incarnation_id{};
   if (member.incarnation == incarnation_id{}) {
@@ -126,7 +126,7 @@ void run_statistics::note_succession(const member_id& member, nanoseconds now) {
     return;
   }
   if (was_seen && owner.last_seen != member.incarnation) {
-    const nanoseconds missed_at = owner.missing_since.value_or(now);
+    const time_point missed_at = owner.missing_since.value_or(now);
     process_died({member.role, member.index, owner.last_seen}, missed_at, missed_at);
   }
   owner.last_seen = member.incarnation;
@@ -164,8 +164,8 @@ void run_statistics::account(const member_status& status) {
 
 // -- deaths --
 
-void run_statistics::process_died(const member_id& member, nanoseconds killed_at,
-                                  nanoseconds detected_at) {
+void run_statistics::process_died(const member_id& member, time_point killed_at,
+                                  time_point detected_at) {
   if (!dead_.insert(member).second)
     return;
   recoveries_.push_back({member.role, member.index, killed_at, detected_at, std::nullopt, 0});
@@ -175,7 +175,7 @@ void run_statistics::process_died(const member_id& member, nanoseconds killed_at
     owner.dead = true;
 }
 
-void run_statistics::note_recovery(const member_status& status, job_phase phase, nanoseconds now) {
+void run_statistics::note_recovery(const member_status& status, job_phase phase, time_point now) {
   if (dead_.contains(status.member))
     return;
   const incarnation& x = incarnations_.at(status.member);
@@ -196,16 +196,11 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
   }
 }
 
-void run_statistics::coordinator_back(nanoseconds now) {
+void run_statistics::coordinator_back(time_point now) {
   processes_[{role::coordinator, 0}].dead = false;
   for (recovery& open : recoveries_)
     if (open.role == role::coordinator && !open.recovered_at)
       open.recovered_at = now;
-}
-
-bool run_statistics::all_recovered() const {
-  return std::all_of(recoveries_.begin(), recoveries_.end(),
-                     [](const recovery& x) { return x.recovered_at.has_value(); });
 }
 
 void run_statistics::resident_memory(const std::string& name, std::uint64_t bytes_max) {
@@ -216,11 +211,11 @@ void run_statistics::resident_memory(const std::string& name, std::uint64_t byte
 // -- curves and rates --
 
 void run_statistics::evaluated(std::uint64_t pass, double loss, double accuracy,
-                               std::optional<double> auc, nanoseconds now) {
+                               std::optional<double> auc, time_point now) {
   curve_.push_back({pass * job_.batches_per_pass(), now, std::nullopt, loss, accuracy, auc});
 }
 
-void run_statistics::note_loss(nanoseconds now) {
+void run_statistics::note_loss(time_point now) {
   double sum = 0.0;
   for (const auto& [member, x] : incarnations_)
     sum += x.loss_sum;
@@ -234,7 +229,7 @@ void run_statistics::note_loss(nanoseconds now) {
   curve_loss_count_ = count;
 }
 
-void run_statistics::note_rate(nanoseconds now) {
+void run_statistics::note_rate(time_point now) {
   rate_sample sample{now, 0, 0, {}};
   sample.samples = samples_of(job_, batches_done_);
   for (const auto& [member, x] : incarnations_) {
@@ -279,7 +274,7 @@ std::uint64_t run_statistics::samples_done() const {
 
 // -- what others see --
 
-progress_snapshot run_statistics::snapshot(nanoseconds now) const {
+progress_snapshot run_statistics::snapshot(time_point now) const {
   progress_snapshot all;
   all.elapsed = now - started_at_;
   all.phase = phase_;
@@ -332,7 +327,7 @@ progress_snapshot run_statistics::snapshot(nanoseconds now) const {
 
 namespace {
 
-json json_of(const recovery& x, nanoseconds started_at) {
+json json_of(const recovery& x, time_point started_at) {
   json recovered;
   if (x.recovered_at)
     recovered = milliseconds(*x.recovered_at - x.killed_at);
@@ -344,7 +339,7 @@ json json_of(const recovery& x, nanoseconds started_at) {
           {"updates_rolled_back", x.updates_rolled_back}};
 }
 
-json json_of(const loss_point& x, const job_spec& job, nanoseconds started_at) {
+json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
   json point;
   const auto per_pass = static_cast<double>(std::max<std::uint64_t>(1, job.batches_per_pass()));
   point["epoch"] = static_cast<double>(x.batches) / per_pass;
@@ -373,7 +368,7 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["seed"] = job_.seed;
   all["epochs"] = job_.passes;
 
-  const nanoseconds until = finished_at_.value_or(rates_.empty() ? started_at_ : rates_.back().at);
+  const time_point until = finished_at_.value_or(rates_.empty() ? started_at_ : rates_.back().at);
   all["seconds"] = seconds(until - started_at_);
   const double trained =
     training_from_ ? seconds(training_until_.value_or(until) - *training_from_) : 0.0;

@@ -2,12 +2,12 @@
 // recovery took. Feeds the progress display and the JSON report. It has no clock: time comes in.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/graph/progress.hpp"
 #include "actors/process_name.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -23,15 +23,15 @@ namespace troupe {
 struct recovery {
   troupe::role role = role::server;
   std::uint32_t index = 0;
-  std::chrono::nanoseconds killed_at{0};
-  std::chrono::nanoseconds detected_at{0};
-  std::optional<std::chrono::nanoseconds> recovered_at; ///< None: not (yet) recovered.
+  time_point killed_at{0};
+  time_point detected_at{0};
+  std::optional<time_point> recovered_at; ///< None: not (yet) recovered.
   std::uint64_t updates_rolled_back = 0;
 };
 
 struct loss_point {
   std::uint64_t batches = 0;
-  std::chrono::nanoseconds at{0};
+  time_point at{0};
   std::optional<double> training_loss; ///< Mean since the point before.
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
@@ -47,19 +47,18 @@ class run_statistics {
 public:
   explicit run_statistics(const job_spec& job);
 
-  void job_started(std::chrono::nanoseconds now);
-  void job_finished(std::chrono::nanoseconds now);
-  void observe(const observer_orders& what, std::chrono::nanoseconds now);
+  void job_started(time_point now);
+  void job_finished(time_point now);
+  void observe(const observer_orders& what, time_point now);
   /// Repeated calls for one incarnation count once. Without a call, observe() takes the time at
   /// which a process was missed, once it sees its successor.
   /// `killed_at`: when it was killed, where that is known, else equal to `detected_at`.
-  void process_died(const member_id& member, std::chrono::nanoseconds killed_at,
-                    std::chrono::nanoseconds detected_at);
+  void process_died(const member_id& member, time_point killed_at, time_point detected_at);
   /// The coordinator answers again after a death.
-  void coordinator_back(std::chrono::nanoseconds now);
+  void coordinator_back(time_point now);
   /// After `pass` whole passes. `auc`: only where the problem is binary.
   void evaluated(std::uint64_t pass, double loss, double accuracy, std::optional<double> auc,
-                 std::chrono::nanoseconds now);
+                 time_point now);
   /// Peak resident memory of a process that observe() does not know: coordinator, launcher.
   void resident_memory(const std::string& name, std::uint64_t bytes_max);
 
@@ -67,9 +66,8 @@ public:
   /// something since: a worker has a push acknowledged, a server's version moved on. Where no work
   /// was left to do, the end of training with it active counts.
   const std::vector<recovery>& recoveries() const { return recoveries_; }
-  bool all_recovered() const;
 
-  progress_snapshot snapshot(std::chrono::nanoseconds now) const;
+  progress_snapshot snapshot(time_point now) const;
 
   /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
   /// samples_per_second, test_accuracy, test_auc (only where it was given), loss_curve,
@@ -109,24 +107,24 @@ private:
   struct process {
     incarnation_id present;
     incarnation_id last_seen;
-    std::optional<std::chrono::nanoseconds> missing_since;
+    std::optional<time_point> missing_since;
     bool dead = false;
     std::uint32_t starts = 0;
     std::uint64_t rss_bytes_max = 0;
   };
   struct rate_sample {
-    std::chrono::nanoseconds at{0};
+    time_point at{0};
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
     std::map<process_name, std::uint64_t> process_bytes;
   };
 
   /// Deaths on other hosts are not told: there, a successor shows that its predecessor died.
-  void note_succession(const member_id& member, std::chrono::nanoseconds now);
+  void note_succession(const member_id& member, time_point now);
   void account(const member_status& status);
-  void note_recovery(const member_status& status, job_phase phase, std::chrono::nanoseconds now);
-  void note_loss(std::chrono::nanoseconds now);
-  void note_rate(std::chrono::nanoseconds now);
+  void note_recovery(const member_status& status, job_phase phase, time_point now);
+  void note_loss(time_point now);
+  void note_rate(time_point now);
   std::uint64_t samples_done() const;
   /// Sum over all incarnations of all processes.
   std::uint64_t total(counter incarnation::*which) const;
@@ -134,10 +132,10 @@ private:
   std::optional<double> last_of(std::optional<double> loss_point::*which) const;
 
   job_spec job_;
-  std::chrono::nanoseconds started_at_{0};
-  std::optional<std::chrono::nanoseconds> finished_at_;
-  std::optional<std::chrono::nanoseconds> training_from_;
-  std::optional<std::chrono::nanoseconds> training_until_;
+  time_point started_at_{0};
+  std::optional<time_point> finished_at_;
+  std::optional<time_point> training_from_;
+  std::optional<time_point> training_until_;
   std::uint64_t samples_at_start_ = 0; ///< A resumed job has some done already.
   job_phase phase_ = job_phase::gathering;
   std::uint64_t batches_done_ = 0;

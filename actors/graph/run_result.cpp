@@ -30,7 +30,7 @@ std::string how_to_continue(std::uint64_t checkpoint, const std::filesystem::pat
                          : "continue with --resume --checkpoint " + directory.string();
 }
 
-std::string summary(const run_statistics& statistics, std::chrono::nanoseconds now) {
+std::string summary(const run_statistics& statistics, time_point now) {
   const auto last = statistics.snapshot(now);
   const auto& lost = statistics.recoveries();
   const auto recovered = std::count_if(lost.begin(), lost.end(),

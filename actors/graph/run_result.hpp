@@ -1,6 +1,7 @@
 // What is left of a run: the report, the exported parameters, and the last lines for the user.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/graph/run_report.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
@@ -22,6 +23,6 @@ result<void> write_report(const std::filesystem::path& file, const std::string& 
 std::string how_to_continue(std::uint64_t checkpoint, const std::filesystem::path& directory);
 
 /// Accuracy and recoveries, each a line where there is something to tell.
-std::string summary(const run_statistics& statistics, std::chrono::nanoseconds now);
+std::string summary(const run_statistics& statistics, time_point now);
 
 } // namespace troupe

@@ -21,9 +21,8 @@ std::string ms_text(std::chrono::milliseconds time) { return std::to_string(time
 
 connection::connection(link_id id, link_context& context, std::string peer_address)
     : id_(id), context_(context), peer_(std::move(peer_address)),
-      out_(context.poll, id.value, context.options.queue_bytes_max, context.bytes_sent),
-      reader_(context.pool), deadline_(clock::now() + context.options.handshake_timeout),
-      last_read_(clock::now()) {}
+      out_(context.poll, id.value, context.options.queue_bytes_max), reader_(context.pool),
+      deadline_(clock::now() + context.options.handshake_timeout), last_read_(clock::now()) {}
 
 connection::~connection() { out_.detach(); }
 
@@ -116,7 +115,6 @@ void connection::read(clock::time_point now) {
       return end_of_stream(got.error);
     last_read_ = now;
     total += got.bytes;
-    context_.bytes_received.fetch_add(got.bytes, std::memory_order_relaxed);
     const std::size_t in_place = std::min(got.bytes, direct.size());
     if (!discards())
       take(in_place, staging.first(got.bytes - in_place), now);

@@ -31,8 +31,6 @@ struct link_context {
   buffer_pool pool;
   /// What a read brings beyond the place that waits for it; one for all links, emptied at once.
   std::vector<std::byte> staging;
-  std::atomic<std::uint64_t> bytes_sent{0};
-  std::atomic<std::uint64_t> bytes_received{0};
 };
 
 ///                        +---- refused or refusing --------------+

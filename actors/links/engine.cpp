@@ -116,10 +116,6 @@ void transport::engine::close(link_id link) {
   post_to(link, [](detail::connection& closing, auto now) { closing.begin_close(now); });
 }
 
-link_statistics transport::engine::statistics() const {
-  return {context_.bytes_sent.load(), context_.bytes_received.load()};
-}
-
 transport::engine::connection_ptr transport::engine::find(std::uint64_t key) const {
   const std::scoped_lock lock{links_mutex_};
   const auto found = links_.find(key);

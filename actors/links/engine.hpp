@@ -29,7 +29,6 @@ public:
   link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
   void send(link_id link, const message& what);
   void close(link_id link);
-  link_statistics statistics() const;
 
 private:
   using clock = detail::connection::clock;

@@ -61,8 +61,8 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
 
 } // namespace
 
-struct node::switchboard {
-  explicit switchboard(caf::actor_system& sys) : system(sys) {}
+struct node::services {
+  explicit services(caf::actor_system& sys) : system(sys) {}
 
   std::optional<link_owner> accept(link_id link, const hello& peer) {
     const std::lock_guard lock{mutex};
@@ -84,54 +84,44 @@ struct node::switchboard {
 
 node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
            transport_options options)
-    : board_(std::make_shared<switchboard>(system)) {
-  board_->links = std::make_shared<detail::switchboard>(
+    : services_(std::make_shared<services>(system)) {
+  services_->links = std::make_shared<detail::switchboard>(
     std::move(self),
-    [weak = std::weak_ptr(board_)](link_id link, const hello& peer) {
-      const auto board = weak.lock();
-      return board ? board->accept(link, peer) : std::nullopt;
+    [weak = std::weak_ptr(services_)](link_id link, const hello& peer) {
+      const auto alive = weak.lock();
+      return alive ? alive->accept(link, peer) : std::nullopt;
     },
     std::move(log), std::move(options));
 }
 
 node::~node() {
-  // A callback may hold board_ just now; but the links, whose thread it runs on, have to end here.
+  // A callback may hold services_ just now; but the links, whose thread it runs on, end here.
   std::shared_ptr<detail::switchboard> links;
-  const std::lock_guard lock{board_->mutex};
-  links.swap(board_->links);
+  const std::lock_guard lock{services_->mutex};
+  links.swap(services_->links);
 }
 
 result<endpoint> node::listen(const endpoint& where) {
-  return board_->links->transport().listen(where);
+  return services_->links->transport().listen(where);
 }
 
 result<endpoint> node::listen_on(int descriptor) {
-  return board_->links->transport().listen_on(descriptor);
+  return services_->links->transport().listen_on(descriptor);
 }
 
 void node::serve_values(kv target) {
-  const std::lock_guard lock{board_->mutex};
-  board_->data = std::move(target);
+  const std::lock_guard lock{services_->mutex};
+  services_->data = std::move(target);
 }
 
 void node::serve_coordinator(coordinator_service target) {
-  const std::lock_guard lock{board_->mutex};
-  board_->control = std::move(target);
-}
-
-kv node::remote(const endpoint& where, const member_id& whom) {
-  return detail::spawn_remote(board_->system, board_->links, where, whom);
-}
-
-coordinator_handle node::uplink(const endpoint& where, member self,
-                                std::function<void(failure)> refused) {
-  return detail::spawn_uplink(board_->system, board_->links, where, std::move(self),
-                              std::move(refused));
+  const std::lock_guard lock{services_->mutex};
+  services_->control = std::move(target);
 }
 
 server_connector node::to_servers() const {
-  return [&system = board_->system,
-          links = detail::switchboard_ptr{board_->links}](const server_entry& entry) {
+  return [&system = services_->system,
+          links = detail::switchboard_ptr{services_->links}](const server_entry& entry) {
     const auto where = parse_endpoint(entry.address);
     return detail::spawn_remote(system, links, where ? *where : endpoint{},
                                 {role::server, entry.server.value, entry.incarnation});
@@ -140,12 +130,10 @@ server_connector node::to_servers() const {
 
 coordinator_connector node::to_coordinator(const endpoint& where,
                                            std::function<void(failure)> refused) const {
-  return [&system = board_->system, links = detail::switchboard_ptr{board_->links}, where,
+  return [&system = services_->system, links = detail::switchboard_ptr{services_->links}, where,
           refused = std::move(refused)](member self) {
     return detail::spawn_uplink(system, links, where, std::move(self), refused);
   };
 }
-
-link_statistics node::statistics() const { return board_->links->transport().statistics(); }
 
 } // namespace troupe

@@ -33,29 +33,23 @@ public:
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
-  /// A kv in another process. Connects with the first request; a broken link fails what is open
-  /// with peer_lost, and the next request connects again. A process at that address which is not
-  /// `whom` is treated as gone.
-  kv remote(const endpoint& where, const member_id& whom);
+  // Connectors may outlive the node, but not the actor system; what they make then finds nobody.
+
+  /// Makes kvs of other processes. Each connects with the first request; a broken link fails what
+  /// is open with peer_lost, and the next request connects again. A process at that address which
+  /// is another incarnation is treated as gone. An address that is none is one that nobody answers.
+  server_connector to_servers() const;
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
-  /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to
-  /// `self`. `refused`: called once, on an actor's thread, when the coordinator turns this process
-  /// away for good, which is before the link opens; a link that was open is made anew.
-  coordinator_handle uplink(const endpoint& where, member self,
-                            std::function<void(failure)> refused);
-
-  /// Connectors that make remote() and uplink(). They may outlive the node, but not the actor
-  /// system; what they make then finds nobody. An address that is none is one that nobody answers.
-  server_connector to_servers() const;
+  /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to the member that the
+  /// connector is given. `refused`: called once, on an actor's thread, when the coordinator turns
+  /// this process away for good, which is before the link opens; a link that was open is made anew.
   coordinator_connector to_coordinator(const endpoint& where,
                                        std::function<void(failure)> refused) const;
 
-  link_statistics statistics() const;
-
 private:
-  struct switchboard;
-  std::shared_ptr<switchboard> board_;
+  struct services;
+  std::shared_ptr<services> services_;
 };
 
 } // namespace troupe

@@ -37,9 +37,8 @@ void outbox::item::skip(std::size_t& size_bytes) {
   }
 }
 
-outbox::outbox(poller& poll, std::uint64_t key, std::size_t bytes_max,
-               std::atomic<std::uint64_t>& sent)
-    : poll_(poll), key_(key), bytes_max_(bytes_max), sent_(sent) {}
+outbox::outbox(poller& poll, std::uint64_t key, std::size_t bytes_max)
+    : poll_(poll), key_(key), bytes_max_(bytes_max) {}
 
 outbox::state outbox::send(wire::frame frame) {
   const std::scoped_lock lock{mutex_};
@@ -133,7 +132,6 @@ void outbox::write(std::size_t budget_bytes) {
       return fail(state::broken, went.error);
     if (went.bytes != 0)
       last_write_ = clock::now();
-    sent_.fetch_add(went.bytes, std::memory_order_relaxed);
     drop_written(went.bytes);
     budget_bytes -= went.bytes;
     if (went.bytes < size)

@@ -5,7 +5,6 @@
 #include "actors/links/socket.hpp"
 #include "serialization/wire.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -30,7 +29,7 @@ public:
   /// is gone.
   enum class state { drained, waiting, overfull, broken };
 
-  outbox(poller& poll, std::uint64_t key, std::size_t bytes_max, std::atomic<std::uint64_t>& sent);
+  outbox(poller& poll, std::uint64_t key, std::size_t bytes_max);
 
   // -- any thread --
 
@@ -77,7 +76,6 @@ private:
   poller& poll_;
   const std::uint64_t key_;
   const std::size_t bytes_max_;
-  std::atomic<std::uint64_t>& sent_;
 
   mutable std::mutex mutex_;
   const stream_socket* socket_ = nullptr;

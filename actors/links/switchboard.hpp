@@ -65,13 +65,13 @@ inline std::optional<failure> too_long(const std::vector<piece>& pieces) {
                                          + std::to_string(wire::body_bytes_max)};
 }
 
-/// See node::remote.
+/// See node::to_servers.
 kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom);
 
 /// Answers the pushes and pulls of one accepted link from `target`.
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link, kv target);
 
-/// See node::uplink.
+/// See node::to_coordinator.
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
                                 member self, std::function<void(failure)> refused);
 

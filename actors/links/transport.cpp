@@ -35,8 +35,6 @@ void transport::send(link_id link, const message& what) { engine_->send(link, wh
 
 void transport::close(link_id link) { engine_->close(link); }
 
-link_statistics transport::statistics() const { return engine_->statistics(); }
-
 result<int> make_listener(const endpoint& where) {
   auto made = detail::open_listener(where);
   if (!made)

@@ -50,11 +50,6 @@ struct link_events {
   std::function<void(const std::string& peer_address, const failure& why)> rejected;
 };
 
-struct link_statistics {
-  std::uint64_t bytes_sent = 0;
-  std::uint64_t bytes_received = 0;
-};
-
 /// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,
 /// `lost` is called for each) and joins the thread; it must not run inside a callback.
 ///
@@ -88,8 +83,6 @@ public:
   void send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.
   void close(link_id link);
-  /// Bytes of all links so far.
-  link_statistics statistics() const;
 
 private:
   class engine;

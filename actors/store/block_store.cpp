@@ -437,12 +437,4 @@ block_store::pin(const std::vector<shard_partition>& partitions) const {
   return images;
 }
 
-std::uint64_t block_store::size_bytes() const {
-  std::uint64_t elements = 0;
-  for (std::size_t table = 0; table < tables_.size(); ++table)
-    for (const block& x : tables_[table])
-      elements += x.count * (1 + state_per_element(job_.tables[table]));
-  return elements * sizeof(float);
-}
-
 } // namespace troupe

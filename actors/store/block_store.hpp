@@ -69,8 +69,6 @@ public:
   /// Pins everything for a checkpoint; `partitions` from shard::partitions(). No copy.
   std::vector<storage::partition_image> pin(const std::vector<shard_partition>& partitions) const;
 
-  std::uint64_t size_bytes() const; ///< Values and optimiser state, without pinned old blocks.
-
 private:
   struct block {
     std::uint64_t count = 0; ///< 0: its partition is elsewhere.

@@ -148,7 +148,7 @@ struct server_shell {
 
   void run(const cut_effect& effect, shard_effects&) {
     storage::cut what{effect.checkpoint, server_id{options.self.index},
-                      values->pin(decide->partitions()), decide->clocks()};
+                      values->pin(decide->partitions())};
     self->request(storage, storage_timeout, write_atom_v, std::move(what))
       .then(
         [this, during = assignment](const checkpoint_part& written) {

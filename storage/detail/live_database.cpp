@@ -143,20 +143,19 @@ bool live_database::starting_anew_is_cheaper(const cut& what) const {
   return 2 * total < dirty + (stored + dirty) || files.size() > files_max;
 }
 
-result<live_database::outcome> live_database::store(const cut& what) {
+result<void> live_database::store(const cut& what) {
   if (starting_anew_is_cheaper(what))
     discard();
-  auto stored = [&]() -> result<outcome> {
+  auto stored = [&]() -> result<void> {
     if (auto opened = open(); !opened)
-      return opened.error();
-    auto written = put_blocks(what);
-    if (!written)
+      return opened;
+    if (auto written = put_blocks(what); !written)
       return written;
     if (auto done = put_summary(what); !done)
-      return done.error();
+      return done;
     if (const auto status = database_->Flush({}); !status.ok())
       return database_failure("flush", directory_, status);
-    return written;
+    return {};
   }();
   // A failed write leaves RocksDB refusing all further ones.
   if (!stored)
@@ -164,9 +163,8 @@ result<live_database::outcome> live_database::store(const cut& what) {
   return stored;
 }
 
-result<live_database::outcome> live_database::put_blocks(const cut& what) {
+result<void> live_database::put_blocks(const cut& what) {
   ++cuts_;
-  outcome done;
   batch_writer writer{*database_};
   for (const auto& partition : what.partitions) {
     for (const auto& image : partition.blocks) {
@@ -178,8 +176,6 @@ result<live_database::outcome> live_database::put_blocks(const cut& what) {
       if (const auto status = writer.put(key, encode_block(key, image)); !status.ok())
         return database_failure("write", directory_, status);
       known_[key] = {image.version, image.values, image.state, image.values.get(), cuts_};
-      ++done.blocks_written;
-      done.bytes_written += size_bytes(image);
     }
   }
   for (auto at = known_.begin(); at != known_.end();) {
@@ -193,7 +189,7 @@ result<live_database::outcome> live_database::put_blocks(const cut& what) {
   }
   if (const auto status = writer.finish(); !status.ok())
     return database_failure("write", directory_, status);
-  return done;
+  return {};
 }
 
 result<void> live_database::put_summary(const cut& what) {
@@ -212,7 +208,6 @@ result<void> live_database::put_summary(const cut& what) {
     keep_first_error(batch.Put(key, encode_meta(key, partition)));
     partitions_.push_back(partition.partition);
   }
-  keep_first_error(batch.Put(clocks_key(), encode_clocks(clocks_key(), what.clocks)));
   const cut_complete complete{what.checkpoint, what.server, what.partitions.size(), known_.size()};
   keep_first_error(batch.Put(complete_key(), encode_complete(complete_key(), complete)));
   keep_first_error(writer.finish());

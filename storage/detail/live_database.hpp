@@ -28,13 +28,9 @@ public:
   explicit live_database(std::filesystem::path directory);
   ~live_database();
 
-  /// Writes the blocks that changed, then marks, versions, clocks and 'cut complete' in one batch,
-  /// and flushes. Errors: io_failed, damaged; the database is then discarded.
-  struct outcome {
-    std::uint64_t blocks_written = 0;
-    std::uint64_t bytes_written = 0; ///< Of values and states.
-  };
-  result<outcome> store(const cut& what);
+  /// Writes the blocks that changed, then marks, versions and 'cut complete' in one batch, and
+  /// flushes. Errors: io_failed, damaged; the database is then discarded.
+  result<void> store(const cut& what);
 
   /// Makes `target` (absent, same file system) a consistent copy by hard links, and returns the
   /// checksums that RocksDB took of its table files while writing them, by file name.
@@ -58,7 +54,7 @@ private:
   result<void> open();
   bool is_clean(const std::string& key, const block_image& image) const;
   bool starting_anew_is_cheaper(const cut& what) const;
-  result<outcome> put_blocks(const cut& what);
+  result<void> put_blocks(const cut& what);
   result<void> put_summary(const cut& what);
 
   std::filesystem::path directory_;

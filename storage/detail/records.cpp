@@ -71,8 +71,6 @@ std::string meta_key(partition_id partition) {
   return 'm' + byte_writer{}.big(partition.value).take();
 }
 
-std::string clocks_key() { return "c"; }
-
 std::string complete_key() { return "z"; }
 
 block_record encode_block(std::string_view key, const block_image& image) {
@@ -97,17 +95,6 @@ std::string encode_meta(std::string_view key, const partition_image& image) {
     for (const auto word : marks.words())
       writer.little(word);
   }
-  return enclose(key, writer.take());
-}
-
-std::string encode_clocks(std::string_view key, const std::vector<clock_entry>& clocks) {
-  byte_writer writer;
-  writer.little(std::uint64_t{clocks.size()});
-  for (const auto& entry : clocks)
-    writer.little(entry.worker.value)
-      .little(entry.incarnation.value)
-      .little(entry.clock)
-      .little(static_cast<std::uint8_t>(entry.known));
   return enclose(key, writer.take());
 }
 
@@ -167,27 +154,6 @@ std::optional<partition_image> decode_meta(std::string_view key, std::string_vie
   if (!reader.complete() || image.marks.size() != tables)
     return std::nullopt;
   return image;
-}
-
-std::optional<std::vector<clock_entry>> decode_clocks(std::string_view key,
-                                                      std::string_view value) {
-  const auto body = disclose(key, value);
-  if (!body)
-    return std::nullopt;
-  byte_reader reader{*body};
-  const auto count = reader.little<std::uint64_t>();
-  std::vector<clock_entry> clocks;
-  for (std::uint64_t i = 0; i < count && reader.left() > 0; ++i) {
-    clock_entry entry;
-    entry.worker.value = reader.little<std::uint32_t>();
-    entry.incarnation.value = reader.little<std::uint64_t>();
-    entry.clock = reader.little<std::uint64_t>();
-    entry.known = reader.little<std::uint8_t>() != 0;
-    clocks.push_back(entry);
-  }
-  if (!reader.complete() || clocks.size() != count)
-    return std::nullopt;
-  return clocks;
 }
 
 std::optional<cut_complete> decode_complete(std::string_view key, std::string_view value) {

@@ -1,5 +1,5 @@
 // When the coordinator has checkpoints written, committed or given up.
-#include "tests/actors/coordinator_bench.hpp"
+#include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe {
 namespace {
@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 // -- checkpoints --------------------------------------------------------------------------------
 
 TEST_CASE("a checkpoint is committed when all parts are there, with the next after an interval") {
-  bench one(bench_job(consistency_mode::asp, 2, 2, 1000), {}, {}, 11);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000), {}, {}, 11);
   one.train();
   const auto pass = [&](std::chrono::milliseconds time) {
     for (auto step = 0ms; step < time; step += 100ms) {
@@ -39,7 +39,7 @@ TEST_CASE("a checkpoint is committed when all parts are there, with the next aft
 TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next has a new number") {
   coordinator_options how;
   how.checkpoint_interval = 100ms;
-  bench one(bench_job(consistency_mode::asp, 2, 2, 1000), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000), how);
   one.train();
   one.server(0, 100, 5);
   one.server(1, 101, 5);
@@ -61,7 +61,7 @@ TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next ha
 TEST_CASE("a checkpoint that nobody finishes is given up after a minute") {
   coordinator_options how;
   how.checkpoint_interval = 100ms;
-  bench one(bench_job(consistency_mode::asp, 2, 2, 1000), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000), how);
   one.train();
   for (int i = 0; i < 620; ++i) {
     one.tick(100ms);
@@ -74,7 +74,7 @@ TEST_CASE("a checkpoint that nobody finishes is given up after a minute") {
 TEST_CASE("bsp checkpoints name a clock that no server has passed") {
   coordinator_options how;
   how.checkpoint_interval = 100ms;
-  bench one(bench_job(consistency_mode::bsp, 2, 2, 1000), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::bsp, 2, 2, 1000), how);
   one.train();
   one.server(0, 100, 20); // 10 clocks of 2 slots.
   one.server(1, 101, 18);

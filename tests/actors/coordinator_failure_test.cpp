@@ -1,5 +1,5 @@
 // What the coordinator does when members are lost, or when it is itself a new one.
-#include "tests/actors/coordinator_bench.hpp"
+#include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe {
 namespace {
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 TEST_CASE(
   "a lost worker's batches go to others at once, and its late reports are answered with stop") {
-  bench one(bench_job(consistency_mode::asp, 2, 2, 1000));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
   one.train();
   std::uint64_t held = 0;
   for (const auto& x : one.orders_of(0, 200).leases)
@@ -27,7 +27,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a second live worker of an index is refused") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   for (int i = 0; i < 8; ++i) {
     one.now += 100ms;
@@ -40,7 +40,7 @@ TEST_CASE("a second live worker of an index is refused") {
 }
 
 TEST_CASE("silence kills after the liveness timeout, a broken connection alone does not") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   coordinator_effects effects;
   one.boss->disconnected({role::worker, 0, {200}}, one.now, effects);
@@ -58,7 +58,7 @@ TEST_CASE("silence kills after the liveness timeout, a broken connection alone d
 }
 
 TEST_CASE("a launcher that was silent goes on where it was") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   for (int i = 0; i < 60; ++i) {
     one.tick(100ms);
@@ -73,7 +73,7 @@ TEST_CASE("a launcher that was silent goes on where it was") {
 }
 
 TEST_CASE("nobody is dead because the coordinator itself slept") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.tick(60s);
   CHECK_FALSE(one.told("lost"));
@@ -82,7 +82,7 @@ TEST_CASE("nobody is dead because the coordinator itself slept") {
 // -- lost servers -------------------------------------------------------------------------------
 
 TEST_CASE("asp: only the lost server restores, what it lacks is done again") {
-  bench one(bench_job(consistency_mode::asp, 2, 2, 1000));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
   one.train();
   one.server(0, 100, 20);
   one.server(1, 101, 20);
@@ -105,7 +105,7 @@ TEST_CASE("asp: only the lost server restores, what it lacks is done again") {
 }
 
 TEST_CASE("asp without a checkpoint: the lost server starts over") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.death(role::server, 0, 100);
   one.server(0, 110);
@@ -116,7 +116,7 @@ TEST_CASE("asp without a checkpoint: the lost server starts over") {
 
 TEST_CASE(
   "bsp: all servers go back together, in a persisted generation, without leases meanwhile") {
-  bench one(bench_job(consistency_mode::bsp, 2, 2, 200));
+  coordinator_fixture one(job_of_mode(consistency_mode::bsp, 2, 2, 200));
   one.train();
   one.server(0, 100, 20);
   one.server(1, 101, 20);
@@ -139,7 +139,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a server that reports that it has nothing is given an assignment again") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   const auto before = one.orders_of_server(0, 100).assignment;
   one.receive({role::server, 0, {100}}, server_report{});
@@ -154,7 +154,7 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
   coordinator_options how;
   how.resume = true;
   for (const auto code : {errc::io_failed, errc::timed_out, errc::peer_lost}) {
-    bench one(bench_job(consistency_mode::asp), how);
+    coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
     one.server(0, 100);
     for (int i = 1; i <= 3; ++i) {
       one.search_failed({code, "the disk is asleep"});
@@ -177,7 +177,7 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
 TEST_CASE("a search that cannot succeed fails the job") {
   coordinator_options how;
   how.resume = true;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.server(0, 100);
   one.search_failed({errc::wrong_job, "of another job"});
   CHECK(one.boss->phase() == job_phase::stopped);
@@ -190,12 +190,12 @@ TEST_CASE("a search that cannot succeed fails the job") {
 TEST_CASE("if all checkpoints are damaged the job fails rather than start over") {
   coordinator_options how;
   how.resume = true;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(std::nullopt, {{errc::damaged, "checkpoint 3 is damaged"}});
   CHECK(one.boss->phase() == job_phase::stopped);
   CHECK(one.told("the job failed: no checkpoint can be restored"));
 
-  bench two(bench_job(consistency_mode::asp), how);
+  coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
   two.found(3);
   two.train();
   two.death(role::server, 0, 100);
@@ -204,10 +204,10 @@ TEST_CASE("if all checkpoints are damaged the job fails rather than start over")
 }
 
 TEST_CASE("a committed checkpoint is remembered by the next coordinator, which never starts over") {
-  const auto job = bench_job(consistency_mode::asp, 2, 2, 1000);
+  const auto job = job_of_mode(consistency_mode::asp, 2, 2, 1000);
   coordinator_options how;
   how.checkpoint_interval = 100ms;
-  bench before(job, how);
+  coordinator_fixture before(job, how);
   before.train();
   before.server(0, 100, 5);
   before.server(1, 101, 5);
@@ -216,7 +216,7 @@ TEST_CASE("a committed checkpoint is remembered by the next coordinator, which n
   before.part(1, 101, 5);
   before.committed(1);
   const auto restarted = [&](std::vector<failure> refused) {
-    bench one(job, how, state_of(before));
+    coordinator_fixture one(job, how, state_of(before));
     one.server(0, 110); // All servers are new, and so is the coordinator.
     one.server(1, 111);
     one.tick(4000ms);
@@ -232,9 +232,9 @@ TEST_CASE("a committed checkpoint is remembered by the next coordinator, which n
 }
 
 TEST_CASE("a job that never committed a checkpoint starts from the beginning after a restart") {
-  const auto job = bench_job(consistency_mode::asp);
-  bench before(job);
-  bench one(job, {}, state_of(before));
+  const auto job = job_of_mode(consistency_mode::asp);
+  coordinator_fixture before(job);
+  coordinator_fixture one(job, {}, state_of(before));
   one.server(0, 110);
   one.server(1, 111);
   one.tick(4000ms);
@@ -248,7 +248,7 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     const bool together = mode == consistency_mode::bsp;
     coordinator_options how;
     how.resume = true;
-    bench one(bench_job(mode), how);
+    coordinator_fixture one(job_of_mode(mode), how);
     one.found(12);
     one.server(0, 100);
     one.server(1, 101);
@@ -281,7 +281,7 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
 TEST_CASE("the job fails where servers can read none of the checkpoints") {
   coordinator_options how;
   how.resume = true;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(12);
   one.server(0, 100);
   server_report unreadable;
@@ -295,7 +295,7 @@ TEST_CASE("the job fails where servers can read none of the checkpoints") {
 TEST_CASE("where nothing was ever committed the job starts over") {
   coordinator_options how;
   how.resume = true;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(std::nullopt, {{errc::io_failed, "checkpoint 1 has no COMMIT"}});
   CHECK(one.told("no checkpoint found: starting from the beginning"));
   one.train();
@@ -305,9 +305,9 @@ TEST_CASE("where nothing was ever committed the job starts over") {
 
 TEST_CASE(
   "a restarted coordinator believes running servers and leases, and orders nothing before") {
-  bench before(bench_job(consistency_mode::asp, 2, 2, 1000));
+  coordinator_fixture before(job_of_mode(consistency_mode::asp, 2, 2, 1000));
   before.train();
-  bench after(before.job, {}, state_of(before));
+  coordinator_fixture after(before.job, {}, state_of(before));
   const auto report_server = [&](std::uint32_t index) {
     server_report body;
     body.assignment = before.orders_of_server(index, 100 + index).assignment;
@@ -342,14 +342,14 @@ TEST_CASE(
 }
 
 TEST_CASE("after recovery_timeout absence counts: what an absent worker held is done again") {
-  bench before(bench_job(consistency_mode::asp, 1, 2, 1000));
+  coordinator_fixture before(job_of_mode(consistency_mode::asp, 1, 2, 1000));
   for (int i = 0; i < 3; ++i) {
     before.server(0, 100);
     before.worker(0, 200);
     before.worker(1, 201);
   }
   REQUIRE_FALSE(before.orders_of(1, 201).leases.empty());
-  bench after(before.job, {}, state_of(before));
+  coordinator_fixture after(before.job, {}, state_of(before));
   server_report body;
   body.assignment = before.orders_of_server(0, 100).assignment;
   worker_report mine;
@@ -374,8 +374,8 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
 
 TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
   for (const bool late : {true, false}) {
-    const auto job = bench_job(consistency_mode::asp, 1, 1, 1000);
-    bench one(job, {}, {1, {2}, fingerprint(job), std::vector<server_id>(8)});
+    const auto job = job_of_mode(consistency_mode::asp, 1, 1, 1000);
+    coordinator_fixture one(job, {}, {1, {2}, fingerprint(job), std::vector<server_id>(8)});
     const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}};
     const lease old{(1ull << 32) + 7, {20}, 5, 1};
     server_report body;
@@ -410,9 +410,9 @@ TEST_CASE("a lease that comes too late, or of a past generation, is not believed
 }
 
 TEST_CASE("bsp: a restart that finds a server without its state rolls all back") {
-  bench before(bench_job(consistency_mode::bsp, 2, 2, 200));
+  coordinator_fixture before(job_of_mode(consistency_mode::bsp, 2, 2, 200));
   before.train();
-  bench after(before.job, {}, state_of(before));
+  coordinator_fixture after(before.job, {}, state_of(before));
   server_report body;
   body.assignment = before.orders_of_server(0, 100).assignment;
   after.receive({role::server, 0, {100}}, body);
@@ -426,9 +426,9 @@ TEST_CASE("bsp: a restart that finds a server without its state rolls all back")
 }
 
 TEST_CASE("all died: a restart without resume restores the newest checkpoint too") {
-  bench before(bench_job(consistency_mode::asp));
+  coordinator_fixture before(job_of_mode(consistency_mode::asp));
   before.train();
-  bench after(before.job, {}, state_of(before));
+  coordinator_fixture after(before.job, {}, state_of(before));
   after.server(0, 110);
   after.server(1, 111);
   after.worker(0, 210);
@@ -439,7 +439,7 @@ TEST_CASE("all died: a restart without resume restores the newest checkpoint too
 }
 
 TEST_CASE("observers see phase, progress, members and events") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.server(0, 100, 5);
   one.server(1, 101, 4);

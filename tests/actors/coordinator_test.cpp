@@ -1,5 +1,5 @@
 // The coordinator's rules one by one; coordinator_model_test.cpp has all of them at once.
-#include "tests/actors/coordinator_bench.hpp"
+#include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe {
 namespace {
@@ -9,8 +9,9 @@ using namespace std::chrono_literals;
 // -- start --------------------------------------------------------------------------------------
 
 TEST_CASE("the term is persisted first, and every order carries it") {
-  const auto job = bench_job(consistency_mode::asp);
-  bench one(job, {}, {4, {2}, fingerprint(job), std::vector<server_id>(8, server_id{1})});
+  const auto job = job_of_mode(consistency_mode::asp);
+  coordinator_fixture one(job, {},
+                          {4, {2}, fingerprint(job), std::vector<server_id>(8, server_id{1})});
   REQUIRE(one.persisted.size() == 1);
   CHECK(one.persisted[0].term == 5);
   CHECK(one.persisted[0].generation == generation_id{2});
@@ -18,7 +19,7 @@ TEST_CASE("the term is persisted first, and every order carries it") {
 }
 
 TEST_CASE("fresh servers get all partitions between them, and nothing to restore") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
   one.server(1, 101);
   const auto& a = one.orders_of_server(0, 100);
@@ -31,7 +32,7 @@ TEST_CASE("fresh servers get all partitions between them, and nothing to restore
 }
 
 TEST_CASE("training begins when all servers serve and all workers came") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
   one.server(1, 101);
   one.worker(0, 200);
@@ -46,7 +47,7 @@ TEST_CASE("training begins when all servers serve and all workers came") {
 }
 
 TEST_CASE("training begins with the workers that came, after the gather timeout") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   for (int i = 0; i < 2; ++i) {
     one.server(0, 100);
     one.server(1, 101);
@@ -66,7 +67,7 @@ TEST_CASE("training begins with the workers that came, after the gather timeout"
 TEST_CASE("resume restores from the newest good checkpoint, or says that there is none") {
   coordinator_options how;
   how.resume = true;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   CHECK(one.finds == 1);
   one.server(0, 100);
   CHECK(one.orders_of_server(0, 100).assignment == 0);
@@ -76,7 +77,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
   one.server(1, 101);
   CHECK(one.orders_of_server(1, 101).restore == 12);
 
-  bench two(bench_job(consistency_mode::asp), how);
+  coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
   two.found(std::nullopt);
   CHECK(two.told("no checkpoint found: starting from the beginning"));
   two.server(0, 100);
@@ -86,7 +87,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
 TEST_CASE("a resumed job does only what the restored marks lack") {
   coordinator_options how;
   how.resume = true;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(12);
   for (int round = 0; round < 3; ++round) {
     one.server(0, 100, 40);
@@ -104,7 +105,7 @@ TEST_CASE("a resumed job does only what the restored marks lack") {
 // -- reports and orders -------------------------------------------------------------------------
 
 TEST_CASE("a report of another job is ignored, with one event") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   coordinator_effects effects;
   for (int i = 1; i < 4; ++i) {
     report what{{role::worker, 0, {200}}, 1234, static_cast<std::uint64_t>(i), 0, worker_report{}};
@@ -115,7 +116,7 @@ TEST_CASE("a report of another job is ignored, with one event") {
 }
 
 TEST_CASE("orders are sent when they change, and again to whoever reports 100 ms later") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   const member_id who{role::worker, 0, {200}};
   const auto before = one.sent[who];
@@ -132,7 +133,7 @@ TEST_CASE("orders are sent when they change, and again to whoever reports 100 ms
 }
 
 TEST_CASE("an old report changes nothing") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.worker(0, 200);
   const auto sent = one.sent;
@@ -144,14 +145,14 @@ TEST_CASE("an old report changes nothing") {
 }
 
 TEST_CASE("a server beyond the job's is sent home") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(2, 105);
   CHECK(one.all_orders(role::server, 2, 105).stop);
   CHECK_FALSE(one.all_orders(role::server, 2, 105).failed.empty());
 }
 
 TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.worker(workers_max, 300);
   CHECK(one.all_orders(role::worker, workers_max, 300).stop);
   one.worker(workers_max - 1, 301);
@@ -163,7 +164,7 @@ TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
 }
 
 TEST_CASE("a report costs orders for those whose orders changed, not for all members") {
-  bench one(bench_job(consistency_mode::asp, 2, 50, 10'000));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 50, 10'000));
   for (int i = 0; i < 3; ++i) {
     one.server(0, 100);
     one.server(1, 101);
@@ -194,7 +195,7 @@ TEST_CASE("a report costs orders for those whose orders changed, not for all mem
 
 TEST_CASE(
   "a worker gets leases only after every server promised it a clock, and starts at the largest") {
-  bench one(bench_job(consistency_mode::ssp));
+  coordinator_fixture one(job_of_mode(consistency_mode::ssp));
   for (int i = 0; i < 2; ++i) {
     one.server(0, 100);
     one.server(1, 101);
@@ -220,7 +221,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a promise to another incarnation does not count") {
-  bench one(bench_job(consistency_mode::ssp, 1, 1));
+  coordinator_fixture one(job_of_mode(consistency_mode::ssp, 1, 1));
   for (int i = 0; i < 2; ++i) {
     one.server(0, 100);
     one.worker(0, 200);
@@ -234,7 +235,8 @@ TEST_CASE("a promise to another incarnation does not count") {
 
 TEST_CASE(
   "a worker without work leaves the list, and comes back only when no server lists it any more") {
-  bench one(bench_job(consistency_mode::ssp, 1, 2, 2)); // Two batches: one lease each.
+  coordinator_fixture one(
+    job_of_mode(consistency_mode::ssp, 1, 2, 2)); // Two batches: one lease each.
   for (int i = 0; i < 3; ++i) {
     one.server(0, 100);
     one.worker(0, 200);
@@ -268,7 +270,7 @@ TEST_CASE(
 // -- the end ------------------------------------------------------------------------------------
 
 TEST_CASE("complete, last checkpoint, finished, done, stopped") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.observer();
   one.server(0, 100, 64);
@@ -295,7 +297,7 @@ TEST_CASE("complete, last checkpoint, finished, done, stopped") {
 TEST_CASE("without an observer a finished job stops by itself") {
   coordinator_options how;
   how.checkpoints = false;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.train();
   one.server(0, 100, 64);
   one.server(1, 101, 64);
@@ -306,7 +308,7 @@ TEST_CASE("without an observer a finished job stops by itself") {
 }
 
 TEST_CASE("a finished job trains again if a server comes back without the last batches") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.server(0, 100, 64);
   one.server(1, 101, 64);
@@ -319,7 +321,7 @@ TEST_CASE("a finished job trains again if a server comes back without the last b
 
 TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
   for (const bool commits : {true, false}) {
-    bench one(bench_job(consistency_mode::asp, 2, 2, 1000));
+    coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
     one.train();
     observer_report stop;
     stop.stop = true;
@@ -343,7 +345,7 @@ TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
 
 TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
   const auto check = [](auto bring, const std::string& why) {
-    bench one(bench_job(consistency_mode::asp));
+    coordinator_fixture one(job_of_mode(consistency_mode::asp));
     one.train();
     bring(one);
     CHECK(one.boss->phase() == job_phase::stopped);
@@ -351,21 +353,21 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     CHECK(one.all_orders(role::server, 1, 101).failed == why);
   };
   check(
-    [](bench& one) {
+    [](coordinator_fixture& one) {
       worker_report body;
       body.failed = "out of memory";
       one.worker(0, 200, body);
     },
     "worker 0: out of memory");
   check(
-    [](bench& one) {
+    [](coordinator_fixture& one) {
       server_report body;
       body.failed = "no such file";
       one.receive({role::server, 0, {100}}, body);
     },
     "server 0: no such file");
   check(
-    [](bench& one) {
+    [](coordinator_fixture& one) {
       observer_report body;
       body.failed = "worker 0 died too often";
       one.observer(body);
@@ -374,7 +376,7 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
 }
 
 TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   observer_report body;
   body.stop = body.done = true;
@@ -394,7 +396,7 @@ TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
 TEST_CASE("a joined launcher does not keep a finished job alive") {
   coordinator_options how;
   how.checkpoints = false;
-  bench one(bench_job(consistency_mode::asp), how);
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.train();
   one.server(0, 100, 64);
   one.server(1, 101, 64);
@@ -409,7 +411,7 @@ TEST_CASE("a joined launcher does not keep a finished job alive") {
 }
 
 TEST_CASE("a server that reports more batches than the job has is ignored, and told of once") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.server(1, 101, 64);
   one.server(0, 100, std::uint64_t{1} << 40);
@@ -423,7 +425,7 @@ TEST_CASE("a server that reports more batches than the job has is ignored, and t
 }
 
 TEST_CASE("who is missing is told once, when gathering takes long") {
-  bench one(bench_job(consistency_mode::asp, 2, 3));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 3));
   const auto pass = [&](int count) {
     for (int i = 0; i < count; ++i) {
       one.tick(100ms);
@@ -439,7 +441,7 @@ TEST_CASE("who is missing is told once, when gathering takes long") {
 }
 
 TEST_CASE("a last checkpoint that cannot be written fails the job after five attempts") {
-  bench one(bench_job(consistency_mode::asp));
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.server(0, 100, 64);
   one.server(1, 101, 64);

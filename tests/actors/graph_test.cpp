@@ -1,4 +1,4 @@
-#include "actors/graph/child.hpp"
+#include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/graph.hpp"
 #include "tests/actors/tiny_training.hpp"
 

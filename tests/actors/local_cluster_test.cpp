@@ -1,6 +1,6 @@
 // Whole jobs in one process, on real threads.
 #include "actors/graph/actor_config.hpp"
-#include "actors/graph/child.hpp"
+#include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/local_cluster.hpp"
 #include "tests/actors/tiny_training.hpp"
 #include "tests/storage/temporary_directory.hpp"

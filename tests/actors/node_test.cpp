@@ -114,6 +114,12 @@ struct server_process : process {
   endpoint address;
 };
 
+/// The kv that stands for server 0 at that address.
+kv remote_of(const process& from, const endpoint& where,
+             incarnation_id incarnation = server_0.incarnation) {
+  return from.links->to_servers()({{0}, incarnation, to_string(where), true});
+}
+
 /// The version of the receipt, or the error.
 std::variant<std::uint64_t, failure> push(process& from, const kv& to, std::uint64_t batch,
                                           std::size_t elements = 0) {
@@ -177,9 +183,9 @@ struct worker_process : process {
     self = system.spawn([this](member::pointer) -> member::behavior_type {
       return {[this](const orders& what) { seen.note("orders " + std::to_string(what.sequence)); }};
     });
-    up = links->uplink(where, self, [this](const failure& why) {
+    up = links->to_coordinator(where, [this](const failure& why) {
       seen.note(std::string{"refused "} + to_string(why.code));
-    });
+    })(self);
   }
   void send(const report& what) { caf::anon_send(up, what, self); }
 
@@ -194,7 +200,7 @@ TEST_CASE("pushes_and_pulls_reach_a_kv_in_another_process") {
   record seen;
   server_process server{seen};
   process client{worker_3};
-  const auto remote = client.links->remote(server.address, server_0);
+  const auto remote = remote_of(client, server.address);
   CHECK(version_of(push(client, remote, 1)) == 1);
   CHECK(version_of(push(client, remote, 2, 100'000)) == 2);
   CHECK(code_of(push(client, remote, 666)) == errc::non_finite);
@@ -207,14 +213,13 @@ TEST_CASE("pushes_and_pulls_reach_a_kv_in_another_process") {
         CHECK(answer.pieces[1].where == range{{1}, 3, 2});
       },
       [](const caf::error& why) { FAIL(from_caf(why).text); });
-  CHECK(client.links->statistics().bytes_sent > 400'000);
 }
 
 TEST_CASE("requests_of_one_sender_arrive_in_order_also_before_the_link_is_open") {
   record seen;
   server_process server{seen};
   process client{worker_3};
-  const auto remote = client.links->remote(server.address, server_0);
+  const auto remote = remote_of(client, server.address);
   caf::scoped_actor self{client.system};
   std::vector<std::uint64_t> answers;
   for (std::uint64_t batch = 1; batch <= 50; ++batch) {
@@ -233,7 +238,7 @@ TEST_CASE("a_server_that_is_gone_is_peer_lost_and_works_again_when_it_is_back") 
   auto server = std::make_unique<server_process>(seen);
   const auto address = server->address;
   process client{worker_3};
-  const auto remote = client.links->remote(address, server_0);
+  const auto remote = remote_of(client, address);
   CHECK(version_of(push(client, remote, 1)) == 1);
   server.reset();
   CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
@@ -249,7 +254,7 @@ TEST_CASE("what_is_open_when_the_link_breaks_is_peer_lost") {
   record seen;
   auto server = std::make_unique<server_process>(seen);
   process client{worker_3};
-  const auto remote = client.links->remote(server->address, server_0);
+  const auto remote = remote_of(client, server->address);
   caf::scoped_actor self{client.system};
   update unanswered;
   unanswered.step.batch = {999};
@@ -264,7 +269,7 @@ TEST_CASE("values_beyond_one_message_are_refused_for_good_and_harm_no_other_requ
   record seen;
   server_process server{seen};
   process client{worker_3};
-  const auto to = client.links->remote(server.address, server_0);
+  const auto to = remote_of(client, server.address);
   REQUIRE(version_of(push(client, to, 1)) == 1);
   const failure expected{errc::shape_mismatch, "too many values for one message: 2147483648 bytes, "
                                                "at most 1073741824"};
@@ -285,7 +290,7 @@ TEST_CASE("another_incarnation_at_the_address_is_peer_lost") {
   record seen;
   server_process server{seen};
   process client{worker_3};
-  const auto remote = client.links->remote(server.address, {role::server, 0, {11}});
+  const auto remote = remote_of(client, server.address, {11});
   CHECK(code_of(push(client, remote, 1)) == errc::peer_lost);
   CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
   CHECK(seen.count("push 1") == 0);
@@ -295,8 +300,8 @@ TEST_CASE("requests_after_the_end_of_the_own_node_are_peer_lost") {
   record seen;
   server_process server{seen};
   process client{worker_3};
-  const auto remote = client.links->remote(server.address, server_0);
-  const auto unused = client.links->remote(server.address, server_0);
+  const auto remote = remote_of(client, server.address);
+  const auto unused = remote_of(client, server.address);
   CHECK(version_of(push(client, remote, 1)) == 1);
   client.links.reset();
   CHECK(code_of(push(client, remote, 2)) == errc::peer_lost);
@@ -325,7 +330,7 @@ TEST_CASE("a_process_that_serves_nothing_closes_links") {
   const auto address = idle.links->listen({"127.0.0.1", 0});
   REQUIRE(address);
   process client{worker_3};
-  CHECK(code_of(push(client, client.links->remote(*address, server_0), 1)) == errc::peer_lost);
+  CHECK(code_of(push(client, remote_of(client, *address), 1)) == errc::peer_lost);
 }
 
 TEST_CASE("reports_reach_the_coordinator_and_its_orders_come_back") {

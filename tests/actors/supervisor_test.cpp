@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -45,6 +46,16 @@ struct fixture {
     std::stringstream text;
     text << std::ifstream{folder.path() / "logs" / "server-1.log"}.rdbuf();
     return text.str();
+  }
+
+  /// Logs cannot be opened meanwhile, not even by root.
+  void block_log() const {
+    std::filesystem::rename(folder.path() / "logs", folder.path() / "away");
+    std::ofstream{folder.path() / "logs"} << "no directory";
+  }
+  void unblock_log() const {
+    std::filesystem::remove(folder.path() / "logs");
+    std::filesystem::rename(folder.path() / "away", folder.path() / "logs");
   }
 
   storage::temporary_directory folder;
@@ -126,6 +137,48 @@ TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
   CHECK(f.tick_at_end().size() == 1);
   CHECK(f.supervise.failed()
         == "server 1 ended 6 times in short order (exit status 7): out of luck");
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("a_start_that_fails_is_tried_again_ever_later") {
+  fixture f{forever};
+  f.start();
+  f.block_log();
+  REQUIRE(f.supervise.kill(f.who, f.now));
+  CHECK(f.tick_at_end().size() == 1);
+  for (const auto pause : {100ms, 200ms, 400ms}) {
+    CAPTURE(pause.count());
+    CHECK(f.supervise.failed().empty());
+    CHECK(f.supervise.running() == 0);
+    if (pause == 400ms)
+      f.unblock_log();
+    f.now += pause - 1ms;
+    CHECK(f.supervise.tick(f.now).empty());
+    CHECK(f.supervise.running() == 0);
+    f.now += 1ms;
+    CHECK(f.supervise.tick(f.now).empty());
+  }
+  CHECK(f.supervise.running() == 1);
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("starts_that_fail_again_and_again_are_given_up_with_the_reason") {
+  fixture f{forever};
+  f.start();
+  f.block_log();
+  REQUIRE(f.supervise.kill(f.who, f.now));
+  CHECK(f.tick_at_end().size() == 1);
+  for (int i = 1; i < 6; ++i) {
+    CHECK(f.supervise.failed().empty());
+    f.now += 5s;
+    CHECK(f.supervise.tick(f.now).empty());
+  }
+  CHECK(f.supervise.failed()
+        == "server 1 cannot be started again: cannot write "
+             + (f.folder.path() / "logs" / "server-1.log").string() + ": Not a directory");
+  f.unblock_log();
   f.now += 1h;
   CHECK(f.supervise.tick(f.now).empty());
   CHECK(f.supervise.running() == 0);

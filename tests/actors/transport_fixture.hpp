@@ -155,6 +155,13 @@ public:
         return true;
     return false;
   }
+  /// What has arrived by now.
+  std::vector<std::byte> receive() const {
+    std::vector<std::byte> bytes(1 << 16);
+    const auto size = ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    bytes.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+    return bytes;
+  }
   bool readable(std::chrono::milliseconds patience) const {
     pollfd waited{socket_.get(), POLLIN, 0};
     return ::poll(&waited, 1, static_cast<int>(patience.count())) == 1;

@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -90,11 +91,17 @@ class Run:
                 for path in sorted(self.directory.glob("logs/*.log"))}
 
     def await_text(self, text, seconds=20):
+        self.await_match(re.escape(text), seconds)
+
+    def await_match(self, pattern, seconds=20):
+        """The same for a regular expression."""
         def said():
-            if text not in self.out and self.launcher.poll() is not None:
-                raise AssertionError(f"ended with {self.launcher.poll()} before '{text}'")
-            return text in self.out
-        poll(said, seconds, f"'{text}'")
+            ended = self.launcher.poll()  # First: what it said at its end counts.
+            found = re.search(pattern, self.out) is not None
+            if not found and ended is not None:
+                raise AssertionError(f"ended with {ended} before '{pattern}'")
+            return found
+        poll(said, seconds, f"'{pattern}'")
 
     # -- its processes --
 

@@ -4,7 +4,6 @@ Needs root.
 import os
 import pathlib
 import subprocess
-import time
 
 import cluster
 
@@ -98,7 +97,7 @@ class Network(cluster.ClusterTest):
         here.await_text("checkpoint 1 committed")
         there.launcher.kill()
         there.wait()
-        time.sleep(1)
+        here.await_text("server 1 lost")
         self.assertIsNone(here.launcher.poll())
         again = self.start(*there.words[5:-2], prefix=there.words[:4], common=(), name="again")
         self.end(here, again)

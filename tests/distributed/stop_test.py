@@ -16,11 +16,16 @@ class Stop(cluster.ClusterTest):
         super().setUp()
         self.checkpoints = self.home / "checkpoints"
 
-    def begin(self, *options):
-        run = self.start("--checkpoint", self.checkpoints, *options)
-        run.await_text("training with")
-        time.sleep(1)
+    def begin(self, *options, **more):
+        run = self.start("--checkpoint", self.checkpoints, *options, **more)
+        run.await_match(r"epoch (0\.[1-9]|1)")
         return run
+
+    def done_by(self, run):
+        done = run.report["pushes"]["applied"]
+        self.assertGreater(done, 0.05 * self.batches)
+        self.assertLess(done, self.batches)
+        return done
 
     def resume(self, done, *options):
         """`done`: batches that the stopped run did."""
@@ -44,10 +49,7 @@ class Stop(cluster.ClusterTest):
         self.assertIn("continue with --resume", run.out)
         self.assertEqual(run.err, "")
         self.check_files(run)
-        done = run.report["pushes"]["applied"]
-        self.assertGreater(done, 0)
-        self.assertLess(done, self.batches)
-        self.resume(done, *options)
+        self.resume(self.done_by(run), *options)
 
     def test_interrupt(self):
         self.stop_and_resume(signal.SIGINT)
@@ -56,11 +58,10 @@ class Stop(cluster.ClusterTest):
         self.stop_and_resume(signal.SIGTERM, "--sync", "bsp")
 
     def test_threads(self):
-        run = self.start("--threads", "--checkpoint", self.checkpoints, processes=False)
-        run.await_text("training with")
+        run = self.begin("--threads", processes=False)
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(), 130)
-        self.resume(0)
+        self.resume(self.done_by(run))
 
     def test_twice_ends_at_once(self):
         run = self.begin()

@@ -132,6 +132,49 @@ TEST_CASE("retention does not count a checkpoint whose COMMIT is damaged") {
   CHECK(verify(home.path(), 1, job));
 }
 
+TEST_CASE("retention leaves a checkpoint that it cannot read just now") {
+  for (const auto* name : {"COMMIT", "manifest.json"}) {
+    CAPTURE(name);
+    const temporary_directory home;
+    const auto job = sample_job();
+    const auto writer = open_writer(home.path());
+    for (const std::uint64_t number : {1, 2, 3, 4})
+      commit_sample(home.path(), *writer, number, job, sample_partitions(job, number));
+    // A link to itself is a file that even root cannot read.
+    for (const auto* number : {"00000003", "00000002"}) {
+      const auto file = home.path() / "checkpoints" / number / name;
+      fs::rename(file, home.path() / number);
+      fs::create_symlink(file, file);
+    }
+    const auto removed = retain(home.path(), 1);
+    REQUIRE(removed);
+    CHECK(*removed == std::vector<std::uint64_t>{1});
+    for (const auto* number : {"00000003", "00000002"})
+      fs::rename(home.path() / number, home.path() / "checkpoints" / number / name);
+    for (const std::uint64_t number : {2, 3, 4})
+      CHECK(verify(home.path(), number, job));
+    const auto later = retain(home.path(), 1);
+    REQUIRE(later);
+    CHECK(*later == std::vector<std::uint64_t>{3, 2});
+  }
+}
+
+TEST_CASE("retention keeps a damaged checkpoint until newer ones are as many as it keeps") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto writer = open_writer(home.path());
+  for (const std::uint64_t number : {1, 2, 3})
+    commit_sample(home.path(), *writer, number, job, sample_partitions(job, number));
+  std::ofstream{home.path() / "checkpoints/00000002/COMMIT"}.flush();
+  auto removed = retain(home.path(), 2);
+  REQUIRE(removed);
+  CHECK(removed->empty());
+  commit_sample(home.path(), *writer, 4, job, sample_partitions(job, 4));
+  removed = retain(home.path(), 2);
+  REQUIRE(removed);
+  CHECK(*removed == std::vector<std::uint64_t>{2, 1});
+}
+
 TEST_CASE("another job's checkpoint stops the search") {
   const temporary_directory home;
   const auto job = sample_job();

@@ -55,8 +55,8 @@ TEST_CASE("a cut on a full disk fails by name, leaves nothing, and the next one 
   }
   const auto job = sample_job();
   auto writer = open_writer(disk.path());
-  commit_sample(disk.path(), *writer, 1, job, sample_partitions(job, 1));
-  const auto need = writer->last().bytes_copied;
+  const auto need =
+    bytes_of(commit_sample(disk.path(), *writer, 1, job, sample_partitions(job, 1)));
   std::uint64_t number = 2;
   int failures = 0;
   // From no room at all to room for the live database but not for the copy.

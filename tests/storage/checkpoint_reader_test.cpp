@@ -1,8 +1,14 @@
 #include "storage/checkpoint_reader.hpp"
 
+#include "storage/detail/database.hpp"
+#include "storage/detail/file.hpp"
 #include "tests/storage/sample_checkpoint.hpp"
 #include "tests/storage/temporary_directory.hpp"
 
+#include "rocksdb/db.h"
+
+#include <filesystem>
+#include <memory>
 #include <string>
 
 namespace troupe::storage {
@@ -133,6 +139,36 @@ TEST_CASE("another job's checkpoint is not read, and the text says what differs"
         == "checkpoint 12 in " + home.path().string()
              + " belongs to another model: table 'w1' is 784x64 there and "
                "784x128 here");
+}
+
+TEST_CASE("a checkpoint that also holds the workers' clocks, as they were once written, is read") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto images = sample_partitions(job, 1);
+  const auto writer = open_writer(home.path());
+  auto part = writer->write(sample_cut(7, 0, 1, images));
+  REQUIRE(part);
+  const auto checkpoint = home.path() / "checkpoints/00000007";
+  {
+    rocksdb::DB* opened = nullptr;
+    auto options = detail::small_database();
+    REQUIRE(rocksdb::DB::Open(options, (checkpoint / "server-0").string(), &opened).ok());
+    const std::unique_ptr<rocksdb::DB> database{opened};
+    REQUIRE(database->Put({}, "c", std::string(8 + 8 + 21, 'x')).ok());
+    REQUIRE(database->Flush({}).ok());
+  }
+  part->files.clear();
+  for (const auto& entry : std::filesystem::directory_iterator{checkpoint / "server-0"}) {
+    const auto sum = detail::sum_file(entry.path(), /* from_disk = */ false);
+    REQUIRE(sum);
+    part->files.push_back(
+      {"server-0/" + entry.path().filename().string(), sum->size_bytes, sum->crc32c});
+  }
+  REQUIRE(commit(home.path(), {7, job, {}, 0, {}, {*part}}));
+  REQUIRE(verify(home.path(), 7, job));
+  const auto read_images = read(home.path(), 7, job, partitions_of(0, 1, job));
+  REQUIRE(read_images);
+  CHECK(same(*read_images, images));
 }
 
 } // namespace troupe::storage

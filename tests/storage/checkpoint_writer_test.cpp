@@ -10,7 +10,7 @@ namespace troupe::storage {
 
 namespace fs = std::filesystem;
 
-TEST_CASE("what is written comes back: values, optimiser state, steps, marks and clocks") {
+TEST_CASE("what is written comes back: values, optimiser state, steps and marks") {
   const temporary_directory home;
   const auto job = sample_job();
   const auto images = sample_partitions(job, 1);
@@ -21,9 +21,6 @@ TEST_CASE("what is written comes back: values, optimiser state, steps, marks and
   const auto read_images = read(home.path(), 12, job, partitions_of(0, 1, job));
   REQUIRE(read_images);
   CHECK(same(*read_images, images));
-  const auto clocks = read_clocks(home.path(), 12, job, {0});
-  REQUIRE(clocks);
-  CHECK(*clocks == sample_clocks());
 }
 
 TEST_CASE("a cut writes only the blocks that changed since the last one") {
@@ -31,9 +28,7 @@ TEST_CASE("a cut writes only the blocks that changed since the last one") {
   const auto job = sample_job();
   auto images = sample_partitions(job, 1);
   const auto writer = open_writer(home.path());
-  commit_sample(home.path(), *writer, 1, job, images);
-  const auto blocks = writer->last().blocks;
-  CHECK(writer->last().blocks_written == blocks);
+  const auto first = bytes_of(commit_sample(home.path(), *writer, 1, job, images));
 
   std::mt19937_64 random{5};
   auto& changed = images[2].blocks.at(0);
@@ -41,10 +36,10 @@ TEST_CASE("a cut writes only the blocks that changed since the last one") {
   changed.values = random_floats(changed.count, random);
   images[2].version += 1;
   images[2].marks[0].insert(batch_id{900});
-  commit_sample(home.path(), *writer, 2, job, images);
-  CHECK(writer->last().blocks == blocks);
-  CHECK(writer->last().blocks_written == 1);
-  CHECK(writer->last().bytes_written == (changed.count + changed.state_count) * sizeof(float));
+  const auto second = bytes_of(commit_sample(home.path(), *writer, 2, job, images));
+  const auto written = (changed.count + changed.state_count) * sizeof(float);
+  CHECK(second >= first + written);
+  CHECK(second < first + written + 10'000); // The frame of one more table of RocksDB.
 
   const auto read_images = read(home.path(), 2, job, partitions_of(0, 1, job));
   REQUIRE(read_images);
@@ -62,7 +57,6 @@ TEST_CASE("a block with a repeated version but other memory is written: historie
     for (auto& block : image.blocks)
       block.version = 1;
   commit_sample(home.path(), *writer, 2, job, images);
-  CHECK(writer->last().blocks_written == writer->last().blocks);
   const auto read_images = read(home.path(), 2, job, partitions_of(0, 1, job));
   REQUIRE(read_images);
   CHECK(same(*read_images, images));
@@ -73,8 +67,7 @@ TEST_CASE("space stays bounded over many cuts, and every cut is right") {
   const auto job = sample_job();
   auto images = sample_partitions(job, 1);
   const auto writer = open_writer(home.path());
-  commit_sample(home.path(), *writer, 1, job, images);
-  const auto first = writer->last();
+  const auto first = bytes_of(commit_sample(home.path(), *writer, 1, job, images));
   std::mt19937_64 random{9};
   for (std::uint64_t number = 2; number < 40; ++number) {
     for (auto& image : images)
@@ -83,8 +76,8 @@ TEST_CASE("space stays bounded over many cuts, and every cut is right") {
           block.version += 1;
           block.values = random_floats(block.count, random);
         }
-    commit_sample(home.path(), *writer, number, job, images);
-    CHECK(writer->last().bytes_copied <= first.bytes_copied * 2 + 100'000);
+    const auto whole = commit_sample(home.path(), *writer, number, job, images);
+    CHECK(bytes_of(whole) <= first * 2 + 100'000);
     const auto read_images = read(home.path(), number, job, partitions_of(0, 1, job));
     REQUIRE(read_images);
     CHECK(same(*read_images, images));
@@ -159,8 +152,10 @@ TEST_CASE("damage of a live file is noticed before it gets into a checkpoint") {
   CHECK(verify(home.path(), 1, job));
 
   commit_sample(home.path(), *writer, 3, job, images);
-  CHECK(writer->last().blocks_written == writer->last().blocks);
   CHECK(verify(home.path(), 3, job));
+  const auto read_images = read(home.path(), 3, job, partitions_of(0, 1, job));
+  REQUIRE(read_images);
+  CHECK(same(*read_images, images));
 }
 
 TEST_CASE("opening a writer empties what an earlier one left, and refuses a second owner") {

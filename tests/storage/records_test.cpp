@@ -57,11 +57,6 @@ TEST_CASE("a record is only what was written under its key") {
   CHECK(meta_back->marks == partition.marks);
   check_refuses_all_but(meta, [&](const std::string& x) { return decode_meta(meta_key({2}), x); });
 
-  const auto clocks = encode_clocks(clocks_key(), sample_clocks());
-  CHECK(decode_clocks(clocks_key(), clocks) == sample_clocks());
-  check_refuses_all_but(clocks,
-                        [&](const std::string& x) { return decode_clocks(clocks_key(), x); });
-
   const cut_complete complete{7, {3}, 8, 20};
   const auto seal = encode_complete(complete_key(), complete);
   CHECK(decode_complete(complete_key(), seal) == complete);

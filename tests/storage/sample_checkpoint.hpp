@@ -101,14 +101,10 @@ inline bool same(const std::vector<partition_image>& a, const std::vector<partit
   return true;
 }
 
-inline std::vector<clock_entry> sample_clocks() {
-  return {{{0}, {77}, 12, true}, {{1}, {~std::uint64_t{0}}, 13, false}};
-}
-
 /// Server `server` of `servers` owns the partitions p with p % servers == server.
 inline cut sample_cut(std::uint64_t checkpoint, std::uint32_t server, std::uint32_t servers,
                       const std::vector<partition_image>& images) {
-  cut what{checkpoint, {server}, {}, sample_clocks()};
+  cut what{checkpoint, {server}, {}};
   for (const auto& image : images)
     if (image.partition.value % servers == server)
       what.partitions.push_back(image);
@@ -133,6 +129,14 @@ inline manifest commit_sample(const std::filesystem::path& directory, checkpoint
   const auto done = commit(directory, whole);
   REQUIRE_MESSAGE(done, (done ? "" : done.error().text));
   return whole;
+}
+
+inline std::uint64_t bytes_of(const manifest& whole) {
+  std::uint64_t bytes = 0;
+  for (const auto& part : whole.parts)
+    for (const auto& file : part.files)
+      bytes += file.size_bytes;
+  return bytes;
 }
 
 inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,

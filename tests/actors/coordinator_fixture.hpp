@@ -15,8 +15,8 @@ namespace troupe {
 
 using namespace std::chrono_literals;
 
-inline job_spec bench_job(consistency_mode mode, std::uint32_t servers = 2,
-                          std::uint32_t workers = 2, std::uint64_t batches = 64) {
+inline job_spec job_of_mode(consistency_mode mode, std::uint32_t servers = 2,
+                            std::uint32_t workers = 2, std::uint64_t batches = 64) {
   job_spec job;
   job.name = "rules";
   job.partitions = 8;
@@ -33,9 +33,10 @@ inline job_spec bench_job(consistency_mode mode, std::uint32_t servers = 2,
 }
 
 /// A coordinator, and the last orders of everyone. Members are driven by hand.
-struct bench {
-  explicit bench(job_spec what, coordinator_options how = {},
-                 storage::coordinator_state stored = {}, std::uint64_t last_checkpoint = 0)
+struct coordinator_fixture {
+  explicit coordinator_fixture(job_spec what, coordinator_options how = {},
+                               storage::coordinator_state stored = {},
+                               std::uint64_t last_checkpoint = 0)
       : job(std::move(what)), options(how) {
     coordinator_effects effects;
     boss.emplace(job, options, std::move(stored), last_checkpoint, now, effects);
@@ -192,6 +193,8 @@ struct bench {
   std::vector<std::string> events;
 };
 
-inline storage::coordinator_state state_of(const bench& before) { return before.persisted.back(); }
+inline storage::coordinator_state state_of(const coordinator_fixture& before) {
+  return before.persisted.back();
+}
 
 } // namespace troupe

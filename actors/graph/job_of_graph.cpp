@@ -1,0 +1,20 @@
+#include "actors/graph/job_of_graph.hpp"
+
+namespace troupe {
+
+job_spec make_job(const std::string& name, const graph& described, const run_options& options) {
+  job_spec job;
+  job.name = name;
+  job.seed = options.seed;
+  job.partitions = options.partitions;
+  // hogwild has one memory, whatever the number of servers.
+  job.servers = options.sync.mode == consistency_mode::hogwild ? 1 : options.servers;
+  job.workers = options.workers;
+  job.samples = described.samples();
+  job.batch_samples = options.batch_samples;
+  job.passes = options.passes;
+  job.tables = described.tables();
+  return job;
+}
+
+} // namespace troupe
