@@ -200,6 +200,14 @@ std::size_t supervisor::running() const {
                                                 [](const auto& x) { return x.second.pid != 0; }));
 }
 
+std::map<process_name, incarnation_id> supervisor::incarnations() const {
+  std::map<process_name, incarnation_id> all;
+  for (const auto& [who, what] : processes_)
+    if (what.pid != 0)
+      all.emplace(who, what.incarnation);
+  return all;
+}
+
 std::optional<pid_t> supervisor::pid_of(process_name who) const {
   const auto found = processes_.find(who);
   if (found == processes_.end() || found->second.pid == 0)

@@ -73,6 +73,8 @@ public:
   const std::string& failed() const { return failed_; }
   /// Pid of a running process.
   std::optional<pid_t> pid_of(process_name who) const;
+  /// Of all that run.
+  std::map<process_name, incarnation_id> incarnations() const;
 
 private:
   struct process {

@@ -42,4 +42,15 @@ std::vector<std::string> host_processes::kill_planned(time_point training_since,
   return lines;
 }
 
+std::vector<std::string> host_processes::kill_hung(const std::vector<member_status>& members,
+                                                   time_point now) {
+  std::vector<std::string> lines;
+  for (const auto& who : hung_.find(supervisor_.incarnations(), members, now)) {
+    lines.push_back(to_string(who) + " hangs: killing it");
+    if (auto done = supervisor_.kill(who, now); !done)
+      lines.push_back(done.error().text);
+  }
+  return lines;
+}
+
 } // namespace troupe

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "actors/cluster/hung_processes.hpp"
 #include "actors/cluster/supervisor.hpp"
 #include "actors/graph/options.hpp"
+#include "serialization/messages.hpp"
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ public:
   /// Carries out what --kill says; the lines for the user.
   std::vector<std::string> kill_planned(time_point training_since, time_point now);
 
+  /// Kills those that hang, as hung_processes::find() says; the lines for the user.
+  std::vector<std::string> kill_hung(const std::vector<member_status>& members, time_point now);
+
   void wind_down() { supervisor_.wind_down(); }
   void kill_all() { supervisor_.kill_all(); }
   std::size_t running() const { return supervisor_.running(); }
@@ -36,6 +40,7 @@ private:
   std::vector<process_name> members_;
   std::vector<kill_plan> kills_; ///< Those to come.
   supervisor supervisor_;
+  hung_processes hung_;
 };
 
 } // namespace troupe

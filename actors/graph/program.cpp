@@ -10,9 +10,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <string_view>
 
 namespace troupe {
 
@@ -51,6 +54,9 @@ CLI::App& program::command_line() { return *command_line_; }
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
   try {
+    // Words are added behind these for the processes of the job, and are to be options there.
+    if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
+      throw CLI::ArgumentMismatch{"-- is not used: there are options only"};
     command_line_->parse(argc, argv);
   } catch (const CLI::Success& help) {
     return command_line_->exit(help);

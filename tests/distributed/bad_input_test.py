@@ -72,6 +72,8 @@ COMMAND_LINES = [
     ("--join 127.0.0.1:1 --here worker:0 --resume --checkpoint {home}/x", 2, "--resume is for"),
     ("--kill worker:0", 2, "ROLE:INDEX@SECONDS"),
     ("--kill worker:9@1", 2, "only workers 0 to 3"),
+    ("--workers 2 --", 2, "-- is not used"),
+    ("--threads --import x.npz", 2, "--import with --threads needs --checkpoint"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
     ("--slow 9:5", 2, "no worker 9"),
     ("--resume", 2, "--resume needs --checkpoint"),
