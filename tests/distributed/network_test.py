@@ -4,6 +4,7 @@ Needs root.
 import os
 import pathlib
 import subprocess
+import time
 
 import cluster
 
@@ -89,6 +90,28 @@ class Network(cluster.ClusterTest):
         here.await_text("checkpoint 1 committed")
         self.assertTrue(here.kill("coordinator", 0))
         here.await_text("coordinator back")
+        self.end(here, there)
+
+    def cut(self, state):
+        ip("-n", self.names["b"], "link", "set", f"tr{os.getpid()}b", state)
+
+    def test_short_cut(self):
+        here, there = self.begin()
+        here.await_text("checkpoint 1 committed")
+        self.cut("down")
+        time.sleep(2)  # Longer than any repetition of a packet, shorter than what counts as death.
+        self.cut("up")
+        self.end(here, there)
+        self.assertNotIn("lost", here.out)
+
+    def test_long_cut(self):
+        here, there = self.begin()
+        here.await_text("checkpoint 1 committed")
+        self.cut("down")
+        here.await_text("server 1 lost")
+        there.await_text("no word from the coordinator")
+        self.cut("up")
+        here.await_text("server 1 rejoined")
         self.end(here, there)
 
     def test_joined_launcher_lost(self):

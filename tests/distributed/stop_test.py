@@ -63,6 +63,17 @@ class Stop(cluster.ClusterTest):
         self.assertEqual(run.wait(), 130)
         self.resume(self.done_by(run))
 
+    def test_frozen_launcher(self):
+        """A launcher that slept goes on with its job, whether or not that ended meanwhile."""
+        run = self.begin()
+        os.kill(run.launcher.pid, signal.SIGSTOP)
+        time.sleep(7)  # Longer than the 5 s of silence that count as death.
+        os.kill(run.launcher.pid, signal.SIGCONT)
+        self.assertEqual(run.wait(), 0)
+        self.assertIn(f"all {self.batches} batches are applied", run.out)
+        self.assertIn("test accuracy", run.out)
+        self.assertNotIn("lost", run.out)
+
     def test_twice_ends_at_once(self):
         run = self.begin()
         os.kill(run.processes()["server", 0], signal.SIGSTOP)  # Its last checkpoint would take long.
