@@ -31,12 +31,17 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
   const auto found = storage::newest_good(checkpoints, job);
   if (!found)
     return found.error();
+  if (found->newest) {
+    for (const auto& refused : found->refused)
+      remarks.push_back(refused.text);
+    return {};
+  }
+  std::string why;
   for (const auto& refused : found->refused)
-    remarks.push_back(refused.text);
-  if (!found->newest)
-    return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string()
-                                      + ": leave out --resume to start from the beginning"};
-  return {};
+    why += (why.empty() ? " (" : "; ") + refused.text;
+  return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string() + why
+                                    + (why.empty() ? "" : ")")
+                                    + ": leave out --resume to start from the beginning"};
 }
 
 } // namespace
