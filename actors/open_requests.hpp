@@ -74,7 +74,7 @@ public:
   bool empty() const { return open_.empty(); }
 
   /// Ends those whose deadline has passed with caf::sec::request_timeout.
-  void expire(std::chrono::nanoseconds now) {
+  void expire(time_point now) {
     std::vector<std::uint64_t> due; // An on_error may open and close others.
     for (const auto& [number, request] : open_)
       if (request.deadline <= now)

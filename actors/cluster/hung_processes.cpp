@@ -16,15 +16,17 @@ hung_processes::find(const std::map<process_name, incarnation_id>& running,
     if (present.contains(who)) {
       were_members.insert(who);
     } else if (were_members_.contains(who)) {
-      were_members.insert(who);
       const auto known = given_up_since_.find(who);
       const auto since = known == given_up_since_.end() ? now : known->second;
-      given_up_since[who] = since;
-      if (now - since > patience)
+      if (now - since > patience) {
         hung.push_back(name);
+      } else {
+        were_members.insert(who);
+        given_up_since[who] = since;
+      }
     }
   }
-  were_members_.swap(were_members); // Those that ended are forgotten.
+  were_members_.swap(were_members); // Those that ended or were named are forgotten.
   given_up_since_.swap(given_up_since);
   return hung;
 }

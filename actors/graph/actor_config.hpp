@@ -16,7 +16,7 @@ struct actor_config : caf::actor_system_config {
     add_message_types<caf::id_block::troupe>();
     // Work stealing wakes an idle thread up to 10 ms late; a shared queue wakes one at once.
     set("scheduler.policy", caf::atom("sharing"));
-    // What computes for long (workers, storage) has threads of its own.
+    // What computes for long (trainers, first values, storage) has threads of its own.
     set("scheduler.max-threads", threads);
   }
 };

@@ -22,10 +22,10 @@ constexpr std::size_t deaths_max = 64;
 
 } // namespace
 
-job_watch::job_watch(watch_options options, time now)
+job_watch::job_watch(watch_options options, time_point now)
     : options_(std::move(options)), started_at_(now) {}
 
-watch_decision job_watch::follow(const job_news& news, time now) {
+watch_decision job_watch::follow(const job_news& news, time_point now) {
   watch_decision what;
   hear(news, now, what);
   if (coordinator_term_lost_ && news.term > *coordinator_term_lost_
@@ -50,7 +50,7 @@ watch_decision job_watch::follow(const job_news& news, time now) {
   return what;
 }
 
-void job_watch::hear(const job_news& news, time now, watch_decision& what) {
+void job_watch::hear(const job_news& news, time_point now, watch_decision& what) {
   if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
     heard_ = latest;
     heard_at_ = now;
@@ -112,14 +112,14 @@ watch_decision job_watch::process_lost(const supervisor::loss& what) {
   return shown;
 }
 
-void job_watch::give_up(const std::string& why, time now) {
+void job_watch::give_up(const std::string& why, time_point now) {
   if (!failure_.empty())
     return;
   failure_ = report_.failed = why;
   gave_up_at_ = now;
 }
 
-watch_decision job_watch::stop(int signal, time now) {
+watch_decision job_watch::stop(int signal, time_point now) {
   stop_signal_ = signal;
   if (stop_asked_at_ || options_.joined) { // Who only joined has no last checkpoint to wait for.
     stopped_at_once_ = true;
@@ -133,7 +133,7 @@ watch_decision job_watch::stop(int signal, time now) {
   return what;
 }
 
-job_watch::standing job_watch::look(time now, std::size_t processes) {
+job_watch::standing job_watch::look(time_point now, std::size_t processes) {
   const auto abandon = [this](const std::string& why) {
     failure_ = why;
     return standing::abandoned;

@@ -2,6 +2,7 @@
 // told, when the judge is asked, and when it is over, with which failure and exit status.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/cluster/supervisor.hpp"
 #include "actors/graph/observer_board.hpp"
 #include "serialization/messages.hpp"
@@ -38,18 +39,16 @@ struct watch_decision {
 /// (3) each event of a coordinator is shown once.
 class job_watch {
 public:
-  using time = std::chrono::nanoseconds;
-
-  job_watch(watch_options options, time now);
+  job_watch(watch_options options, time_point now);
 
   /// The newest news; the same ones may come again.
-  watch_decision follow(const job_news& news, time now);
+  watch_decision follow(const job_news& news, time_point now);
   watch_decision process_lost(const supervisor::loss& what);
   /// A process of this host cannot be kept alive.
-  void give_up(const std::string& why, time now);
+  void give_up(const std::string& why, time_point now);
   /// The user's wish, the number of a signal. The second one is obeyed at once; where the job is
   /// another host's, the first.
-  watch_decision stop(int signal, time now);
+  watch_decision stop(int signal, time_point now);
   /// The judgement that was asked for is there. `failed`: why it is none. Whether it was the last.
   bool judged(const std::string& failed);
   /// What goes wrong after the training.
@@ -61,11 +60,11 @@ public:
     abandoned, ///< There is no result to write down.
   };
   /// `processes`: how many of this host still run.
-  standing look(time now, std::size_t processes);
+  standing look(time_point now, std::size_t processes);
 
   /// What the coordinator has to know.
   const observer_report& report() const { return report_; }
-  std::optional<time> training_since() const { return training_since_; }
+  std::optional<time_point> training_since() const { return training_since_; }
   /// Newest committed; 0: none.
   std::uint64_t checkpoint() const { return checkpoint_; }
   /// Empty: none so far.
@@ -74,28 +73,28 @@ public:
   int exit_status() const;
 
 private:
-  void hear(const job_news& news, time now, watch_decision& what);
+  void hear(const job_news& news, time_point now, watch_decision& what);
   void show_events(const job_news& news, watch_decision& what);
   void ask_judge(const observer_orders& status, watch_decision& what);
 
   watch_options options_;
-  time started_at_;
+  time_point started_at_;
   observer_report report_;
   std::string failure_;
   std::uint64_t checkpoint_ = 0;
 
   std::pair<std::uint64_t, std::uint64_t> heard_{0, 0}; ///< Term and sequence of the latest news.
-  std::optional<time> heard_at_;
+  std::optional<time_point> heard_at_;
   bool told_of_silence_ = false;
   std::uint64_t last_term_ = 0;
   std::optional<std::uint64_t> coordinator_term_lost_;
   std::uint64_t events_term_ = 0;
   std::uint64_t events_seen_ = 0;
 
-  std::optional<time> training_since_;
-  std::optional<time> ended_at_;
-  std::optional<time> gave_up_at_;
-  std::optional<time> stop_asked_at_;
+  std::optional<time_point> training_since_;
+  std::optional<time_point> ended_at_;
+  std::optional<time_point> gave_up_at_;
+  std::optional<time_point> stop_asked_at_;
   int stop_signal_ = 0;
   bool stopped_at_once_ = false;
 

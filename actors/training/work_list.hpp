@@ -26,7 +26,6 @@ public:
   void clear();
 
   bool is_in_flight(batch_id batch) const { return in_flight_.contains(batch); }
-  bool empty() const { return leases_.empty(); }
   /// Whether some lease has just become wholly done, which the coordinator wants to hear at once.
   bool take_finished();
   std::vector<lease_progress> progress() const;

@@ -78,25 +78,14 @@ struct coordinator_fixture {
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_report body;
+    if (last.contains(who))
+      body = obeying(std::get<server_orders>(last[who].body), marks);
     body.address = "s" + std::to_string(incarnation);
-    if (last.contains(who)) {
-      const auto& mine = std::get<server_orders>(last[who].body);
-      body.assignment = mine.assignment;
-      body.generation = mine.generation;
-      body.marks = batch_set(batch_id{marks});
-      for (auto entry : mine.workers) {
-        entry.known = true;
-        body.clocks.push_back(entry);
-      }
-    }
     receive(who, std::move(body));
   }
 
-  /// The same with a part of a checkpoint, as asked for.
-  void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks,
-            std::uint64_t failed = 0) {
-    const member_id who{role::server, index, {incarnation}};
-    const auto& mine = std::get<server_orders>(last[who].body);
+  /// What a server says that does as it is told and knows all workers.
+  static server_report obeying(const server_orders& mine, std::uint64_t marks) {
     server_report body;
     body.assignment = mine.assignment;
     body.generation = mine.generation;
@@ -105,6 +94,15 @@ struct coordinator_fixture {
       entry.known = true;
       body.clocks.push_back(entry);
     }
+    return body;
+  }
+
+  /// The same with a part of a checkpoint, as asked for.
+  void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks,
+            std::uint64_t failed = 0) {
+    const member_id who{role::server, index, {incarnation}};
+    const auto& mine = std::get<server_orders>(last[who].body);
+    auto body = obeying(mine, marks);
     if (failed == 0)
       body.part = {mine.checkpoint, {index}, {}, 0};
     body.checkpoint_failed = failed;
