@@ -18,8 +18,8 @@ public:
   /// Time for a process that was given up to end by itself.
   static constexpr std::chrono::seconds patience{5};
 
-  /// Each is named once. `running`: the processes of this host. `members`: all whom the coordinator counts; not of a
-  /// job that is gathering, whose members are still to come.
+  /// Each is named once. `running`: the processes of this host. `members`: all whom the
+  /// coordinator counts; not of a job that is gathering, whose members are still to come.
   std::vector<process_name> find(const std::map<process_name, incarnation_id>& running,
                                  const std::vector<member_status>& members, time_point now);
 
