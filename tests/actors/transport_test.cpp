@@ -4,6 +4,7 @@
 #include "doctest/doctest.h"
 
 #include <array>
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -134,6 +135,46 @@ TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   REQUIRE(server.wait_received(sent.size()));
   for (std::size_t i = 0; i < sent.size(); ++i)
     CHECK(bytes_of(server.received[i]) == bytes_of(sent[i]));
+}
+
+TEST_CASE("what_a_callback_sends_leaves_when_the_round_has_settled") {
+  std::atomic<bool> sent = false, checked = false, own_thread = false;
+  std::atomic<int> settled = 0;
+  transport* links = nullptr;
+  link_id to_peer;
+  link_events events;
+  events.opened = [&](link_id link, const hello&, const std::string&) { to_peer = link; };
+  events.received = [&](link_id link, const message&) {
+    own_thread = links->on_own_thread();
+    for (std::uint64_t i = 0; i < 50; ++i)
+      links->send(link, push_reply{i, {}});
+    sent = true;
+  };
+  events.settle = [&] {
+    if (!sent.exchange(false))
+      return;
+    ++settled;
+    links->send(to_peer, push_reply{50, {}});
+    while (!checked)
+      std::this_thread::yield();
+  };
+  transport server{hello_of(), events};
+  links = &server;
+  CHECK_FALSE(server.on_own_thread());
+  const bare_peer peer{*server.listen({"127.0.0.1", 0})};
+  REQUIRE(peer.send(hello_of()));
+  REQUIRE(peer.readable(10s));
+  peer.receive();
+  REQUIRE(peer.send(push_reply{1, {}}));
+  CHECK_FALSE(peer.readable(100ms));
+  checked = true;
+  const std::size_t reply_bytes = bytes_of(push_reply{}).size();
+  std::size_t bytes = 0;
+  while (bytes < 51 * reply_bytes && peer.readable(10s))
+    bytes += peer.receive().size();
+  CHECK(bytes == 51 * reply_bytes);
+  CHECK(own_thread);
+  CHECK(settled == 1);
 }
 
 TEST_CASE("a_host_name_is_resolved") {
