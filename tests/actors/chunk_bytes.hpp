@@ -41,14 +41,15 @@ inline std::vector<std::byte> random_chunks(random_source& random) {
   return made;
 }
 
-/// Whether any four words look like the prefix of a frame with so large a body.
+/// Whether anything looks like the prefix of a frame with so large a segment: to allocate one takes
+/// long, and it cannot be complete.
 __attribute__((no_sanitize("address", "undefined", "coverage"))) // It is the harness's own.
 inline bool
-has_large_body(std::span<const std::byte> bytes, std::size_t body_bytes_max) {
+has_large_segment(std::span<const std::byte> bytes, std::size_t segment_bytes_max) {
   for (std::size_t at = 0; at + 16 <= bytes.size(); ++at) {
     std::uint32_t words[3];
     __builtin_memcpy(words, bytes.data() + at, sizeof words);
-    if (words[0] == 1 && std::size_t{words[2]} * 8 >= body_bytes_max)
+    if (words[0] == 1 && std::max(words[1], words[2]) >= segment_bytes_max / 8)
       return true;
   }
   return false;

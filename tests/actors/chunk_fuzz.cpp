@@ -14,8 +14,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// A body of this size or more is left out: to allocate it takes long, and it cannot be complete.
-constexpr std::size_t body_bytes_max = std::size_t{32} << 10;
+constexpr std::size_t segment_bytes_max = std::size_t{32} << 10;
 
 struct outcome {
   std::vector<std::vector<std::byte>> messages;
@@ -86,7 +85,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool admitted = (data[0] & 1) != 0;
   random_source cuts{data[1]};
   const auto bytes = std::as_bytes(std::span{data + 2, size - 2});
-  if (has_large_body(bytes, body_bytes_max))
+  if (has_large_segment(bytes, segment_bytes_max))
     return 0;
   receiver in_place{admitted}, copied{admitted};
   copied.copy(bytes);

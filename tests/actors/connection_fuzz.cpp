@@ -19,7 +19,7 @@ using namespace troupe::test;
 namespace {
 
 constexpr std::uint64_t secret = 12345;
-constexpr std::size_t body_bytes_max = std::size_t{32} << 10;
+constexpr std::size_t segment_bytes_max = std::size_t{32} << 10;
 
 /// Brings the input, and takes what is written as its first bytes say.
 class scripted_stream final : public stream {
@@ -128,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size < 2)
     return 0;
   const auto bytes = std::as_bytes(std::span{data + 2, size - 2});
-  if (has_large_body(bytes, body_bytes_max))
+  if (has_large_segment(bytes, segment_bytes_max))
     return 0;
   acceptor& self = kinds[data[0] % std::size(kinds)];
   self.seen = {};
