@@ -132,7 +132,7 @@ private:
   }
 
   void take(caf::event_based_actor* self, std::uint64_t answer) {
-    trips_->end();
+    trips_->end(answered_);
     from_.check_answer(answered_++, answer);
     if (trips_->done())
       done_->set_value();

@@ -36,21 +36,6 @@ std::uint64_t payload_reader::operator()(const void* payload) {
   return finite ? checksum(weights.data(), sizeof(float)) : 0;
 }
 
-std::uint64_t checksum(const void* payload, std::size_t size_bytes) {
-  const auto* at = static_cast<const std::byte*>(payload);
-  std::uint64_t sum = 0, word = 0;
-  for (std::size_t i = 0; i < size_bytes / sizeof word; ++i) {
-    std::memcpy(&word, at + i * sizeof word, sizeof word); // It may lie anywhere.
-    sum += word;
-  }
-  if (size_bytes % sizeof word != 0) {
-    std::uint32_t last = 0;
-    std::memcpy(&last, at + size_bytes / sizeof word * sizeof word, sizeof last);
-    sum += last;
-  }
-  return sum;
-}
-
 payloads::payloads(const load& what) : kind_(what.kind) {
   for (std::size_t i = 0; i < what.window; ++i) {
     buffers_.push_back(filled(pool_, what.bytes / sizeof(float), static_cast<float>(i)));
@@ -61,20 +46,6 @@ payloads::payloads(const load& what) : kind_(what.kind) {
 void payloads::check_answer(std::size_t i, std::uint64_t answer) const {
   if (kind_ == work::sum && answer != sums_[i % sums_.size()])
     throw std::runtime_error{"a payload did not arrive as it was sent"};
-}
-
-round_trips::round_trips(std::size_t count, std::size_t window) : count_(count), began_(window) {
-  seconds_.reserve(count);
-}
-
-std::size_t round_trips::begin() {
-  began_[sent_ % began_.size()] = seconds_now();
-  return sent_++;
-}
-
-void round_trips::end() {
-  seconds_.push_back(seconds_now() - began_[answered_ % began_.size()]);
-  ++answered_;
 }
 
 } // namespace troupe::bench

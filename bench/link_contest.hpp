@@ -2,7 +2,9 @@
 // receiver reads every byte of a payload once and answers with its checksum.
 #pragma once
 
+#include "bench/checksum.hpp"
 #include "bench/child.hpp"
+#include "bench/round_trips.hpp"
 #include "serialization/buffer.hpp"
 
 #include <cstddef>
@@ -38,9 +40,6 @@ private:
   std::shared_ptr<float> weights_;
 };
 
-/// Sum of 8-byte words, and of the 4 bytes behind them.
-std::uint64_t checksum(const void* payload, std::size_t size_bytes);
-
 /// The sender's payloads, one for each that may be under way; written once, before the clock runs.
 class payloads {
 public:
@@ -55,24 +54,6 @@ private:
   buffer_pool pool_;
   std::vector<std::shared_ptr<float>> buffers_;
   std::vector<std::uint64_t> sums_;
-};
-
-/// Counts requests and answers of one run, and times them; answers come in order.
-class round_trips {
-public:
-  round_trips(std::size_t count, std::size_t window);
-
-  bool may_send() const { return sent_ < count_ && sent_ - answered_ < began_.size(); }
-  bool done() const { return answered_ == count_; }
-  /// The number of the request that is about to be sent.
-  std::size_t begin();
-  void end();
-  const std::vector<double>& seconds() const { return seconds_; }
-
-private:
-  std::size_t count_, sent_ = 0, answered_ = 0;
-  std::vector<double> began_; ///< A ring.
-  std::vector<double> seconds_;
 };
 
 class sender {

@@ -17,7 +17,7 @@ public:
       std::memcpy(to_.at(i).get(), from_.at(i).get(), what_.bytes);
       // Keeps the compiler from dropping a copy that the next one overwrites.
       asm volatile("" : : "r"(to_.at(i).get()) : "memory");
-      trips.end();
+      trips.end(i);
     }
   }
 
@@ -34,7 +34,7 @@ public:
     while (!trips.done()) {
       const auto i = trips.begin();
       from_.check_answer(i, read_(from_.at(i).get()));
-      trips.end();
+      trips.end(i);
     }
   }
 

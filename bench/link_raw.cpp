@@ -72,7 +72,7 @@ public:
       }
       std::uint64_t answer = 0;
       socket_.receive(&answer, sizeof answer);
-      trips.end();
+      trips.end(answered);
       from_.check_answer(answered, answer);
     }
   }

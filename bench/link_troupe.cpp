@@ -100,7 +100,7 @@ private:
 
   void take(std::uint64_t answer) {
     const std::lock_guard lock{mutex_};
-    trips_->end();
+    trips_->end(answered_);
     from_.check_answer(answered_++, answer);
     if (trips_->done())
       done_->set_value();

@@ -49,7 +49,7 @@ public:
       }
       zeromq_message message;
       socket_.receive(message);
-      trips.end();
+      trips.end(answered);
       std::uint64_t answer = 0;
       std::memcpy(&answer, message.data(), sizeof answer);
       from_.check_answer(answered, answer);

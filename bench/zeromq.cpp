@@ -57,4 +57,9 @@ void zeromq_socket::receive(zeromq_message& into) {
   must(zmq_msg_recv(into.get(), socket_, 0) >= 0, "receive");
 }
 
+bool zeromq_socket::readable_within(std::chrono::milliseconds time) {
+  zmq_pollitem_t waited{socket_, 0, ZMQ_POLLIN, 0};
+  return zmq_poll(&waited, 1, static_cast<long>(time.count())) > 0;
+}
+
 } // namespace troupe::bench

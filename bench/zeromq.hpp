@@ -3,6 +3,7 @@
 
 #include <zmq.h>
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -44,6 +45,7 @@ public:
   /// From where it is, kept alive until it was sent.
   void send_shared(std::shared_ptr<const void> from, std::size_t size_bytes, bool more);
   void receive(zeromq_message& into);
+  bool readable_within(std::chrono::milliseconds time);
 
 private:
   void* context_;

@@ -58,3 +58,21 @@ target_link_libraries(links_bench PRIVATE ${TROUPE_CAF_IO})
 troupe_add_bench_test(links_bench links_bench
   ROWS memcpy read troupe memfd tcp-reno unix caf ${zeromq_rows}
   ARGUMENTS --rounds 1 --sizes 4,65536)
+
+# -- push_pull -----------------------------------------------------------------
+
+# Servers of Troupe without a cluster, for push_pull and local_bench.
+add_library(troupe_bench_store STATIC ${bench}/kv_requests.cpp ${bench}/server_host.cpp)
+target_link_libraries(troupe_bench_store PUBLIC troupe_bench Troupe::actors)
+
+file(GLOB store_sources CONFIGURE_DEPENDS ${bench}/store_*.cpp)
+if(NOT zeromq_rows)
+  list(FILTER store_sources EXCLUDE REGEX zeromq)
+endif()
+troupe_add_bench(push_pull ${store_sources})
+target_link_libraries(push_pull PRIVATE troupe_bench_store)
+troupe_add_bench_test(push_pull push_pull
+  ROWS troupe troupe-remote ${zeromq_rows}
+  ARGUMENTS --rounds 1 --sizes 4,65536 --windows 1,8 --queued 8)
+troupe_add_bench_test(push_pull.freeze push_pull
+  ROWS troupe ARGUMENTS --only troupe --freeze 1)
