@@ -1,6 +1,6 @@
-// Pushes and pulls from end to end: workers' kvs in some processes, servers with SGD in others, next
-// to ZeroMQ doing the same job. All contestants of a case run in turn within each round. Then the
-// time of a small pull behind much that is queued, and, with --freeze, what happens to a worker
+// Pushes and pulls from end to end: workers' kvs in some processes, servers with SGD in others,
+// next to ZeroMQ doing the same job. All contestants of a case run in turn within each round. Then
+// the time of a small pull behind much that is queued, and, with --freeze, what happens to a worker
 // whose server hangs.
 #include "bench/network_namespace.hpp"
 #include "bench/options.hpp"

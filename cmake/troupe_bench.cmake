@@ -26,13 +26,13 @@ function(troupe_add_bench program)
   target_link_libraries(${program} PRIVATE troupe_bench Troupe::actors)
 endfunction()
 
-# troupe_add_bench_test(<name> <program> ROWS <row>... ARGUMENTS <word>...): a short run whose
-# output has those rows, with figures above 0.
+# troupe_add_bench_test(<name> <program> ROWS <row>... BELOW <key>=<limit> ARGUMENTS <word>...): a
+# short run whose output has those rows, with figures above 0, and the one of that key below it.
 function(troupe_add_bench_test name program)
-  cmake_parse_arguments(arg "" "" "ROWS;ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(arg "" BELOW "ROWS;ARGUMENTS" ${ARGN})
   add_test(NAME bench.${name}
            COMMAND Python3::Interpreter ${bench}/smoke_test.py $<TARGET_FILE:${program}>
-                   --rows ${arg_ROWS} --arguments ${arg_ARGUMENTS})
+                   --rows ${arg_ROWS} --below=${arg_BELOW}= --arguments ${arg_ARGUMENTS})
   set_tests_properties(bench.${name} PROPERTIES TIMEOUT 60 LABELS bench SKIP_RETURN_CODE 77)
 endfunction()
 
@@ -76,3 +76,11 @@ troupe_add_bench_test(push_pull push_pull
   ARGUMENTS --rounds 1 --sizes 4,65536 --windows 1,8 --queued 8)
 troupe_add_bench_test(push_pull.freeze push_pull
   ROWS troupe ARGUMENTS --only troupe --freeze 1)
+
+# -- local_bench ---------------------------------------------------------------
+
+troupe_add_bench(local_bench ${bench}/allocations.cpp)
+target_link_libraries(local_bench PRIVATE troupe_bench_store)
+troupe_add_bench_test(local_bench local_bench
+  ROWS "server actor" "plain calls" BELOW allocated_bytes=65536
+  ARGUMENTS --rounds 1 --sizes 4096,4194304)
