@@ -63,35 +63,20 @@ query kv_requests::first_element() const { return {step(), true, {{{0}, 0, 1}}};
 
 void ask(caf::event_based_actor* self, const kv& to, std::optional<update> push,
          std::optional<query> pull, std::function<void(const kv_answer&)> then) {
-  struct open_operation {
-    kv_answer answer;
-    int waiting = 0;
-    std::function<void(const kv_answer&)> then;
-
-    void settle() {
-      if (--waiting == 0)
+  const bool pulls = pull.has_value();
+  self->request(to, patience, request{std::move(push), std::move(pull)})
+    .then(
+      [pulls, then](reply& found) {
+        kv_answer answer;
+        if (found.pulled)
+          answer.pulled = *std::move(found.pulled);
+        else if (pulls) // No table of ours ever has a pull wait.
+          answer.failed = failure{errc::not_yet, "an answer without values"};
         then(answer);
-    }
-    void fail(const caf::error& why) {
-      answer.failed = from_caf(why);
-      settle();
-    }
-  };
-  const auto open = std::make_shared<open_operation>();
-  open->waiting = (push ? 1 : 0) + (pull ? 1 : 0);
-  open->then = std::move(then);
-  const auto failed = [open](const caf::error& why) { open->fail(why); };
-  if (push)
-    self->request(to, patience, push_atom_v, *std::move(push))
-      .then([open](const receipt&) { open->settle(); }, failed);
-  if (pull)
-    self->request(to, patience, pull_atom_v, *std::move(pull))
-      .then(
-        [open](values& pulled) {
-          open->answer.pulled = std::move(pulled);
-          open->settle();
-        },
-        failed);
+      },
+      [then](const caf::error& why) {
+        then({from_caf(why), {}});
+      });
 }
 
 } // namespace troupe::bench

@@ -19,11 +19,10 @@ namespace {
 hello greeting() { return {wire::protocol_version, 1, 0, {}}; }
 
 message request_of(std::uint64_t number, std::shared_ptr<const float> values, std::size_t floats) {
-  push_request push;
-  push.request = number;
-  push.update.tables = {{0}};
-  push.update.pieces = {{{{0}, 0, floats}, std::move(values)}};
-  return push;
+  update push;
+  push.tables = {{0}};
+  push.pieces = {{{{0}, 0, floats}, std::move(values)}};
+  return request_message{number, {std::move(push), {}}};
 }
 
 class troupe_receiver final : public receiver {
@@ -46,9 +45,9 @@ private:
     link_events made;
     made.opened = [](link_id, const hello&, const std::string&) {};
     made.received = [this](link_id from, const message& what) {
-      const auto& push = std::get<push_request>(what);
-      links_.send(from,
-                  push_reply{push.request, {read_(push.update.pieces.at(0).values.get()), false}});
+      const auto& [number, request] = std::get<request_message>(what);
+      const receipt answer{read_(request.push->pieces.at(0).values.get()), false};
+      links_.send(from, reply_message{number, {answer, {}}});
     };
     made.lost = [](link_id, const failure&) {};
     made.rejected = [](const std::string&, const failure&) {};
@@ -86,7 +85,7 @@ private:
     link_events made;
     made.opened = [this](link_id, const hello&, const std::string&) { opened_.set_value(); };
     made.received = [this](link_id, const message& what) {
-      take(std::get<push_reply>(what).receipt.version);
+      take(std::get<reply_message>(what).what.pushed->version);
     };
     made.lost = [this](link_id, const failure& why) {
       if (ending_)
