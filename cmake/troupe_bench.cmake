@@ -84,3 +84,18 @@ target_link_libraries(local_bench PRIVATE troupe_bench_store)
 troupe_add_bench_test(local_bench local_bench
   ROWS "server actor" "plain calls" BELOW allocated_bytes=65536
   ARGUMENTS --rounds 1 --sizes 4096,4194304)
+
+# -- torch_bench.py ------------------------------------------------------------
+
+set(torch_rows "")
+if(EXISTS /usr/lib/python3/dist-packages/torch)
+  set(torch_rows torch torch-ddp torch-rpc)
+endif()
+if(TARGET async_sgd AND TARGET plain_loop)
+  add_test(NAME bench.torch_bench
+    COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/torch_bench.py
+            --rows plain plain-x2 troupe troupe-ahead ${torch_rows}
+            --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --batch 256 --samples 6000
+                        --seconds 0.2)
+  set_tests_properties(bench.torch_bench PROPERTIES TIMEOUT 180 LABELS "bench;slow")
+endif()
