@@ -38,6 +38,7 @@ private:
   load what_;
   buffer_pool pool_;
   std::shared_ptr<float> weights_;
+  std::vector<float> scratch_;
 };
 
 /// The sender's payloads, one for each that may be under way; written once, before the clock runs.

@@ -1,6 +1,7 @@
 // The same job over ZeroMQ, as ps-lite uses it: DEALER to ROUTER over TCP, payloads sent from where
 // they are. A server is one thread that takes its step in place and answers. It sends the very
 // array that later pushes change, where ps-lite copies: faster, and a pull may be torn.
+#include "bench/aligned_floats.hpp"
 #include "bench/checksum.hpp"
 #include "bench/store_contest.hpp"
 #include "bench/zeromq.hpp"
@@ -43,7 +44,7 @@ public:
       std::memcpy(&header, head.data(), sizeof header);
       if (header.what != operation::pull) {
         socket_.receive(gradient);
-        step({static_cast<const float*>(gradient.data()), floats_});
+        step({aligned_floats(gradient.data(), floats_, scratch_), floats_});
       }
       socket_.send(peer.data(), peer.size(), true);
       socket_.send(&header, sizeof header, header.what != operation::push);
@@ -64,6 +65,7 @@ private:
   zeromq_socket socket_{ZMQ_ROUTER};
   std::string where_;
   bool all_finite_ = true;
+  std::vector<float> scratch_;
 };
 
 class zeromq_client final : public store_client {
