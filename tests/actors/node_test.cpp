@@ -408,7 +408,8 @@ TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
                        },
                      .received = [](link_id, const message&) {},
                      .lost = [](link_id, const failure&) {},
-                     .rejected = [](const std::string&, const failure&) {}};
+                     .rejected = [](const std::string&, const failure&) {},
+                     .settle = [] {}};
   links = std::make_unique<transport>(hello_of(chief), events);
   const auto where = links->listen({"127.0.0.1", 0});
   making.unlock();

@@ -147,14 +147,14 @@ TEST_CASE("what_a_callback_sends_leaves_when_the_round_has_settled") {
   events.received = [&](link_id link, const message&) {
     own_thread = links->on_own_thread();
     for (std::uint64_t i = 0; i < 50; ++i)
-      links->send(link, push_reply{i, {}});
+      links->send(link, reply_message{i, {receipt{}, {}}});
     sent = true;
   };
   events.settle = [&] {
     if (!sent.exchange(false))
       return;
     ++settled;
-    links->send(to_peer, push_reply{50, {}});
+    links->send(to_peer, reply_message{50, {receipt{}, {}}});
     while (!checked)
       std::this_thread::yield();
   };
@@ -165,10 +165,10 @@ TEST_CASE("what_a_callback_sends_leaves_when_the_round_has_settled") {
   REQUIRE(peer.send(hello_of()));
   REQUIRE(peer.readable(10s));
   peer.receive();
-  REQUIRE(peer.send(push_reply{1, {}}));
+  REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
   CHECK_FALSE(peer.readable(100ms));
   checked = true;
-  const std::size_t reply_bytes = bytes_of(push_reply{}).size();
+  const std::size_t reply_bytes = bytes_of(reply_message{0, {receipt{}, {}}}).size();
   std::size_t bytes = 0;
   while (bytes < 51 * reply_bytes && peer.readable(10s))
     bytes += peer.receive().size();
