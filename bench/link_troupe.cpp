@@ -27,7 +27,8 @@ message request_of(std::uint64_t number, std::shared_ptr<const float> values, st
 
 class troupe_receiver final : public receiver {
 public:
-  explicit troupe_receiver(const load& what) : read_(what), links_(greeting(), events()) {
+  troupe_receiver(const load& what, const transport_options& how)
+      : read_(what), links_(greeting(), events(), how) {
     const auto listening = links_.listen({"127.0.0.1", 0});
     if (!listening)
       throw std::runtime_error{listening.error().text};
@@ -61,8 +62,8 @@ private:
 
 class troupe_sender final : public sender {
 public:
-  troupe_sender(const load& what, const std::string& address)
-      : what_(what), from_(what), links_(greeting(), events()),
+  troupe_sender(const load& what, const transport_options& how, const std::string& address)
+      : what_(what), from_(what), links_(greeting(), events(), how),
         link_(links_.connect(*parse_endpoint(address))) {
     opened_.get_future().wait();
   }
@@ -126,16 +127,20 @@ private:
   link_id link_;
 };
 
+contestant of(const std::string& name, const std::string& about, const transport_options& how) {
+  return {name,
+          about,
+          [how](const load& what) { return std::make_unique<troupe_receiver>(what, how); },
+          [how](const load& what, const std::string& address) {
+            return std::make_unique<troupe_sender>(what, how, address);
+          },
+          {}};
+}
+
 } // namespace
 
 std::vector<contestant> troupe_contestants() {
-  return {{"troupe",
-           "actors/links/transport.hpp",
-           [](const load& what) { return std::make_unique<troupe_receiver>(what); },
-           [](const load& what, const std::string& address) {
-             return std::make_unique<troupe_sender>(what, address);
-           },
-           {}}};
+  return {of("troupe", "Troupe's links as they are by default", {})};
 }
 
 } // namespace troupe::bench
