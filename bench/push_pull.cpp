@@ -24,7 +24,7 @@ namespace {
 /// Rates of bytes say nothing below it.
 constexpr std::size_t small_bytes = 4096;
 /// Requests of all workers together that may be under way; more would fill the memory.
-constexpr std::size_t under_way_bytes_max = std::size_t{512} << 20;
+constexpr std::size_t under_way_bytes_max = std::size_t{1} << 30;
 
 struct options : common_options {
   std::vector<std::size_t> windows{1, 8, 64};
