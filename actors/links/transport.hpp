@@ -45,7 +45,7 @@ struct transport_options {
   bool arena = true;
   /// Address space for that, for each link and direction; memory is used only as far as tensors are
   /// on their way or held. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
-  std::size_t arena_bytes = std::size_t{64} << 20;
+  std::size_t arena_bytes = std::size_t{256} << 20;
 };
 
 /// What happens on links. Called on the transport's thread, one call at a time; must not block.
