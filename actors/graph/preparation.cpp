@@ -1,6 +1,7 @@
 #include "actors/graph/preparation.hpp"
 
 #include "actors/draw_random.hpp"
+#include "actors/graph/host_processes.hpp"
 #include "actors/graph/import.hpp"
 #include "storage/checkpoint.hpp"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -124,8 +126,27 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   cluster.checkpoint_directory = *options.checkpoint_directory;
   if (!is_loopback(where))
     made.remarks.push_back("listening on " + to_string(cluster.coordinator)
-                           + " without encryption: only for networks that you trust");
+                           + (options.tls_directory
+                                ? ", encrypted"
+                                : " without encryption: only for networks that you trust"));
   return made;
+}
+
+result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options) {
+  if (!options.tls_directory)
+    return std::shared_ptr<const tls_context>{};
+  std::set<role> here;
+  for (const auto& who : processes_here(options))
+    here.insert(who.role);
+  if (!options.join)
+    here.insert(role::coordinator);
+  const auto load = [&](role who) {
+    return tls_context::load(tls_files_in(*options.tls_directory, who), who);
+  };
+  for (const role who : here)
+    if (const auto usable = load(who); !usable)
+      return usable.error();
+  return load(role::observer);
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/links/endpoint.hpp"
+#include "actors/links/tls_context.hpp"
 #include "serialization/error.hpp"
 #include "serialization/messages.hpp"
 
@@ -37,6 +38,8 @@ struct transport_options {
   /// Ignored where the system lacks or forbids it. On one host bbr, which paces, reaches
   /// about half the rate of the others.
   std::string congestion_control{};
+  /// Encrypts all links over TCP; without it none is. Peers must do as this side does.
+  std::shared_ptr<const tls_context> tls{};
 };
 
 /// What happens on links. Called on the transport's thread, one call at a time; must not block.

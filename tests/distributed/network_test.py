@@ -48,14 +48,16 @@ class Network(cluster.ClusterTest):
         if (DIRECTORY_OF_NAMES / name).exists():
             ip("netns", "del", name)
 
+    plain = "--allow-plaintext-on-network"
+
     def begin(self):
         checkpoints = self.home / "checkpoints"  # Of both hosts, as on a shared file system.
         on = {host: ("ip", "netns", "exec", name) for host, name in self.names.items()}
         where = f"{HOSTS['a']}:{PORT}"
-        here = self.start("--listen", where, "--here", "server:0,worker:0,worker:1",
+        here = self.start("--listen", where, self.plain, "--here", "server:0,worker:0,worker:1",
                           "--checkpoint", checkpoints, prefix=on["a"], name="a")
         here.await_text("without encryption")
-        there = self.start("--join", where, "--here", "server:1,worker:2,worker:3",
+        there = self.start("--join", where, self.plain, "--here", "server:1,worker:2,worker:3",
                            "--checkpoint", checkpoints, prefix=on["b"], name="b")
         here.await_text("training with 4 workers")
         return here, there
