@@ -105,8 +105,8 @@ void raw_server(int listener, std::size_t bytes_max, const settings& chosen) {
   pollfd waited{listener, POLLIN, 0};
   ::poll(&waited, 1, -1);
   const int socket = ::accept4(listener, nullptr, nullptr, 0);
-  const detail::stream_socket owned{detail::descriptor{socket}};
-  owned.tune({{}, chosen.congestion_control});
+  const detail::descriptor owned{socket};
+  detail::tune(owned, {{}, chosen.congestion_control});
   std::vector<char> values(bytes_max);
   raw_header header;
   while (receive_all(socket, &header, sizeof header)
@@ -121,24 +121,24 @@ public:
     const int made = ::socket(to->front().storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (::connect(made, to->front().get(), to->front().size_bytes) != 0)
       give_up("connect");
-    socket_ = detail::stream_socket{detail::descriptor{made}};
-    socket_.tune({{}, chosen.congestion_control});
+    socket_ = detail::descriptor{made};
+    detail::tune(socket_, {{}, chosen.congestion_control});
   }
 
   double run(float* values, std::size_t bytes, std::size_t count, std::size_t in_flight) {
     const auto begin = clock_type::now();
     raw_header header{bytes, 0}, receipt;
     for (std::size_t i = 0; i < count + in_flight; ++i) {
-      if (i >= in_flight && !receive_all(socket_.poll_descriptor(), &receipt, sizeof receipt))
+      if (i >= in_flight && !receive_all(socket_.get(), &receipt, sizeof receipt))
         give_up("recv");
       if (i < count)
-        send_all(socket_.poll_descriptor(), {{{&header, sizeof header}, {values, bytes}}});
+        send_all(socket_.get(), {{{&header, sizeof header}, {values, bytes}}});
     }
     return seconds_since(begin);
   }
 
 private:
-  detail::stream_socket socket_;
+  detail::descriptor socket_;
 };
 
 // -- the link ---------------------------------------------------------------------------------
