@@ -122,6 +122,7 @@ private:
   void start_processes() {
     auto place = required(choose_place(options_, job_));
     cluster_ = std::move(place.cluster);
+    required(check_addresses(options_, cluster_));
     for (const auto& remark : place.remarks)
       event(remark);
     if (!is_main()) // Other launchers of the job have other numbers.

@@ -46,6 +46,19 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
                                     + ": leave out --resume to start from the beginning"};
 }
 
+std::set<role> roles_here(const run_options& options) {
+  std::set<role> here;
+  for (const auto& who : processes_here(options))
+    here.insert(who.role);
+  if (!options.join)
+    here.insert(role::coordinator);
+  return here;
+}
+
+result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {
+  return tls_context::load(tls_files_in(*options.tls_directory, who), who);
+}
+
 } // namespace
 
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
@@ -135,18 +148,26 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
 result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options) {
   if (!options.tls_directory)
     return std::shared_ptr<const tls_context>{};
-  std::set<role> here;
-  for (const auto& who : processes_here(options))
-    here.insert(who.role);
-  if (!options.join)
-    here.insert(role::coordinator);
-  const auto load = [&](role who) {
-    return tls_context::load(tls_files_in(*options.tls_directory, who), who);
-  };
-  for (const role who : here)
-    if (const auto usable = load(who); !usable)
+  for (const role who : roles_here(options))
+    if (const auto usable = load_certificate(options, who); !usable)
       return usable.error();
-  return load(role::observer);
+  return load_certificate(options, role::observer);
+}
+
+result<void> check_addresses(const run_options& options, const cluster_file& cluster) {
+  if (!options.tls_directory)
+    return {};
+  const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
+  for (const role who : roles_here(options)) {
+    if (who != role::coordinator && who != role::server)
+      continue; // It only connects.
+    const auto certificate = load_certificate(options, who);
+    if (!certificate)
+      return certificate.error();
+    if (auto fits = (*certificate)->check_address(address); !fits)
+      return fits;
+  }
+  return {};
 }
 
 } // namespace troupe

@@ -41,4 +41,8 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
 /// Errors: those of tls_context::load.
 result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options);
 
+/// Whether the certificates of --tls are good at the addresses where processes of this host listen.
+/// Errors: those of tls_context.
+result<void> check_addresses(const run_options& options, const cluster_file& cluster);
+
 } // namespace troupe

@@ -44,16 +44,6 @@ std::string take_openssl_error() {
   return reason == nullptr ? "unknown error " + std::to_string(code) : reason;
 }
 
-const char* role_name(role which) {
-  switch (which) {
-  case role::coordinator: return "coordinator";
-  case role::server: return "server";
-  case role::worker: return "worker";
-  case role::observer: return "observer";
-  }
-  return "unknown";
-}
-
 std::string role_uri(role which) { return std::string{"urn:troupe:role:"} + role_name(which); }
 
 std::vector<role> roles_of(const X509& certificate) {
@@ -64,13 +54,6 @@ std::vector<role> roles_of(const X509& certificate) {
         roles.push_back(each);
   });
   return roles;
-}
-
-std::string names_of(const std::vector<role>& roles) {
-  std::string text;
-  for (const role each : roles)
-    text += (text.empty() ? "" : " or ") + std::string{role_name(each)};
-  return text.empty() ? "no role" : text;
 }
 
 std::vector<std::string> addresses_of(const X509& certificate) {
@@ -84,6 +67,13 @@ std::vector<std::string> addresses_of(const X509& certificate) {
       addresses.emplace_back(text);
   });
   return addresses;
+}
+
+std::string elsewhere_text(const std::vector<std::string>& addresses, const std::string& other) {
+  std::string text;
+  for (const auto& each : addresses)
+    text += (text.empty() ? "is for " : ", ") + each;
+  return text + ", not for " + other;
 }
 
 std::string date_text(const ASN1_TIME& when) {

@@ -2,6 +2,7 @@
 // the .cpp files that deal with TLS; their headers do without it.
 #pragma once
 
+#include "actors/links/role_names.hpp"
 #include "serialization/ids.hpp"
 
 #include <openssl/bio.h>
@@ -32,18 +33,17 @@ using certificate_ptr = std::unique_ptr<X509, freed_by<X509_free>>;
 /// each thread, and would else be taken for those of the next connection.
 std::string take_openssl_error();
 
-/// "coordinator", "server", "worker", "observer": in names of files and certificates.
-const char* role_name(role which);
 /// Where a certificate says for which role it is: among its alternative names, as a URI. Those are
 /// typed, may be several, and every authority can issue and show them; an organisational unit is
 /// free text that others use for departments, and a private extension is opaque to other tools.
 std::string role_uri(role which);
 std::vector<role> roles_of(const X509& certificate);
-/// "server", "server or worker"; "no role".
-std::string names_of(const std::vector<role>& roles);
 
 /// The IP addresses among its alternative names.
 std::vector<std::string> addresses_of(const X509& certificate);
+
+/// "is for 10.0.0.1, 10.0.0.2, not for 10.0.0.3".
+std::string elsewhere_text(const std::vector<std::string>& addresses, const std::string& other);
 
 /// "2027-01-31 12:00 UTC".
 std::string date_text(const ASN1_TIME& when);

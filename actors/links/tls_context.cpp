@@ -95,8 +95,9 @@ tls_files tls_files_in(const std::filesystem::path& directory, role who) {
   return {directory / "ca.pem", directory / (name + ".pem"), directory / (name + ".key")};
 }
 
-tls_context::tls_context()
-    : context_(SSL_CTX_new(TLS_method())), method_(detail::tls_stream::make_method()) {
+tls_context::tls_context(tls_files files)
+    : files_(std::move(files)), context_(SSL_CTX_new(TLS_method())),
+      method_(detail::tls_stream::make_method()) {
   if (context_ == nullptr || method_ == nullptr)
     throw std::bad_alloc{};
   SSL_CTX_set_min_proto_version(context_, TLS1_3_VERSION);
@@ -119,12 +120,20 @@ tls_context::~tls_context() {
 }
 
 result<std::shared_ptr<const tls_context>> tls_context::load(const tls_files& files, role who) {
-  const std::shared_ptr<tls_context> made{new tls_context};
+  const std::shared_ptr<tls_context> made{new tls_context{files}};
   if (auto loaded = load_files(made->context_, files); !loaded)
     return loaded.error();
   if (auto valid = check_certificate(made->context_, files, who); !valid)
     return valid.error();
   return std::shared_ptr<const tls_context>{made};
+}
+
+result<void> tls_context::check_address(const std::string& address) const {
+  const auto known = detail::addresses_of(*SSL_CTX_get0_certificate(context_));
+  if (known.empty() || std::find(known.begin(), known.end(), address) != known.end())
+    return {};
+  return {errc::invalid_argument,
+          files_.certificate.string() + " " + detail::elsewhere_text(known, address)};
 }
 
 } // namespace troupe

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 
 struct bio_method_st;
 struct ssl_ctx_st;
@@ -36,14 +37,17 @@ public:
   /// invalid_argument (key and certificate, or certificate and authority, do not belong together;
   /// the certificate expired, or is not for this role).
   static result<std::shared_ptr<const tls_context>> load(const tls_files& files, role who);
+  /// Whether connectors will accept it at this address, a number. Errors: invalid_argument.
+  result<void> check_address(const std::string& address) const;
   ~tls_context();
   tls_context(const tls_context&) = delete;
   tls_context& operator=(const tls_context&) = delete;
 
 private:
   friend class detail::tls_stream;
-  tls_context();
+  explicit tls_context(tls_files files);
 
+  const tls_files files_;
   ssl_ctx_st* context_;
   bio_method_st* method_; ///< How TLS reaches the socket; tls_stream.cpp.
 };

@@ -21,6 +21,10 @@ constexpr std::size_t record_bytes = std::size_t{16} << 10;
 /// still lies in a fast cache.
 constexpr std::size_t batch_bytes = std::size_t{64} << 10;
 
+/// A record of TLS in plain text: fatal, protocol_version.
+constexpr std::array no_tls_alert{std::byte{21}, std::byte{3}, std::byte{3}, std::byte{0},
+                                  std::byte{2},  std::byte{2}, std::byte{70}};
+
 failure not_tls() {
   return {errc::malformed, "does not speak TLS 1.3: is it started with --tls DIR?"};
 }
@@ -59,13 +63,6 @@ bool means_no_tls(int reason) {
   case SSL_R_BAD_LENGTH: return true;
   default: return false;
   }
-}
-
-std::string list_text(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words)
-    text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 } // namespace
@@ -114,10 +111,10 @@ private:
   std::array<std::byte, record_bytes> gathered_;
 };
 
-tls_stream::tls_stream(std::shared_ptr<const tls_context> context, stream_socket socket,
+tls_stream::tls_stream(std::shared_ptr<const tls_context> context, std::unique_ptr<stream> below,
                        link_side side, std::string address)
     : context_(std::move(context)), side_(side), address_(std::move(address)),
-      socket_(std::move(socket)), ssl_(SSL_new(context_->context_)) {
+      below_(std::move(below)), ssl_(SSL_new(context_->context_)) {
   BIO* const bio = BIO_new(context_->method_);
   if (ssl_ == nullptr || bio == nullptr) {
     SSL_free(ssl_);
@@ -140,21 +137,13 @@ tls_stream::~tls_stream() { SSL_free(ssl_); }
 
 result<bool> tls_stream::establish() {
   const std::scoped_lock lock{mutex_};
-  if (phase_ == phase::handshake) {
-    ERR_clear_error();
-    reading_ = true;
-    const int outcome = SSL_do_handshake(ssl_);
-    reading_ = false;
-    if (outcome == 1) {
-      phase_ = phase::open;
-      buffered_ = SSL_has_pending(ssl_) == 1;
-      // From now on, as a stranger should not cost that much.
-      SSL_set_default_read_buffer_len(ssl_, batch_bytes);
-    } else {
-      settle(outcome);
-    }
-    flush();
+  if (phase_ == phase::connecting) {
+    if (auto connected = below_->establish(); !connected || !*connected)
+      return connected;
+    phase_ = phase::handshake;
   }
+  if (phase_ == phase::handshake)
+    shake_hands();
   if (failure_)
     return *failure_;
   return phase_ != phase::handshake;
@@ -194,7 +183,7 @@ transfer tls_stream::write(std::span<iovec> parts) {
 
 bool tls_stream::readable() const {
   const std::scoped_lock lock{mutex_};
-  return buffered_ || socket_.readable();
+  return buffered_ || below_->readable();
 }
 
 bool tls_stream::buffered() const {
@@ -204,6 +193,8 @@ bool tls_stream::buffered() const {
 
 std::uint32_t tls_stream::interest(bool queued) const {
   const std::scoped_lock lock{mutex_};
+  if (phase_ == phase::connecting)
+    return below_->interest(false);
   const bool unsent = sent_ < out_.size() && write_error_ == 0;
   return unsent || (queued && phase_ != phase::handshake) ? EPOLLIN | EPOLLOUT : EPOLLIN;
 }
@@ -216,22 +207,36 @@ void tls_stream::finish_writing() {
 
 void tls_stream::reset() {
   const std::scoped_lock lock{mutex_};
-  socket_.reset();
+  below_->reset();
 }
 
-std::vector<role> tls_stream::peer_roles() const {
+std::optional<std::vector<role>> tls_stream::proved_roles() const {
   const std::scoped_lock lock{mutex_};
   return phase_ == phase::open || phase_ == phase::ended ? roles_ : std::vector<role>{};
 }
 
-failure tls_stream::why() const {
+failure tls_stream::explain(int error) const {
   const std::scoped_lock lock{mutex_};
-  if (failure_)
-    return *failure_;
-  return {errc::peer_lost, "is lost: " + system_text(write_error_)};
+  return failure_ ? *failure_ : stream::explain(error);
 }
 
 // -- with the lock held -----------------------------------------------------------------------
+
+void tls_stream::shake_hands() {
+  ERR_clear_error();
+  reading_ = true;
+  const int outcome = SSL_do_handshake(ssl_);
+  reading_ = false;
+  if (outcome == 1) {
+    phase_ = phase::open;
+    buffered_ = SSL_has_pending(ssl_) == 1;
+    // From now on, as a stranger should not cost that much.
+    SSL_set_default_read_buffer_len(ssl_, batch_bytes);
+  } else {
+    settle(outcome);
+  }
+  flush();
+}
 
 transfer tls_stream::read_some(iovec place) {
   if (failure_)
@@ -280,7 +285,7 @@ void tls_stream::encrypt(std::span<const std::byte> bytes) {
 bool tls_stream::flush() {
   while (sent_ < out_.size() && write_error_ == 0) {
     iovec rest{out_.data() + sent_, out_.size() - sent_};
-    const transfer went = socket_.write({&rest, 1});
+    const transfer went = below_->write({&rest, 1});
     if (went.how == transfer::status::would_block)
       return false;
     sent_ += went.bytes;
@@ -289,7 +294,7 @@ bool tls_stream::flush() {
   out_.clear();
   sent_ = 0;
   if (closing_)
-    socket_.finish_writing();
+    below_->finish_writing();
   return write_error_ == 0;
 }
 
@@ -310,7 +315,7 @@ transfer tls_stream::discard() {
   iovec place{scratch.data(), scratch.size()};
   transfer got;
   do
-    got = socket_.read({&place, 1});
+    got = below_->read({&place, 1});
   while (got.how == transfer::status::moved);
   return got;
 }
@@ -347,8 +352,11 @@ void tls_stream::settle(int outcome) {
     return fail({errc::untrusted, "showed no certificate"});
   if (auto alert = alert_text(reason))
     return fail(*std::move(alert));
-  if (phase_ == phase::handshake && means_no_tls(reason))
+  if (phase_ == phase::handshake && means_no_tls(reason)) {
+    if (side_ == link_side::acceptor && out_.empty()) // OpenSSL leaves such a peer without a word.
+      out_.assign(no_tls_alert.begin(), no_tls_alert.end());
     return fail(not_tls());
+  }
   fail({errc::peer_lost, "is lost: TLS failed: " + text});
 }
 
@@ -375,7 +383,7 @@ bool tls_stream::check_peer(x509_store_ctx_st& chain) {
     && std::find(addresses.begin(), addresses.end(), address_) == addresses.end();
   if (!elsewhere)
     return true;
-  verdict_ = "is for " + list_text(addresses) + ", not for " + address_;
+  verdict_ = elsewhere_text(addresses, address_);
   X509_STORE_CTX_set_error(&chain, X509_V_ERR_IP_ADDRESS_MISMATCH);
   return false;
 }
@@ -401,7 +409,7 @@ int tls_stream::take_from_socket(bio_st* bio, char* place, int size) {
     return -1;
   }
   iovec where{place, static_cast<std::size_t>(size)};
-  const transfer got = self.socket_.read({&where, 1});
+  const transfer got = self.below_->read({&where, 1});
   if (got.how == transfer::status::would_block)
     BIO_set_retry_read(bio);
   self.read_error_ = got.error;

@@ -1,7 +1,7 @@
 // The bytes of one link over TCP, encrypted, between two processes that have proved who they are.
 #pragma once
 
-#include "actors/links/socket.hpp"
+#include "actors/links/stream.hpp"
 #include "actors/links/tls_context.hpp"
 #include "serialization/error.hpp"
 #include "serialization/ids.hpp"
@@ -23,61 +23,53 @@ namespace troupe::detail {
 
 enum class link_side { connector, acceptor };
 
-/// What a stream_socket offers, and the same outcomes. `ended` is the peer's goodbye; an end
-/// without it is a failure, for somebody may have cut the line.
+/// `ended` is the peer's goodbye; an end without it is a failure, for somebody may have cut the
+/// line.
 ///
-/// Thread safety: one reader and one writer may work at the same time. They share a lock, which is
-/// let go between two records that are read, and between two batches of 64 KiB that are written.
+/// Thread safety: reader and writer share a lock, which is let go between two records that are
+/// read, and between two batches of 64 KiB that are written.
 ///
 /// Invariants:
-/// (1) Only establish() and read() take bytes from the socket: a writer never makes disappear what
-///     the reader's poller was to tell of.
+/// (1) Only establish() and read() take bytes from below: a writer never makes disappear what the
+///     reader's poller was to tell of.
 /// (2) Nothing is encrypted for a peer whose certificate was not accepted.
 /// (3) What write() took and the socket did not is in out_, encrypted: nobody has to repeat it, and
 ///     nothing may come in between.
-class tls_stream {
+class tls_stream : public stream {
 public:
-  /// `socket`: connected. `address`: as which number the connector knows its peer; it has to be
-  /// among the addresses in the peer's certificate where that has any. Empty: not looked at.
-  tls_stream(std::shared_ptr<const tls_context> context, stream_socket socket, link_side side,
-             std::string address = {});
-  ~tls_stream();
+  /// `address`: as which number the connector knows its peer; it has to be among the addresses in
+  /// the peer's certificate where that has any. Empty: not looked at.
+  tls_stream(std::shared_ptr<const tls_context> context, std::unique_ptr<stream> below,
+             link_side side, std::string address = {});
+  ~tls_stream() override;
   tls_stream(const tls_stream&) = delete;
   tls_stream& operator=(const tls_stream&) = delete;
 
-  /// Goes on with the handshake. True: done, and read() may bring something already. False: call
-  /// again when the poller reports an event of interest(false). Errors: why().
-  result<bool> establish();
-  /// Also sends what is unsent(), first.
-  transfer write(std::span<iovec> parts);
-  transfer read(std::span<iovec> places);
-  /// Whether bytes wait to be read.
-  bool readable() const;
-  /// Whether some of them have left the socket, so that no poller tells of them.
-  bool buffered() const;
-  /// EPOLLIN, EPOLLOUT. `queued`: something waits to be written.
-  std::uint32_t interest(bool queued) const;
-  /// Says goodbye. After a failure: the reason for it leaves, and what still arrives is read and
-  /// thrown away, because closing at once would destroy what is under way.
-  void finish_writing();
-  void reset();
-  int poll_descriptor() const { return socket_.poll_descriptor(); }
-  void tune(const socket_tuning& tuning) const { socket_.tune(tuning); }
-
-  /// Of the peer's certificate; empty before the handshake was done.
-  std::vector<role> peer_roles() const;
-  /// Why a transfer failed; the text lacks its subject: "showed no certificate". Errors: untrusted
-  /// (a certificate), malformed (no TLS), peer_lost (all that may be better next time).
-  failure why() const;
+  /// Errors: untrusted (a certificate), malformed (no TLS), peer_lost (all that may be better next
+  /// time).
+  result<bool> establish() override;
+  transfer write(std::span<iovec> parts) override;
+  transfer read(std::span<iovec> places) override;
+  bool buffered() const override;
+  bool readable() const override;
+  std::uint32_t interest(bool queued) const override;
+  /// As errors of establish(): a peer may refuse our certificate when it is established here.
+  failure explain(int error) const override;
+  std::optional<std::vector<role>> proved_roles() const override;
+  void finish_writing() override;
+  void reset() override;
+  int poll_descriptor() const override { return below_->poll_descriptor(); }
+  std::string local() const override { return below_->local(); }
 
   // -- for tls_context --
   static bio_method_st* make_method();
   static int verify(int preverified, x509_store_ctx_st* chain);
 
 private:
-  enum class phase { handshake, open, ended, failed };
+  enum class phase { connecting, handshake, open, ended, failed };
 
   // All of these with the lock held.
+  void shake_hands();
   transfer read_some(iovec place);
   std::size_t write_some(class record_source& from, bool& room);
   void encrypt(std::span<const std::byte> bytes);
@@ -96,11 +88,11 @@ private:
   const std::shared_ptr<const tls_context> context_;
   const link_side side_;
   const std::string address_;
-  stream_socket socket_;
+  const std::unique_ptr<stream> below_;
 
   mutable std::mutex mutex_;
   ssl_st* ssl_;
-  phase phase_ = phase::handshake;
+  phase phase_ = phase::connecting;
   bool reading_ = false; ///< Invariant (1).
   bool buffered_ = false;
   bool closing_ = false; ///< finish_writing() was called ...

@@ -4,6 +4,7 @@
 
 #include "actors/links/certificate_authority.hpp"
 #include "actors/links/openssl.hpp"
+#include "actors/links/socket_stream.hpp"
 #include "actors/links/tls_stream.hpp"
 
 #include <openssl/err.h>
@@ -25,7 +26,7 @@ namespace troupe::test {
 
 using namespace std::chrono_literals;
 using detail::link_side;
-using detail::stream_socket;
+using stream_ptr = std::unique_ptr<detail::socket_stream>;
 using detail::tls_stream;
 using detail::transfer;
 
@@ -76,22 +77,27 @@ private:
   std::filesystem::path path_;
 };
 
-inline std::pair<stream_socket, stream_socket> socket_pair() {
+inline stream_ptr stream_of(int socket) {
+  return std::make_unique<detail::socket_stream>(detail::descriptor{socket},
+                                                 detail::socket_tuning{});
+}
+
+inline std::pair<stream_ptr, stream_ptr> socket_pair() {
   int both[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, both) != 0)
     std::abort();
-  return {stream_socket{detail::descriptor{both[0]}}, stream_socket{detail::descriptor{both[1]}}};
+  return {stream_of(both[0]), stream_of(both[1])};
 }
 
-inline std::pair<stream_socket, stream_socket> tcp_pair() {
+inline std::pair<stream_ptr, stream_ptr> tcp_pair() {
   const auto listener = detail::open_listener({"127.0.0.1", 0});
   const auto where = detail::resolve(*local_endpoint(listener->get()));
   int error = 0;
-  auto connector = stream_socket::connect(where->front(), error);
+  auto connector = detail::socket_stream::connect(where->front(), {}, error);
   pollfd waited{listener->get(), POLLIN, 0};
   poll(&waited, 1, 10'000);
-  return {std::move(connector), stream_socket{detail::descriptor{
-                                  accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK)}}};
+  return {std::move(connector),
+          stream_of(accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK))};
 }
 
 inline transfer write_text(auto& to, std::string text) {
@@ -113,7 +119,7 @@ inline std::string read_text(auto& from, transfer& last) {
 
 /// One end, and what came of it.
 struct tls_end {
-  tls_end(std::shared_ptr<const tls_context> context, stream_socket socket, link_side side,
+  tls_end(std::shared_ptr<const tls_context> context, stream_ptr socket, link_side side,
           const std::string& address = {})
       : stream(std::move(context), std::move(socket), side, address) {}
 
@@ -136,7 +142,8 @@ struct tls_end {
   bool over() const {
     return last.how == transfer::status::failed || last.how == transfer::status::ended;
   }
-  std::string why() const { return stream.why().text; }
+  std::string why() const { return reason().text; }
+  failure reason() const { return stream.explain(last.error); }
 
   tls_stream stream;
   bool established = false;
@@ -160,7 +167,7 @@ bool drive(One& one, Other& other, Done done) {
 /// OpenSSL without Troupe's care: shows any certificate, or none, and speaks any version.
 class bare_tls_peer {
 public:
-  bare_tls_peer(stream_socket socket, link_side side, const std::filesystem::path& authority,
+  bare_tls_peer(stream_ptr socket, link_side side, const std::filesystem::path& authority,
                 const tls_files* shown, int version = TLS1_3_VERSION)
       : socket_(std::move(socket)), context_(SSL_CTX_new(TLS_method())) {
     SSL_CTX_set_max_proto_version(context_.get(), version);
@@ -170,7 +177,7 @@ public:
       SSL_CTX_use_PrivateKey_file(context_.get(), shown->key.c_str(), SSL_FILETYPE_PEM);
     }
     ssl_.reset(SSL_new(context_.get()));
-    SSL_set_fd(ssl_.get(), socket_.poll_descriptor());
+    SSL_set_fd(ssl_.get(), socket_->poll_descriptor());
     if (side == link_side::connector)
       SSL_set_connect_state(ssl_.get());
     else
@@ -193,13 +200,13 @@ public:
     SSL_do_handshake(ssl_.get());
   }
   void say_goodbye() { SSL_shutdown(ssl_.get()); }
-  void cut() { socket_.reset(); }
+  void cut() { socket_->reset(); }
 
   std::string got;
   std::string why;
 
 private:
-  stream_socket socket_;
+  stream_ptr socket_;
   std::unique_ptr<SSL_CTX, detail::freed_by<SSL_CTX_free>> context_;
   std::unique_ptr<SSL, detail::freed_by<SSL_free>> ssl_;
 };

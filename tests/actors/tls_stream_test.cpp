@@ -15,7 +15,7 @@ namespace {
 
 /// A connector that is a worker and an acceptor that is a server.
 struct two_ends {
-  explicit two_ends(std::pair<stream_socket, stream_socket> sockets)
+  explicit two_ends(std::pair<stream_ptr, stream_ptr> sockets)
       : worker(job.context(role::worker), std::move(sockets.first), link_side::connector),
         server(job.context(role::server), std::move(sockets.second), link_side::acceptor) {}
 
@@ -30,20 +30,20 @@ struct two_ends {
 
 /// Moves what arrives at one socket to the other, as slowly as a test wants.
 struct relay {
-  explicit relay(stream_socket a, stream_socket b) : ends{std::move(a), std::move(b)} {}
+  explicit relay(stream_ptr a, stream_ptr b) : ends{std::move(a), std::move(b)} {}
 
   /// At most so many bytes from end `from` to the other; returns what they were.
   std::string carry(int from, std::size_t size_max) {
     std::string bytes(size_max, '\0');
     iovec place{bytes.data(), bytes.size()};
-    const auto got = ends[from].read({&place, 1});
+    const auto got = ends[from]->read({&place, 1});
     bytes.resize(got.bytes);
     if (!bytes.empty())
-      write_text(ends[1 - from], bytes);
+      write_text(*ends[1 - from], bytes);
     return bytes;
   }
 
-  stream_socket ends[2];
+  stream_ptr ends[2];
 };
 
 } // namespace
@@ -52,12 +52,12 @@ TEST_CASE("tls: what one end writes the other reads, and each knows the other's 
   for (const bool tcp : {false, true}) {
     CAPTURE(tcp);
     two_ends ends{tcp ? tcp_pair() : socket_pair()};
-    CHECK(ends.worker.stream.peer_roles().empty());
+    CHECK(ends.worker.stream.proved_roles()->empty());
     REQUIRE(ends.shake_hands());
     CHECK(write_text(ends.worker.stream, "hello").bytes == 5);
     REQUIRE(ends.run([&] { return ends.server.got == "hello"; }));
-    CHECK(ends.server.stream.peer_roles() == std::vector{role::worker});
-    CHECK(ends.worker.stream.peer_roles() == std::vector{role::server});
+    CHECK(*ends.server.stream.proved_roles() == std::vector{role::worker});
+    CHECK(*ends.worker.stream.proved_roles() == std::vector{role::server});
     CHECK(write_text(ends.server.stream, "welcome").bytes == 7);
     REQUIRE(ends.run([&] { return ends.worker.got == "welcome"; }));
     CHECK_FALSE(ends.worker.over());
@@ -195,7 +195,7 @@ TEST_CASE("tls: an end that is told is an end, one that is not is a failure") {
     cut.worker.stream.reset();
     REQUIRE(drive(cut.server, cut.server, [&] { return cut.server.over(); }));
     CHECK(cut.server.last.how == transfer::status::failed);
-    CHECK(cut.server.stream.why().code == errc::peer_lost);
+    CHECK(cut.server.reason().code == errc::peer_lost);
     CHECK(cut.server.why() == "closed the connection without a goodbye");
   }
 }
@@ -215,12 +215,12 @@ TEST_CASE("tls: a handshake that is cut anywhere fails at both ends and is no re
         carried += wire.carry(from, std::min<std::size_t>(bytes - carried, 50)).size();
       return carried >= bytes;
     });
-    wire.ends[0].reset();
-    wire.ends[1].reset();
+    wire.ends[0]->reset();
+    wire.ends[1]->reset();
     REQUIRE(drive(worker, server, [&] { return worker.over() && server.over(); }));
     for (const auto* end : {&worker, &server}) {
       CHECK(end->last.how == transfer::status::failed);
-      CHECK(end->stream.why().code == errc::peer_lost);
+      CHECK(end->reason().code == errc::peer_lost);
       CAPTURE(end->why());
       CHECK((end->why() == "closed the connection during the TLS handshake"
              || end->why() == "is lost: Connection reset by peer"));
