@@ -81,9 +81,13 @@ class Hosts(Tls, two_hosts.TwoHosts):
         self.assertIsNone(here.launcher.poll())
         return here
 
-    def test_a_job_of_two_hosts(self):
-        here = self.listen()
-        there = self.join("good")
+    def test_a_job_of_two_hosts_with_certificates_of_their_own(self):
+        for host, *roles in ("a",), ("b", "--roles", "worker,observer"):
+            status, said = certs("--out", self.home / f"certs-{host}", "--ca", self.home /
+                                 "authority.pem", "--hosts", two_hosts.HOSTS[host], *roles)
+            self.assertEqual(status, 0, said)
+        here = self.listen("certs-a")
+        there = self.join("certs-b")
         self.assertEqual([here.wait(), there.wait()], [0, 0])
         self.assertIn(f"listening on {self.where}, encrypted", here.out)
         self.assertGreater(self.accuracy(here), 0.7)
