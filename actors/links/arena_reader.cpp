@@ -66,7 +66,7 @@ result<std::shared_ptr<const std::byte>> arena_reader::slot(std::uint32_t first,
                                                             std::size_t bytes) const {
   const arena_layout& layout = memory_->layout;
   if (first < layout.first || first >= layout.granules || bytes == 0
-      || arena_layout::granules_for(bytes) > layout.granules - first)
+      || bytes > std::size_t{layout.granules - first} * granule_bytes)
     return {errc::malformed, "a slot outside of the arena: granule " + std::to_string(first) + ", "
                                + std::to_string(bytes) + " bytes"};
   const std::byte* const at = memory_->slots.data() + (first - layout.first) * granule_bytes;

@@ -24,8 +24,8 @@ namespace troupe::detail {
 /// (2) Nothing is ever read from the slots.
 class arena_writer {
 public:
-  /// Bodies below this go over the socket: the kernel copies them twice, but a slot of their own
-  /// costs more than that.
+  /// Bodies below this go over the socket: the kernel copies them twice, but measured, that is as
+  /// fast at 4 KiB, where waking the receiver costs more than all copies.
   static constexpr std::size_t body_bytes_min = std::size_t{8} << 10;
 
   /// Null where the system cannot: too old, or no memory.

@@ -6,7 +6,8 @@
 //   u16  0
 //        the piece: frames of the class follow each other, and are cut anywhere
 //
-// Between two chunks a higher class goes first, so a report waits for 256 KiB of a tensor at most.
+// Between two chunks a higher class goes first, so that a report waits for what the system has
+// buffered and 256 KiB more, not for a tensor.
 // A frame is one of wire.hpp, but for the last word of its prefix: 0 where the tensors follow, else
 // where in the sender's arena they are (arena_layout.hpp).
 #pragma once

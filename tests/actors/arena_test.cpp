@@ -185,19 +185,18 @@ TEST_CASE("a_slot_outside_of_the_arena_is_malformed") {
   both_ends ends;
   const arena_layout layout{arena_bytes};
   const std::uint32_t last = layout.granules - 1;
-  for (const auto& [first, bytes] : std::initializer_list<std::pair<std::uint32_t, std::size_t>>{
-         {0, 1},
-         {layout.first - 1, 1},
-         {layout.first, 0},
-         {last, granule_bytes + 1},
-         {last + 1, 1},
-         {0xffffffff, 1},
-         {layout.first, arena_bytes},
-         {layout.first, wire::body_bytes_max},
-         {last, ~std::size_t{0} - granule_bytes}}) {
-    CAPTURE(first);
-    CAPTURE(bytes);
-    const auto slot = ends.reader->slot(first, bytes);
+  struct claim {
+    std::uint32_t first;
+    std::size_t bytes;
+  };
+  for (const claim& each :
+       {claim{0, 1}, claim{layout.first - 1, 1}, claim{layout.first, 0},
+        claim{last, granule_bytes + 1}, claim{last + 1, 1}, claim{0xffffffff, 1},
+        claim{layout.first, arena_bytes}, claim{layout.first, wire::body_bytes_max},
+        claim{last, ~std::size_t{0}}}) {
+    CAPTURE(each.first);
+    CAPTURE(each.bytes);
+    const auto slot = ends.reader->slot(each.first, each.bytes);
     REQUIRE_FALSE(slot);
     CHECK(slot.error().code == errc::malformed);
   }

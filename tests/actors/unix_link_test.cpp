@@ -125,6 +125,74 @@ detail::descriptor sealed_memory(std::size_t size_bytes) {
   return made;
 }
 
+struct pipe_pair {
+  pipe_pair() {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    from = detail::descriptor{ends[0]};
+    to = detail::descriptor{ends[1]};
+  }
+  std::uint16_t read() const {
+    std::uint16_t port = 0;
+    (void)!::read(from.get(), &port, sizeof port);
+    return port;
+  }
+  void write(std::uint16_t port) const { (void)!::write(to.get(), &port, sizeof port); }
+
+  detail::descriptor from, to;
+};
+
+/// A process that answers each push with another one.
+class echo {
+public:
+  template <class Meet>
+  explicit echo(Meet meet) : process(::fork()) {
+    if (process != 0)
+      return;
+    transport* self = nullptr;
+    std::atomic<bool> set = false;
+    link_events events;
+    events.received = [&](link_id link, const message&) {
+      while (!set)
+        std::this_thread::yield();
+      self->send(link, push_of(3, 100'000));
+    };
+    transport links{hello_of(), events};
+    self = &links;
+    set = true;
+    meet(links, tell);
+    ::pause();
+    ::_exit(0);
+  }
+  ~echo() {
+    ::kill(process, SIGKILL);
+    ::waitpid(process, nullptr, 0);
+  }
+
+  const pipe_pair tell; ///< Before the fork.
+  const pid_t process;
+};
+
+void kill_in_mid_transfer(const echo& child, side& here, link_id link, int round) {
+  const push_request push = push_of(1, 300'000);
+  for (std::size_t i = 1; i <= 20; ++i) {
+    here.links.send(link, push);
+    REQUIRE(here.wait_received(i / 2));
+  }
+  for (int i = 0; i < round * 20; ++i)
+    here.links.send(link, push);
+  ::kill(child.process, SIGKILL);
+  for (int i = 0; i < 20; ++i)
+    here.links.send(link, push);
+  const auto begin = test::clock::now();
+  REQUIRE(here.wait_lost());
+  CHECK(test::clock::now() - begin < 2s);
+  // What had arrived stays readable.
+  const auto sent = pattern(100'000, 0);
+  for (const message& each : here.received)
+    CHECK(std::get<push_request>(each).update.pieces[0].values.get()[99'999] == sent.get()[99'999]);
+}
+
 } // namespace
 
 TEST_CASE("processes_of_one_host_meet_over_the_unix_socket_and_others_over_tcp") {
@@ -288,56 +356,36 @@ TEST_CASE("neither_descriptors_nor_threads_nor_arenas_leak_over_many_links") {
   CHECK(arenas_mapped() == mapped);
 }
 
-TEST_CASE("a_process_that_is_killed_in_mid_transfer_leaves_nothing_behind") {
+TEST_CASE("an_acceptor_that_is_killed_in_mid_transfer_leaves_nothing_behind") {
   { side warm_up; }
   const std::size_t descriptors = entries("/proc/self/fd"), mapped = arenas_mapped();
   for (int round = 0; round < 10; ++round) {
     CAPTURE(round);
-    int tell[2];
-    REQUIRE(::pipe(tell) == 0);
-    const pid_t child = ::fork();
-    if (child == 0) { // Answers each push with one as large, and pushes on its own as well.
-      transport* self = nullptr;
-      link_events events;
-      events.received = [&self](link_id link, const message&) {
-        self->send(link, push_of(3, 100'000));
-      };
-      transport links{hello_of(), events};
-      self = &links;
-      const std::uint16_t port = links.listen({"127.0.0.1", 0})->port;
-      (void)!::write(tell[1], &port, sizeof port);
-      ::pause();
-      ::_exit(0);
-    }
-    std::uint16_t port = 0;
-    REQUIRE(::read(tell[0], &port, sizeof port) == sizeof port);
-    {
-      side client;
-      const link_id link = client.links.connect({"127.0.0.1", port});
-      REQUIRE(client.wait_opened());
-      const push_request push = push_of(1, 300'000);
-      for (std::size_t i = 1; i <= 20; ++i) {
-        client.links.send(link, push);
-        REQUIRE(client.wait_received(i / 2));
-      }
-      for (int i = 0; i < round * 20; ++i)
-        client.links.send(link, push);
-      ::kill(child, SIGKILL);
-      for (int i = 0; i < 20; ++i)
-        client.links.send(link, push);
-      const auto begin = test::clock::now();
-      REQUIRE(client.wait_lost());
-      CHECK(test::clock::now() - begin < 2s);
-      // What had arrived stays readable.
-      const auto sent = push_of(3, 100'000);
-      for (const message& each : client.received)
-        CHECK(std::get<push_request>(each).update.pieces[0].values.get()[99'999]
-              == sent.update.pieces[0].values.get()[99'999]);
-    }
-    ::waitpid(child, nullptr, 0);
-    ::close(tell[0]);
-    ::close(tell[1]);
-    CHECK(arenas_mapped() == mapped);
+    const echo child{[](transport& links, const pipe_pair& tell) {
+      tell.write(links.listen({"127.0.0.1", 0})->port);
+    }};
+    side client;
+    const link_id link = client.links.connect({"127.0.0.1", child.tell.read()});
+    REQUIRE(client.wait_opened());
+    kill_in_mid_transfer(child, client, link, round);
   }
+  CHECK(arenas_mapped() == mapped);
+  CHECK(entries("/proc/self/fd") == descriptors);
+}
+
+TEST_CASE("a_connector_that_is_killed_in_mid_transfer_leaves_nothing_behind") {
+  { side warm_up; }
+  const std::size_t descriptors = entries("/proc/self/fd"), mapped = arenas_mapped();
+  for (int round = 0; round < 10; ++round) {
+    CAPTURE(round);
+    const echo child{[](transport& links, const pipe_pair& tell) {
+      links.connect({"127.0.0.1", tell.read()});
+    }};
+    side server;
+    child.tell.write(server.listen().port);
+    REQUIRE(server.wait_opened());
+    kill_in_mid_transfer(child, server, server.only_link(), round);
+  }
+  CHECK(arenas_mapped() == mapped);
   CHECK(entries("/proc/self/fd") == descriptors);
 }
