@@ -56,7 +56,8 @@ query kv_requests::first_element() const { return {step(), true, {{{0}, 0, 1}}};
 void ask(caf::event_based_actor* self, const kv& to, std::optional<update> push,
          std::optional<query> pull, std::function<void(const kv_answer&)> then) {
   const bool pulls = pull.has_value();
-  self->request(to, caf::infinite, request{std::move(push), std::move(pull)})
+  const caf::duration no_timer; // The benchmark has a limit of its own.
+  self->request(to, no_timer, request{std::move(push), std::move(pull)})
     .then(
       [pulls, then](reply& found) {
         kv_answer answer;

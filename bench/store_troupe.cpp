@@ -40,10 +40,10 @@ job_spec job_of(const store_load& what) {
 }
 
 /// A client may hold so much of what waits for a server.
-transport_options options_of(const store_load& what) {
-  transport_options made;
+send_limits limits_of(const store_load& what) {
+  send_limits made;
   if (what.memory_cap_bytes > 0)
-    made.queue_bytes_max = what.memory_cap_bytes;
+    made.memory_bytes = what.memory_cap_bytes;
   return made;
 }
 
@@ -77,8 +77,8 @@ public:
   troupe_client(const store_load& what, std::uint32_t index,
                 const std::vector<std::string>& servers, way how)
       : job_(job_of(what)), from_(what), requests_(job_, index, how == way::remote),
-        links_(system_, hello_of(job_, {role::worker, index, first_start(index)}), {},
-               options_of(what)) {
+        links_(system_, hello_of(job_, {role::worker, index, first_start(index)}), {}, {},
+               limits_of(what)) {
     std::vector<server_entry> entries;
     for (std::uint32_t i = 0; i < servers.size(); ++i)
       entries.push_back({{i}, server_identity(i).incarnation, servers[i], true});

@@ -57,7 +57,7 @@ struct WorkerCounters {
   pushesSent @0 :UInt64;
   pushesAcknowledged @1 :UInt64;
   pushesRefused @2 :UInt64;
-  unused3 @3 :UInt64;
+  windowWaitUs @3 :UInt64;
   samples @4 :UInt64;
   bytesSent @5 :UInt64;
   bytesReceived @6 :UInt64;

@@ -18,6 +18,8 @@ enum class errc : std::uint8_t {
   fenced = 2,
   /// The message belongs to a history that was rolled back.
   rolled_back = 3,
+  /// More waits for a peer than this process may hold; nothing was applied. Slow down, then again.
+  overloaded = 4,
   // 20-39: try again later.
   /// The receiver does not (yet) hold what was asked for: restoring, or not told about it.
   not_ready = 20,

@@ -123,9 +123,10 @@ struct worker_counters {
   std::uint64_t samples = 0; ///< Samples of acknowledged batches.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t wait_us = 0;    ///< Time without a batch to compute on, waiting for replies.
-  double loss_sum = 0.0;        ///< Sum of mean losses of the batches computed ...
-  std::uint64_t loss_count = 0; ///< ... and their number.
+  std::uint64_t wait_us = 0;        ///< Time without a batch to compute on, waiting for replies.
+  std::uint64_t window_wait_us = 0; ///< Time that its requests waited for a link's window.
+  double loss_sum = 0.0;            ///< Sum of mean losses of the batches computed ...
+  std::uint64_t loss_count = 0;     ///< ... and their number.
 
   bool operator==(const worker_counters&) const = default;
 };

@@ -65,6 +65,7 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setPushesSent(from.pushes_sent);
   to.setPushesAcknowledged(from.pushes_acknowledged);
   to.setPushesRefused(from.pushes_refused);
+  to.setWindowWaitUs(from.window_wait_us);
   to.setSamples(from.samples);
   to.setBytesSent(from.bytes_sent);
   to.setBytesReceived(from.bytes_received);
@@ -81,6 +82,7 @@ worker_counters read(schema::WorkerCounters::Reader from) {
           .bytes_sent = from.getBytesSent(),
           .bytes_received = from.getBytesReceived(),
           .wait_us = from.getWaitUs(),
+          .window_wait_us = from.getWindowWaitUs(),
           .loss_sum = from.getLossSum(),
           .loss_count = from.getLossCount()};
 }

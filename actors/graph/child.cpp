@@ -37,12 +37,13 @@ void log_line(const std::string& text) {
 }
 
 struct child_process {
-  child_process(const child_identity& identity, cluster_file from,
+  child_process(const child_identity& identity, cluster_file from, const send_limits& limits,
                 std::shared_ptr<const tls_context> certificates)
       : who(identity.self), cluster(std::move(from)), system(config),
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
               log_line,
-              {.admit_without_secret = cluster.open_to_others, .tls = std::move(certificates)}) {}
+              {.admit_without_secret = cluster.open_to_others, .tls = std::move(certificates)},
+              limits) {}
 
   coordinator_connector coordinator() const {
     return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
@@ -125,6 +126,7 @@ void run_worker_process(child_process& self, const run_options& options,
   how.self = self.who;
   how.job = self.cluster.job;
   how.pipeline.ahead_max = options.pipeline;
+  how.window_wait = [&self] { return self.links.window_wait(); };
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
   auto values = spawn_router(self.system, self.cluster.job, self.links.to_servers());
@@ -141,7 +143,9 @@ int run_child(const child_identity& who, const run_options& options,
   if (!cluster)
     give_up(cluster.error().text);
   try {
-    child_process self{who, *std::move(cluster), certificate_of(who.self.role, options)};
+    send_limits limits;
+    limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
+    child_process self{who, *std::move(cluster), limits, certificate_of(who.self.role, options)};
     log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, who.inherited); break;

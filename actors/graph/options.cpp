@@ -225,6 +225,11 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 4096u))
     ->capture_default_str();
   job
+    ->add_option("--memory-cap", options.memory_cap_mib,
+                 "MiB of a worker's pushes that are not answered yet; beyond it they wait")
+    ->check(between(1u, 1u << 20))
+    ->capture_default_str();
+  job
     ->add_option("--apply-batch", options.apply_batch,
                  "asp, ssp: waiting pushes that a server applies in one pass over memory")
     ->check(between(std::size_t{1}, std::size_t{1024}))

@@ -151,6 +151,8 @@ void run_statistics::account(const member_status& status) {
   x.bytes_sent.set(status.worker.bytes_sent + status.server.bytes_sent);
   x.bytes_received.set(status.worker.bytes_received + status.server.bytes_received);
   x.loss_count.set(status.worker.loss_count);
+  x.idle_us.set(status.worker.wait_us);
+  x.window_wait_us.set(status.worker.window_wait_us);
   x.loss_sum = status.worker.loss_sum;
   x.applied.set(status.server.applied);
   x.duplicates.set(status.server.duplicates);
@@ -403,6 +405,9 @@ std::string run_statistics::to_json(const std::string& command) const {
     received += x.bytes_received.total();
   }
   all["bytes"] = {{"sent", sent}, {"received", received}};
+  // Of all workers together: without a batch to compute on; requests in front of a full link.
+  all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
+  all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;
 
   all["recoveries"] = json::array();
   for (const recovery& x : recoveries_)

@@ -98,6 +98,7 @@ private:
   struct incarnation {
     member_status status;
     counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
+    counter idle_us, window_wait_us;
     double loss_sum = 0.0;
     counter applied, duplicates, server_refused, waiting_pulls;
     accumulated_histogram staleness_versions, staleness_clocks;

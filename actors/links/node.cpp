@@ -62,7 +62,8 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
 } // namespace
 
 struct node::services {
-  explicit services(caf::actor_system& sys) : system(sys) {}
+  services(caf::actor_system& sys, const send_limits& how)
+      : system(sys), limits(how), memory(std::make_shared<detail::push_memory>(how.memory_bytes)) {}
 
   std::optional<link_owner> accept(link_id link, const hello& peer) {
     const std::lock_guard lock{mutex};
@@ -76,6 +77,8 @@ struct node::services {
   }
 
   caf::actor_system& system;
+  const send_limits limits;
+  const std::shared_ptr<detail::push_memory> memory;
   std::mutex mutex;
   kv data;
   coordinator_service control;
@@ -83,8 +86,8 @@ struct node::services {
 };
 
 node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
-           transport_options options)
-    : services_(std::make_shared<services>(system)) {
+           transport_options options, const send_limits& limits)
+    : services_(std::make_shared<services>(system, limits)) {
   services_->links = std::make_shared<detail::switchboard>(
     system, std::move(self),
     [weak = std::weak_ptr(services_)](link_id link, const hello& peer) {
@@ -120,13 +123,16 @@ void node::serve_coordinator(coordinator_service target) {
 }
 
 server_connector node::to_servers() const {
-  return [&system = services_->system,
-          links = detail::switchboard_ptr{services_->links}](const server_entry& entry) {
+  return [&system = services_->system, links = detail::switchboard_ptr{services_->links},
+          limits = services_->limits, memory = services_->memory](const server_entry& entry) {
     const auto where = parse_endpoint(entry.address);
     return detail::spawn_remote(system, links, where ? *where : endpoint{},
-                                {role::server, entry.server.value, entry.incarnation});
+                                {role::server, entry.server.value, entry.incarnation}, limits,
+                                memory);
   };
 }
+
+std::chrono::nanoseconds node::window_wait() const { return services_->memory->waited(); }
 
 coordinator_connector node::to_coordinator(const endpoint& where,
                                            std::function<void(failure)> refused) const {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include "actors/kv.hpp"
+#include "actors/links/send_window.hpp"
 #include "actors/links/transport.hpp"
 #include "actors/store/router_actor.hpp" // server_connector
 
 #include "caf/actor_system.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,7 +21,7 @@ class node {
 public:
   /// `log`: gets one line for each peer that was turned away; called on the transport's thread.
   node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
-       transport_options options = {});
+       transport_options options = {}, const send_limits& limits = {});
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;
@@ -38,7 +40,11 @@ public:
   /// Makes kvs of other processes. Each connects with the first request; a broken link fails what
   /// is open with peer_lost, and the next request connects again. A process at that address which
   /// is another incarnation is treated as gone. An address that is none is one that nobody answers.
+  /// What passes the limits of a link waits; a push that would pass that of the process is refused
+  /// with `overloaded`.
   server_connector to_servers() const;
+  /// Time that requests have waited because of them, all together.
+  std::chrono::nanoseconds window_wait() const;
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
   /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to the member that the

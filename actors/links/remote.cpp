@@ -1,10 +1,13 @@
 // remote: a kv that stands for one in another process.
+#include "actors/clock.hpp"
 #include "actors/links/switchboard.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
 
+#include <deque>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -26,14 +29,37 @@ struct remote_shell {
       open.deliver(to_caf(*why));
       return open;
     }
-    request_message sent{next_request++, std::move(what)};
-    pending.emplace(sent.number, open);
+    const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
+    if (!memory->take(pushed_bytes)) {
+      open.deliver(to_caf({errc::overloaded, "more pushes wait than this process may hold"}));
+      return open;
+    }
+    const auto number = next_request++;
+    pending.emplace(number, open_request{open, pushed_bytes, payload_bytes(what), false});
+    waiting.push_back({{number, std::move(what)}, now_of(*self)});
     connect();
-    if (is_open)
-      send(std::move(sent));
-    else if (link)
-      waiting.push_back(std::move(sent));
+    send_waiting();
     return open;
+  }
+
+  /// As far as the window goes; one request goes in any case.
+  void send_waiting() {
+    while (is_open && !waiting.empty()) {
+      auto& [next, since] = waiting.front();
+      auto& open = pending.at(next.number);
+      const bool alone = on_the_way_bytes == 0;
+      if (!alone && on_the_way_bytes + open.bytes > limits.window_bytes)
+        return;
+      if (alone)
+        memory->take_in_any_case(open.pushed_bytes);
+      else if (!memory->take(open.pushed_bytes))
+        return;
+      open.on_the_way = true;
+      on_the_way_bytes += open.bytes;
+      memory->add_waited(now_of(*self) - since);
+      send(std::move(next));
+      waiting.pop_front();
+    }
   }
 
   void connect() {
@@ -59,8 +85,7 @@ struct remote_shell {
       return;
     }
     is_open = true;
-    for (const auto& request : std::exchange(waiting, {}))
-      send(request);
+    send_waiting();
   }
 
   void lost(link_id which, const failure& why) {
@@ -73,8 +98,10 @@ struct remote_shell {
 
   void fail_all(const failure& why) {
     waiting.clear();
-    for (auto& [unused, open] : std::exchange(pending, {}))
-      open.deliver(to_caf(why));
+    for (auto& [unused, open] : std::exchange(pending, {})) {
+      end(open);
+      open.promise.deliver(to_caf(why));
+    }
   }
 
   void receive(message& what) {
@@ -88,8 +115,28 @@ struct remote_shell {
 
   template <class Outcome>
   void settle(std::uint64_t number, Outcome outcome) {
-    if (auto open = pending.extract(number))
-      open.mapped().deliver(std::move(outcome));
+    auto found = pending.extract(number);
+    if (!found)
+      return;
+    end(found.mapped());
+    found.mapped().promise.deliver(std::move(outcome));
+    send_waiting();
+  }
+
+  struct open_request {
+    remote_shell::promise promise;
+    std::uint64_t pushed_bytes = 0;
+    std::uint64_t bytes = 0; ///< Brought and asked for.
+    bool on_the_way = false;
+  };
+  struct waiting_request {
+    request_message what;
+    time_point since{0};
+  };
+
+  void end(const open_request& what) {
+    memory->give_back(what.on_the_way ? 2 * what.pushed_bytes : what.pushed_bytes);
+    on_the_way_bytes -= what.on_the_way ? what.bytes : 0;
   }
 
   pointer self = nullptr;
@@ -98,8 +145,11 @@ struct remote_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
-  std::vector<message> waiting; ///< Requests made before the link opened.
-  std::unordered_map<std::uint64_t, promise> pending;
+  send_limits limits;
+  std::shared_ptr<push_memory> memory;
+  std::deque<waiting_request> waiting; ///< For the link to open, or for the window.
+  std::unordered_map<std::uint64_t, open_request> pending;
+  std::uint64_t on_the_way_bytes = 0;
   std::uint64_t next_request = 1;
 
   static inline const char* name = "remote";
@@ -108,8 +158,11 @@ struct remote_shell {
 static_assert(!std::is_constructible_v<remote_shell, caf::event_based_actor*>);
 
 remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_ptr board,
-                                        endpoint where, member_id whom) {
+                                        endpoint where, member_id whom, const send_limits& limits,
+                                        std::shared_ptr<push_memory> memory) {
   auto& state = self->state;
+  state.limits = limits;
+  state.memory = std::move(memory);
   state.self = self;
   state.board = std::move(board);
   state.where = std::move(where);
@@ -124,8 +177,9 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
 
 } // namespace
 
-kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom) {
-  return system.spawn(run, std::move(board), std::move(where), whom);
+kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom,
+                const send_limits& limits, std::shared_ptr<push_memory> memory) {
+  return system.spawn(run, std::move(board), std::move(where), whom, limits, std::move(memory));
 }
 
 } // namespace troupe::detail

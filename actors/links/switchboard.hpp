@@ -4,6 +4,7 @@
 
 #include "actors/kv.hpp"
 #include "actors/lane.hpp"
+#include "actors/links/send_window.hpp"
 #include "actors/links/transport.hpp"
 #include "serialization/wire.hpp"
 
@@ -69,7 +70,8 @@ inline std::optional<failure> too_long(const std::vector<piece>& pieces) {
 }
 
 /// See node::to_servers.
-kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom);
+kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom,
+                const send_limits& limits, std::shared_ptr<push_memory> memory);
 
 /// Answers the pushes and pulls of one accepted link from `target`.
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link, kv target);

@@ -84,6 +84,9 @@ struct worker_shell {
     body.leases = steps->progress();
     body.clock = steps->clock();
     body.counters = counters;
+    if (options.window_wait)
+      body.counters.window_wait_us =
+        static_cast<std::uint64_t>(options.window_wait().count() / 1000);
     body.failed = failed;
     port.send(std::move(body));
   }

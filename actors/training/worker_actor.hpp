@@ -10,6 +10,7 @@
 #include "caf/actor_system.hpp"
 
 #include <chrono>
+#include <functional>
 
 namespace troupe {
 
@@ -21,6 +22,8 @@ struct worker_options {
   std::chrono::milliseconds slowness{0};
   /// False: the trainer computes on the scheduler's threads, where it keeps others waiting.
   bool own_thread = true;
+  /// Time that its requests have waited for windows of links (node.hpp); null: there are none.
+  std::function<std::chrono::nanoseconds()> window_wait{};
 };
 
 /// A member. Its trainer computes in a gradient actor of its own.

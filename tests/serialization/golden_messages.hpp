@@ -54,7 +54,7 @@ inline histogram golden_histogram() {
   return made;
 }
 
-inline worker_counters golden_worker_counters() { return {1, 2, 3, 5, 6, 7, 8, 9.5, 10}; }
+inline worker_counters golden_worker_counters() { return {1, 2, 3, 5, 6, 7, 8, 4, 9.5, 10}; }
 
 inline server_counters golden_server_counters() {
   return {1, 2, 3, 4, 5, 6, 7, golden_histogram(), {}};

@@ -60,7 +60,7 @@ inline clock_entry random_clock(random_source& random) {
 
 inline worker_counters random_worker_counters(random_source& random) {
   return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.real(),   random.number()};
+          random.number(), random.number(), random.number(), random.real(),   random.number()};
 }
 
 inline server_counters random_server_counters(random_source& random) {

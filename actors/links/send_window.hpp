@@ -1,0 +1,51 @@
+// What bounds the requests of a process: bytes on the way to one peer, and memory of all that wait.
+// Who pushes faster than a peer applies is slowed down at the first bound and refused at the second.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace troupe {
+
+struct send_limits {
+  /// Bytes that open requests to one peer bring or ask for. More: faster over a long way; less: a
+  /// small request is behind less. One request alone may be larger.
+  std::uint64_t window_bytes = std::uint64_t{64} << 20;
+  /// Memory of all pushes of this process that are not answered yet: their values, and the copies
+  /// that are on the way. A push beyond it is refused with `overloaded`.
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+};
+
+namespace detail {
+
+/// The memory of a process's unanswered pushes. Thread-safe.
+class push_memory {
+public:
+  explicit push_memory(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+
+  /// False where it would be too much; but one push alone may always go.
+  bool take(std::uint64_t bytes) {
+    auto taken = taken_.load();
+    do {
+      if (taken != 0 && taken + bytes > bytes_max_)
+        return false;
+    } while (!taken_.compare_exchange_weak(taken, taken + bytes));
+    return true;
+  }
+  void take_in_any_case(std::uint64_t bytes) { taken_ += bytes; }
+  void give_back(std::uint64_t bytes) { taken_ -= bytes; }
+
+  /// Time that requests spent waiting for a window, all together.
+  std::chrono::nanoseconds waited() const { return std::chrono::nanoseconds{waited_ns_.load()}; }
+  void add_waited(std::chrono::nanoseconds time) { waited_ns_ += time.count(); }
+
+private:
+  const std::uint64_t bytes_max_;
+  std::atomic<std::uint64_t> taken_ = 0;
+  std::atomic<std::int64_t> waited_ns_ = 0;
+};
+
+} // namespace detail
+} // namespace troupe
