@@ -72,8 +72,13 @@ inline server_counters random_server_counters(random_source& random) {
 inline table_spec random_table(random_source& random, std::uint32_t index) {
   table_spec table;
   table.name = "t" + std::to_string(index) + (random.chance() ? ".bias" : "_x");
-  for (auto rank = 1 + random.below(3); rank > 0; --rank)
-    table.shape.push_back(1 + random.below(400));
+  if (random.below(4) == 0) {
+    table.kind = table_kind::sparse;
+    table.width = static_cast<std::uint32_t>(1 + random.below(row_width_max));
+  } else {
+    for (auto rank = 1 + random.below(3); rank > 0; --rank)
+      table.shape.push_back(1 + random.below(400));
+  }
   table.sync = {static_cast<consistency_mode>(random.below(3)),
                 static_cast<std::uint32_t>(random.below(10))};
   table.optimizer.kind = static_cast<optimizer_kind>(random.below(4));
