@@ -29,6 +29,10 @@ std::uint64_t payload_bytes(const query& what) {
   return count * sizeof(float);
 }
 
+std::uint64_t payload_bytes(const request& what) {
+  return (what.push ? payload_bytes(*what.push) : 0) + (what.pull ? payload_bytes(*what.pull) : 0);
+}
+
 caf::error to_caf(const failure& why) {
   return {static_cast<std::uint8_t>(why.code), category, caf::make_message(why.text)};
 }

@@ -15,18 +15,14 @@
 #include <functional>
 
 // All of them travel inside one process only; between processes they go by links as wire messages.
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::update)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::receipt)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::query)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::values)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
 
 CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
-  CAF_ADD_ATOM(troupe, troupe, push_atom, "push")
-  CAF_ADD_ATOM(troupe, troupe, pull_atom, "pull")
   CAF_ADD_ATOM(troupe, troupe, tick_atom, "tick")
   CAF_ADD_ATOM(troupe, troupe, view_atom, "view")
   CAF_ADD_ATOM(troupe, troupe, step_atom, "step")
@@ -43,24 +39,21 @@ namespace troupe {
 
 /// ~~~
 /// interface kv {
-///   // Accumulates one batch's gradients under the ranges of its pieces.
-///   // reply:      receipt, after the update was applied (or had been before).
+///   // push: accumulates one batch's gradients under the ranges of its pieces. pull: reads current
+///   // values, within the consistency of the tables named; after the push, where there are both.
+///   // reply:      the receipt after the update was applied (or had been before); values, whose
+///   //             pieces cover the ranges.
 ///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed;
-///   //             not_ready, peer_lost, timed_out (retry). On any error the values are unchanged.
-///   // idempotent: yes, by the batch number, for each table and partition.
-///   (push_atom, update) -> receipt
-///
-///   // Reads current values, within the consistency of the tables named.
-///   // reply:      values; the pieces cover the ranges.
-///   // errors:     not_yet (a wait of 500 ms was in vain, ask again), else as for push.
-///   // idempotent: yes.
-///   (pull_atom, query) -> values
+///   //             not_ready, peer_lost, timed_out (retry); on any of them a push may have been
+///   //             applied only if the request has a pull too, else the values are unchanged.
+///   //             not_yet: a pull alone has waited 500 ms in vain; ask again.
+///   // idempotent: yes; pushes by the batch number, for each table and partition.
+///   (request) -> reply
 /// }
 /// ~~~
 ///
 /// Ordering: messages of one sender are handled in send order.
-using kv = caf::typed_actor<caf::replies_to<push_atom, update>::with<receipt>,
-                            caf::replies_to<pull_atom, query>::with<values>>;
+using kv = caf::typed_actor<caf::replies_to<request>::with<reply>>;
 
 /// Receives what it should be. Lifetime: until orders::stop.
 using member = caf::typed_actor<caf::reacts_to<orders>>;
@@ -87,6 +80,7 @@ constexpr std::chrono::seconds request_timeout{5};
 std::uint64_t payload_bytes(const update& what);
 std::uint64_t payload_bytes(const query& what);
 std::uint64_t payload_bytes(const values& what);
+std::uint64_t payload_bytes(const request& what);
 
 /// A failure as CAF carries it, and back. CAF's own errors become timed_out or peer_lost.
 caf::error to_caf(const failure& why);

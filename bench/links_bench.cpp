@@ -155,7 +155,7 @@ void link_server(int listener, const settings& chosen) {
   transport* self = nullptr;
   link_events events;
   events.received = [&self](link_id link, message what) {
-    self->send(link, push_reply{std::get<push_request>(what).request, {}});
+    self->send(link, reply_message{std::get<request_message>(what).number, {receipt{}, {}}});
   };
   transport links{bench_hello(), events, bench_options(chosen)};
   self = &links;
@@ -182,11 +182,10 @@ public:
         receipts_.acquire();
       if (i >= count)
         continue;
-      push_request push;
-      push.request = i;
-      push.update.tables = {{0}};
-      push.update.pieces = {{{{0}, 0, floats}, values}};
-      links_.send(link_, push);
+      update push;
+      push.tables = {{0}};
+      push.pieces = {{{{0}, 0, floats}, values}};
+      links_.send(link_, request_message{i, {std::move(push), {}}});
     }
     return seconds_since(begin);
   }

@@ -26,35 +26,45 @@ struct Failure {
   text @1 :Text;
 }
 
-struct PushRequest {
-  request @0 :UInt64;
-  step @1 :Step;
-  tables @2 :List(UInt32);
-  baseVersion @3 :UInt64;
-  gradientNorm @4 :Float32;
-  pieces @5 :List(Range);
+struct Update {
+  step @0 :Step;
+  tables @1 :List(UInt32);
+  baseVersion @2 :UInt64;
+  gradientNorm @3 :Float32;
+  pieces @4 :List(Range);
 }
 
-struct PushReply {
-  request @0 :UInt64;
-  version @1 :UInt64;
-  duplicate @2 :Bool;
+struct Query {
+  step @0 :Step;
+  latest @1 :Bool;
+  ranges @2 :List(Range);
 }
 
-struct PullRequest {
-  request @0 :UInt64;
-  step @1 :Step;
-  latest @2 :Bool;
-  ranges @3 :List(Range);
+struct Receipt {
+  version @0 :UInt64;
+  duplicate @1 :Bool;
 }
 
-struct PullReply {
-  request @0 :UInt64;
-  version @1 :UInt64;
-  pieces @2 :List(Range);
+struct Values {
+  version @0 :UInt64;
+  pieces @1 :List(Range);
+}
+
+# A null pointer below: the request has no push, the reply brings no values, ...
+
+struct Request {
+  number @0 :UInt64;
+  push @1 :Update;
+  pull @2 :Query;
+}
+
+struct Reply {
+  number @0 :UInt64;
+  pushed @1 :Receipt;
+  pulled @2 :Values;
 }
 
 struct FailureReply {
-  request @0 :UInt64;
+  number @0 :UInt64;
   why @1 :Failure;
 }

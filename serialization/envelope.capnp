@@ -16,12 +16,10 @@ struct Envelope {
   union {
     hello @2 :Control.Hello;
     refusal @3 :Control.Refusal;
-    pushRequest @4 :Data.PushRequest;
-    pushReply @5 :Data.PushReply;
-    pullRequest @6 :Data.PullRequest;
-    pullReply @7 :Data.PullReply;
-    failureReply @8 :Data.FailureReply;
-    report @9 :Control.Report;
-    orders @10 :Control.Orders;
+    request @4 :Data.Request;
+    reply @5 :Data.Reply;
+    failure @6 :Data.FailureReply;
+    report @7 :Control.Report;
+    orders @8 :Control.Orders;
   }
 }

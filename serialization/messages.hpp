@@ -1,4 +1,4 @@
-// The messages of Troupe as plain values. Two belong to the data path (push, pull), two to the
+// The messages of Troupe as plain values. Two belong to the data path (request, reply), two to the
 // control path (report, orders); the rest opens a link. serialization/wire.hpp turns them into
 // bytes.
 #pragma once
@@ -11,6 +11,7 @@
 #include "serialization/job.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -76,6 +77,20 @@ struct query {
 struct values {
   std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
   std::vector<piece> pieces;
+};
+
+/// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A
+/// worker's step has both: the gradient of the batch that is done, the values for the next one.
+struct request {
+  std::optional<update> push;
+  std::optional<query> pull;
+};
+
+struct reply {
+  std::optional<receipt> pushed; ///< Where the request had a push.
+  /// Where the request had a pull. Missing all the same where the push was applied and the values
+  /// have to be waited for: they are to be asked for again, alone.
+  std::optional<values> pulled;
 };
 
 // -- control path: members report what they are, the coordinator answers what they should be ---
@@ -321,29 +336,21 @@ struct refusal {
 
 // -- requests on a link -------------------------------------------------------------------------
 
-/// `request` pairs a reply with its request; unique per link and direction.
-struct push_request {
-  std::uint64_t request = 0;
-  troupe::update update;
+/// `number` pairs a reply with its request; unique per link and direction.
+struct request_message {
+  std::uint64_t number = 0;
+  request what;
 };
-struct push_reply {
-  std::uint64_t request = 0;
-  troupe::receipt receipt;
+struct reply_message {
+  std::uint64_t number = 0;
+  reply what;
 };
-struct pull_request {
-  std::uint64_t request = 0;
-  troupe::query query;
-};
-struct pull_reply {
-  std::uint64_t request = 0;
-  troupe::values values;
-};
-struct failure_reply {
-  std::uint64_t request = 0;
+struct failure_message {
+  std::uint64_t number = 0;
   failure why;
 };
 
-using message = std::variant<hello, refusal, push_request, push_reply, pull_request, pull_reply,
-                             failure_reply, report, orders>;
+using message =
+  std::variant<hello, refusal, request_message, reply_message, failure_message, report, orders>;
 
 } // namespace troupe

@@ -24,11 +24,14 @@ constexpr std::size_t head_bytes_min = 24;
 
 /// Words of segment 0 that suffice for most messages of their kind.
 struct word_guess {
-  std::size_t operator()(const push_request& x) const {
-    return 64 + 3 * x.update.pieces.size() + x.update.tables.size();
+  std::size_t operator()(const request_message& x) const {
+    const auto& [push, pull] = x.what;
+    return 64 + (push ? 3 * push->pieces.size() + push->tables.size() : 0)
+           + (pull ? 3 * pull->ranges.size() : 0);
   }
-  std::size_t operator()(const pull_request& x) const { return 64 + 3 * x.query.ranges.size(); }
-  std::size_t operator()(const pull_reply& x) const { return 64 + 3 * x.values.pieces.size(); }
+  std::size_t operator()(const reply_message& x) const {
+    return 64 + (x.what.pulled ? 3 * x.what.pulled->pieces.size() : 0);
+  }
   std::size_t operator()(const report&) const { return 2048; }
   std::size_t operator()(const orders&) const { return 2048; }
   template <class Small>
@@ -49,11 +52,9 @@ public:
     detail::write(x, to_.initHello());
   }
   void operator()(const refusal& x) { detail::write(x, to_.initRefusal()); }
-  void operator()(const push_request& x) { detail::write(x, to_.initPushRequest(), body_); }
-  void operator()(const push_reply& x) { detail::write(x, to_.initPushReply()); }
-  void operator()(const pull_request& x) { detail::write(x, to_.initPullRequest()); }
-  void operator()(const pull_reply& x) { detail::write(x, to_.initPullReply(), body_); }
-  void operator()(const failure_reply& x) { detail::write(x, to_.initFailureReply()); }
+  void operator()(const request_message& x) { detail::write(x, to_.initRequest(), body_); }
+  void operator()(const reply_message& x) { detail::write(x, to_.initReply(), body_); }
+  void operator()(const failure_message& x) { detail::write(x, to_.initFailure()); }
   void operator()(const report& x) { detail::write(x, to_.initReport()); }
   void operator()(const orders& x) { detail::write(x, to_.initOrders()); }
 
@@ -66,11 +67,9 @@ message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   switch (from.which()) {
   case schema::Envelope::HELLO: return detail::read(from.getHello());
   case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
-  case schema::Envelope::PUSH_REQUEST: return detail::read(from.getPushRequest(), body);
-  case schema::Envelope::PUSH_REPLY: return detail::read(from.getPushReply());
-  case schema::Envelope::PULL_REQUEST: return detail::read(from.getPullRequest());
-  case schema::Envelope::PULL_REPLY: return detail::read(from.getPullReply(), body);
-  case schema::Envelope::FAILURE_REPLY: return detail::read(from.getFailureReply());
+  case schema::Envelope::REQUEST: return detail::read(from.getRequest(), body);
+  case schema::Envelope::REPLY: return detail::read(from.getReply(), body);
+  case schema::Envelope::FAILURE: return detail::read(from.getFailure());
   case schema::Envelope::REPORT: return detail::read(from.getReport());
   case schema::Envelope::ORDERS: return detail::read(from.getOrders());
   }

@@ -90,70 +90,96 @@ step_header read(schema::Step::Reader from) {
           .clock = from.getClock()};
 }
 
-void write(const push_request& from, schema::PushRequest::Builder to, body_parts& body) {
-  const auto& push = from.update;
-  to.setRequest(from.request);
-  write(push.step, to.initStep());
-  write_numbers(push.tables, to.initTables(static_cast<unsigned>(push.tables.size())));
-  to.setBaseVersion(push.base_version);
-  to.setGradientNorm(push.gradient_norm);
-  write_pieces(push.pieces, to.initPieces(static_cast<unsigned>(push.pieces.size())), body);
+void write(const update& from, schema::Update::Builder to, body_parts& body) {
+  write(from.step, to.initStep());
+  write_numbers(from.tables, to.initTables(static_cast<unsigned>(from.tables.size())));
+  to.setBaseVersion(from.base_version);
+  to.setGradientNorm(from.gradient_norm);
+  write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
 }
 
-push_request read(schema::PushRequest::Reader from, body_reader& body) {
+update read(schema::Update::Reader from, body_reader& body) {
   const auto tables = from.getTables();
   check_count(tables.size(), tables_max, "tables");
-  return {.request = from.getRequest(),
-          .update = {.step = read(from.getStep()),
-                     .tables = read_numbers<table_id>(tables),
-                     .base_version = from.getBaseVersion(),
-                     .gradient_norm = from.getGradientNorm(),
-                     .pieces = read_pieces(from.getPieces(), body)}};
+  return {.step = read(from.getStep()),
+          .tables = read_numbers<table_id>(tables),
+          .base_version = from.getBaseVersion(),
+          .gradient_norm = from.getGradientNorm(),
+          .pieces = read_pieces(from.getPieces(), body)};
 }
 
-void write(const push_reply& from, schema::PushReply::Builder to) {
-  to.setRequest(from.request);
-  to.setVersion(from.receipt.version);
-  to.setDuplicate(from.receipt.duplicate);
+void write(const query& from, schema::Query::Builder to) {
+  write(from.step, to.initStep());
+  to.setLatest(from.latest);
+  write_list(from.ranges, to.initRanges(static_cast<unsigned>(from.ranges.size())));
 }
 
-push_reply read(schema::PushReply::Reader from) {
-  return {from.getRequest(), {from.getVersion(), from.getDuplicate()}};
+query read(schema::Query::Reader from) {
+  return {.step = read(from.getStep()),
+          .latest = from.getLatest(),
+          .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges")};
 }
 
-void write(const pull_request& from, schema::PullRequest::Builder to) {
-  to.setRequest(from.request);
-  write(from.query.step, to.initStep());
-  to.setLatest(from.query.latest);
-  write_list(from.query.ranges, to.initRanges(static_cast<unsigned>(from.query.ranges.size())));
+void write(const receipt& from, schema::Receipt::Builder to) {
+  to.setVersion(from.version);
+  to.setDuplicate(from.duplicate);
 }
 
-pull_request read(schema::PullRequest::Reader from) {
-  return {.request = from.getRequest(),
-          .query = {.step = read(from.getStep()),
-                    .latest = from.getLatest(),
-                    .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges")}};
+receipt read(schema::Receipt::Reader from) { return {from.getVersion(), from.getDuplicate()}; }
+
+void write(const values& from, schema::Values::Builder to, body_parts& body) {
+  to.setVersion(from.version);
+  write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
 }
 
-void write(const pull_reply& from, schema::PullReply::Builder to, body_parts& body) {
-  const auto& pieces = from.values.pieces;
-  to.setRequest(from.request);
-  to.setVersion(from.values.version);
-  write_pieces(pieces, to.initPieces(static_cast<unsigned>(pieces.size())), body);
+values read(schema::Values::Reader from, body_reader& body) {
+  return {.version = from.getVersion(), .pieces = read_pieces(from.getPieces(), body)};
 }
 
-pull_reply read(schema::PullReply::Reader from, body_reader& body) {
-  return {.request = from.getRequest(),
-          .values = {.version = from.getVersion(), .pieces = read_pieces(from.getPieces(), body)}};
+void write(const request_message& from, schema::Request::Builder to, body_parts& body) {
+  assert(from.what.push || from.what.pull);
+  to.setNumber(from.number);
+  if (from.what.push)
+    write(*from.what.push, to.initPush(), body);
+  if (from.what.pull)
+    write(*from.what.pull, to.initPull());
 }
 
-void write(const failure_reply& from, schema::FailureReply::Builder to) {
-  to.setRequest(from.request);
+request_message read(schema::Request::Reader from, body_reader& body) {
+  request_message made{from.getNumber(), {}};
+  if (from.hasPush())
+    made.what.push = read(from.getPush(), body);
+  if (from.hasPull())
+    made.what.pull = read(from.getPull());
+  if (!made.what.push && !made.what.pull)
+    throw rejected{"a request that asks for nothing"};
+  return made;
+}
+
+void write(const reply_message& from, schema::Reply::Builder to, body_parts& body) {
+  to.setNumber(from.number);
+  if (from.what.pushed)
+    write(*from.what.pushed, to.initPushed());
+  if (from.what.pulled)
+    write(*from.what.pulled, to.initPulled(), body);
+}
+
+reply_message read(schema::Reply::Reader from, body_reader& body) {
+  reply_message made{from.getNumber(), {}};
+  if (from.hasPushed())
+    made.what.pushed = read(from.getPushed());
+  if (from.hasPulled())
+    made.what.pulled = read(from.getPulled(), body);
+  return made;
+}
+
+void write(const failure_message& from, schema::FailureReply::Builder to) {
+  to.setNumber(from.number);
   write(from.why, to.initWhy(), text_bytes_max);
 }
 
-failure_reply read(schema::FailureReply::Reader from) {
-  return {from.getRequest(), read(from.getWhy())};
+failure_message read(schema::FailureReply::Reader from) {
+  return {from.getNumber(), read(from.getWhy())};
 }
 
 } // namespace troupe::wire::detail

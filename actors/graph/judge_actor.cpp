@@ -68,8 +68,9 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
       everything.latest = true;
       for (std::uint32_t i = 0; i < state.job.tables.size(); ++i)
         everything.ranges.push_back({{i}, 0, state.job.tables[i].size()});
-      self->request(state.source, pull_timeout, pull_atom_v, std::move(everything))
-        .then([&state, number](const values& answer) { state.done(state.judge(number, answer)); },
+      self->request(state.source, pull_timeout, request{{}, std::move(everything)})
+        .then([&state,
+               number](const reply& answer) { state.done(state.judge(number, *answer.pulled)); },
               [&state, number](const caf::error& why) {
                 state.done({number, std::nullopt, {}, from_caf(why).text});
               });

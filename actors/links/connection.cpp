@@ -226,6 +226,16 @@ void connection::settle(clock::time_point now) {
   }
 }
 
+bool connection::uncork() {
+  switch (out_.flush()) {
+  case outbox::state::waiting: return false;
+  case outbox::state::drained: return phase_ == phase::flushing;
+  case outbox::state::overfull:
+  case outbox::state::broken: break;
+  }
+  return true;
+}
+
 void connection::end_of_stream(int error) {
   if (error == 0)
     error = out_.error();

@@ -55,8 +55,10 @@ public:
   void begin_accepted(descriptor socket, clock::time_point now);
   /// The poller reported `events`.
   void ready(std::uint32_t events, clock::time_point now);
-  /// Deals with what a sender's write ran into.
+  /// Deals with what a sender's write ran into. May make callbacks.
   void settle(clock::time_point now);
+  /// Writes what was corked; makes no callback. Returns whether settle() has something to do.
+  bool uncork();
   void begin_close(clock::time_point now);
   /// Ends what is overdue, keeps alive what is idle.
   void check_time(clock::time_point now);

@@ -32,6 +32,8 @@ link_events complete(link_events events) {
     events.lost = [](link_id, const failure&) {};
   if (!events.rejected)
     events.rejected = [](const std::string&, const failure&) {};
+  if (!events.settle)
+    events.settle = [] {};
   return events;
 }
 
@@ -102,6 +104,11 @@ void transport::engine::send(link_id link, const message& what) {
     return post_to(link, [bytes = head_bytes + body_bytes](detail::connection& lost, auto) {
       lost.drop({errc::malformed, "a message is too long: " + std::to_string(bytes) + " bytes"});
     });
+  if (on_own_thread()) {
+    if (found->out().cork(std::move(frame)))
+      corked_.push_back(found);
+    return;
+  }
   const auto state = found->out().send(std::move(frame));
   if (state == detail::outbox::state::overfull || state == detail::outbox::state::broken)
     post_to(link, [](detail::connection& lost, auto now) { lost.settle(now); });
@@ -148,6 +155,7 @@ void transport::engine::post_to(link_id link,
 // -- the transport's thread -------------------------------------------------------------------
 
 void transport::engine::run() {
+  own_thread_ = std::this_thread::get_id();
   std::array<epoll_event, 64> ready;
   while (!stopping_) {
     const auto patience =
@@ -158,10 +166,19 @@ void transport::engine::run() {
     run_posted();
     if (clock::now() >= next_check_)
       check_times();
+    end_round();
   }
   listeners_.clear();
   for (const connection_ptr& link : all_links())
     link->drop({errc::peer_lost, "this process closes all links"});
+  context_.events.settle();
+}
+
+void transport::engine::end_round() {
+  context_.events.settle();
+  for (const connection_ptr& link : std::exchange(corked_, {}))
+    if (link->uncork()) // In the next round, because callbacks want to be settled.
+      post_to(link->id(), [](detail::connection& unsettled, auto now) { unsettled.settle(now); });
 }
 
 void transport::engine::run_posted() {

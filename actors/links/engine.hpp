@@ -29,6 +29,7 @@ public:
   link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
   void send(link_id link, const message& what);
   void close(link_id link);
+  bool on_own_thread() const { return own_thread_ == std::this_thread::get_id(); }
 
 private:
   using clock = detail::connection::clock;
@@ -50,6 +51,7 @@ private:
 
   void run();
   void run_posted();
+  void end_round();
   void dispatch(std::uint64_t key, std::uint32_t events);
   void accept_on(std::uint64_t key, listener& from);
   void welcome(detail::descriptor socket, const detail::socket_address& peer);
@@ -62,6 +64,7 @@ private:
   detail::link_context context_;
   std::atomic<std::uint64_t> last_key_ = detail::poller::wake_key;
   std::atomic<bool> stopping_ = false;
+  std::atomic<std::thread::id> own_thread_;
 
   mutable std::mutex links_mutex_;
   std::unordered_map<std::uint64_t, connection_ptr> links_; ///< Keys are link ids.
@@ -69,6 +72,7 @@ private:
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
 
+  std::vector<connection_ptr> corked_; ///< They have to flush at the end of the round.
   std::unordered_map<std::uint64_t, listener> listeners_;
   std::size_t accepted_ = 0; ///< Accepted connections in links_.
   clock::time_point next_check_ = clock::time_point::max();

@@ -5,7 +5,6 @@
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
-#include <type_traits>
 #include <utility>
 
 namespace troupe::detail {
@@ -22,39 +21,26 @@ struct gateway_shell {
     std::visit([this](auto& x) { answer(x); }, what);
   }
 
-  void answer(push_request& what) {
-    request<receipt, push_reply>(what.request, push_atom_v, std::move(what.update));
-  }
-
-  void answer(pull_request& what) {
-    request<values, pull_reply>(what.request, pull_atom_v, std::move(what.query));
+  void answer(request_message& asked) {
+    requests.send<reply>(
+      self, target,
+      [this, number = asked.number](reply& answer) {
+        if (auto why = answer.pulled ? too_long(answer.pulled->pieces) : std::nullopt)
+          send(failure_message{number, *std::move(why)});
+        else
+          send(reply_message{number, std::move(answer)});
+      },
+      [this, number = asked.number](const caf::error& why) {
+        send(failure_message{number, from_caf(why)});
+      },
+      std::move(asked.what));
+    scan_later();
   }
 
   template <class Other>
   void answer(Other&) {
     if (auto alive = board.lock()) // Whoever sends anything else here is confused.
       alive->close(link);
-  }
-
-  template <class Result, class Reply, class Atom, class What>
-  void request(std::uint64_t number, Atom kind, What what) {
-    requests.send<Result>(
-      self, target, [this, number](Result& result) { reply<Reply>(number, std::move(result)); },
-      [this, number](const caf::error& why) {
-        send(failure_reply{number, from_caf(why)});
-      },
-      kind, std::move(what));
-    scan_later();
-  }
-
-  template <class Reply, class Result>
-  void reply(std::uint64_t number, Result result) {
-    if constexpr (std::is_same_v<Result, values>)
-      if (auto why = too_long(result.pieces)) {
-        send(failure_reply{number, *std::move(why)});
-        return;
-      }
-    send(Reply{number, std::move(result)});
   }
 
   void tick() {

@@ -86,7 +86,7 @@ node::node(caf::actor_system& system, hello self, std::function<void(std::string
            transport_options options)
     : services_(std::make_shared<services>(system)) {
   services_->links = std::make_shared<detail::switchboard>(
-    std::move(self),
+    system, std::move(self),
     [weak = std::weak_ptr(services_)](link_id link, const hello& peer) {
       const auto alive = weak.lock();
       return alive ? alive->accept(link, peer) : std::nullopt;

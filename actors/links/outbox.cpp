@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits.h>
+#include <utility>
 
 namespace troupe::detail {
 
@@ -44,15 +45,19 @@ outbox::state outbox::send(wire::frame frame) {
   const std::scoped_lock lock{mutex_};
   if (closed_ || failed_ != state::drained)
     return state::waiting;
-  if (!admit(frame)) {
-    fail(state::overfull, 0);
-    return state::overfull;
-  }
-  const bool idle = queue_.empty();
-  (open_ ? queue_ : held_).push_back({std::move(frame)});
-  if (open_ && idle)
+  // Where the socket is busy, the poller says when it is not; what others corked goes out as well.
+  if (enqueue(std::move(frame)) && open_ && !armed_)
     write(sender_budget_bytes);
   return state_now();
+}
+
+bool outbox::cork(wire::frame frame) {
+  const std::scoped_lock lock{mutex_};
+  if (closed_ || failed_ != state::drained)
+    return false;
+  if (enqueue(std::move(frame)) && (!open_ || armed_))
+    return false; // open() or the poller will have it written.
+  return !std::exchange(corked_, true);
 }
 
 void outbox::close() {
@@ -84,6 +89,7 @@ void outbox::open() {
 
 outbox::state outbox::flush() {
   const std::scoped_lock lock{mutex_};
+  corked_ = false;
   write(flush_budget_bytes);
   return state_now();
 }
@@ -117,6 +123,15 @@ bool outbox::admit(const wire::frame& frame) {
   if (unsent_bytes_ != 0 && unsent_bytes_ + size > bytes_max_)
     return false;
   unsent_bytes_ += size;
+  return true;
+}
+
+bool outbox::enqueue(wire::frame frame) {
+  if (!admit(frame)) {
+    fail(state::overfull, 0);
+    return false;
+  }
+  (open_ ? queue_ : held_).push_back({std::move(frame)});
   return true;
 }
 

@@ -14,11 +14,13 @@
 namespace troupe::detail {
 
 /// Thread-safe: one lock for each link, held while a piece of a frame is copied to the system. Who
-/// sends on an idle link writes at once and saves the way through the transport's thread.
+/// sends on an idle link writes at once and saves the way through the transport's thread; that
+/// thread itself corks, and writes once what a whole round of events made it send.
 ///
 /// Invariants:
 /// (1) Frames leave in the order of send(), each whole; held_ is empty once open.
-/// (2) EPOLLOUT is asked for exactly while queue_ is not empty.
+/// (2) EPOLLOUT is asked for only while queue_ is not empty, and always after a write that left
+///     something in it. What was corked since is asked for by flush().
 /// (3) After detach() nobody touches the socket or the poller.
 class outbox {
 public:
@@ -36,6 +38,8 @@ public:
   /// Takes a frame; before open() it is held back, after close() it is dropped. Returns overfull
   /// and broken once, to whom caused it.
   state send(wire::frame frame);
+  /// The same, but writes nothing. True: flush() must be called, after any number of these.
+  bool cork(wire::frame frame);
   void close();
 
   // -- the transport's thread --
@@ -66,6 +70,7 @@ private:
 
   // All of these with the lock held.
   bool admit(const wire::frame& frame);
+  bool enqueue(wire::frame frame);
   void write(std::size_t budget_bytes);
   std::size_t gather(std::span<iovec> parts, std::size_t& size_bytes);
   void drop_written(std::size_t size_bytes);
@@ -82,6 +87,7 @@ private:
   bool open_ = false;
   bool closed_ = false;
   bool armed_ = false;
+  bool corked_ = false; ///< flush() was promised.
   state failed_ = state::drained;
   int error_ = 0;
   std::size_t unsent_bytes_ = 0;

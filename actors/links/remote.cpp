@@ -16,21 +16,23 @@ namespace {
 struct remote_shell {
   using handle = kv::extend_with<link_owner>;
   using pointer = handle::stateful_pointer<remote_shell>;
-  using promise =
-    std::variant<caf::typed_response_promise<receipt>, caf::typed_response_promise<values>>;
+  using promise = caf::typed_response_promise<reply>;
 
   remote_shell() = default;
 
-  template <class Reply, class Request>
-  caf::typed_response_promise<Reply> forward(Request request) {
-    auto open = self->make_response_promise<Reply>();
-    request.request = next_request++;
-    pending.emplace(request.request, open);
+  promise forward(request what) {
+    auto open = self->make_response_promise<reply>();
+    if (const auto why = what.push ? too_long(what.push->pieces) : std::nullopt) {
+      open.deliver(to_caf(*why));
+      return open;
+    }
+    request_message sent{next_request++, std::move(what)};
+    pending.emplace(sent.number, open);
     connect();
     if (is_open)
-      send(request);
+      send(std::move(sent));
     else if (link)
-      waiting.push_back(std::move(request));
+      waiting.push_back(std::move(sent));
     return open;
   }
 
@@ -72,33 +74,22 @@ struct remote_shell {
   void fail_all(const failure& why) {
     waiting.clear();
     for (auto& [unused, open] : std::exchange(pending, {}))
-      std::visit([&](auto& x) { x.deliver(to_caf(why)); }, open);
+      open.deliver(to_caf(why));
   }
 
   void receive(message& what) {
     std::visit([this](auto& x) { answer(x); }, what);
   }
 
-  void answer(push_reply& reply) { settle(reply.request, reply.receipt); }
-  void answer(pull_reply& reply) { settle(reply.request, std::move(reply.values)); }
-  void answer(failure_reply& reply) {
-    if (auto open = pending.extract(reply.request))
-      std::visit([&](auto& x) { x.deliver(to_caf(reply.why)); }, open.mapped());
-  }
+  void answer(reply_message& came) { settle(came.number, std::move(came.what)); }
+  void answer(failure_message& came) { settle(came.number, to_caf(came.why)); }
   template <class Other>
   void answer(Other&) {} // Nothing else is expected from a server; its decoder let it pass.
 
-  template <class Reply>
-  void settle(std::uint64_t request, Reply reply) {
-    const auto open = pending.find(request);
-    if (open == pending.end())
-      return;
-    if (auto* wanted = std::get_if<caf::typed_response_promise<Reply>>(&open->second)) {
-      wanted->deliver(std::move(reply));
-      pending.erase(open);
-    } else if (auto alive = board.lock()) {
-      alive->close(*link); // Whoever mistakes a push for a pull is confused.
-    }
+  template <class Outcome>
+  void settle(std::uint64_t number, Outcome outcome) {
+    if (auto open = pending.extract(number))
+      open.mapped().deliver(std::move(outcome));
   }
 
   pointer self = nullptr;
@@ -124,17 +115,7 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
   state.where = std::move(where);
   state.whom = whom;
   return {
-    [&state](push_atom, update& what) {
-      if (const auto why = too_long(what.pieces)) {
-        auto refused = state.self->make_response_promise<receipt>();
-        refused.deliver(to_caf(*why));
-        return refused;
-      }
-      return state.forward<receipt>(push_request{0, std::move(what)});
-    },
-    [&state](pull_atom, query& what) {
-      return state.forward<values>(pull_request{0, std::move(what)});
-    },
+    [&state](request& what) { return state.forward(std::move(what)); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
     [&state](link_id, message& what) { state.receive(what); },

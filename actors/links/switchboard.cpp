@@ -4,9 +4,20 @@
 
 namespace troupe::detail {
 
-switchboard::switchboard(hello self, acceptor accept, std::function<void(std::string)> log,
-                         transport_options options)
-    : accept_(std::move(accept)), log_(std::move(log)) {
+namespace {
+
+/// Turns of actors in one round of events. More would keep other links waiting.
+constexpr std::size_t turns_max = 4096;
+
+bool is_control(const message& what) {
+  return std::holds_alternative<report>(what) || std::holds_alternative<orders>(what);
+}
+
+} // namespace
+
+switchboard::switchboard(caf::actor_system& system, hello self, acceptor accept,
+                         std::function<void(std::string)> log, transport_options options)
+    : accept_(std::move(accept)), log_(std::move(log)), lane_(system, turns_max) {
   link_events events;
   events.opened = [this](link_id link, const hello& peer, const std::string&) {
     auto owner = owner_of(link);
@@ -22,9 +33,13 @@ switchboard::switchboard(hello self, acceptor accept, std::function<void(std::st
     caf::anon_send(*owner, opened_atom_v, link, peer);
   };
   events.received = [this](link_id link, message what) {
-    if (auto owner = owner_of(link))
+    const auto owner = owner_of(link);
+    if (owner && is_control(what))
       caf::anon_send(*owner, link, std::move(what));
+    else if (owner)
+      lane_.send(*owner, link, std::move(what));
   };
+  events.settle = [this] { lane_.run(); };
   events.lost = [this](link_id link, const failure& why) {
     auto owner = owner_of(link);
     if (!owner)

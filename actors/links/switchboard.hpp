@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/kv.hpp"
+#include "actors/lane.hpp"
 #include "actors/links/transport.hpp"
 #include "serialization/wire.hpp"
 
@@ -24,14 +25,15 @@ using link_owner =
   caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
                    caf::reacts_to<lost_atom, link_id, failure>, caf::reacts_to<link_id, message>>;
 
-/// Thread-safe.
+/// Requests and their answers run through their actors on the transport's thread, a lane; reports
+/// and orders, whose handling may take long, on the scheduler's. Thread-safe.
 class switchboard {
 public:
   /// Called on the transport's thread for each accepted link; returns its owner.
   using acceptor = std::function<std::optional<link_owner>(link_id, const hello&)>;
 
-  switchboard(hello self, acceptor accept, std::function<void(std::string)> log,
-              transport_options options);
+  switchboard(caf::actor_system& system, hello self, acceptor accept,
+              std::function<void(std::string)> log, transport_options options);
 
   link_id connect(const endpoint& where, const link_owner& owner);
   void send(link_id link, const message& what) { transport_->send(link, what); }
@@ -45,6 +47,7 @@ private:
   std::function<void(std::string)> log_;
   std::mutex mutex_;
   std::unordered_map<link_id, link_owner> owners_;
+  lane lane_; ///< The transport's thread.
   /// Last member: its thread ends before what the callbacks use.
   std::unique_ptr<troupe::transport> transport_;
 };

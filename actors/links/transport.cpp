@@ -35,6 +35,8 @@ void transport::send(link_id link, const message& what) { engine_->send(link, wh
 
 void transport::close(link_id link) { engine_->close(link); }
 
+bool transport::on_own_thread() const { return engine_->on_own_thread(); }
+
 result<int> make_listener(const endpoint& where) {
   auto made = detail::open_listener(where);
   if (!made)

@@ -48,6 +48,10 @@ struct link_events {
   std::function<void(link_id, const failure& why)> lost;
   /// A peer was turned away before its link opened (garbage, other version, other job). For logs.
   std::function<void(const std::string& peer_address, const failure& why)> rejected;
+  /// The calls above that one round of the poller brought have been made. What was sent in them and
+  /// is sent in this one leaves in one write for each link. Also called after rounds that brought
+  /// none, and after the last `lost`.
+  std::function<void()> settle;
 };
 
 /// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,
@@ -79,10 +83,13 @@ public:
   link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
   /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost.
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
-  /// pieces are sent from where they are and held until then.
+  /// pieces are sent from where they are and held until then. Called on the transport's own thread
+  /// it writes nothing before the end of the round, see link_events::settle.
   void send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.
   void close(link_id link);
+  /// Whether the caller runs on the thread that makes the callbacks.
+  bool on_own_thread() const;
 
 private:
   class engine;

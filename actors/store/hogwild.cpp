@@ -120,16 +120,20 @@ router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild
   auto& state = self->state;
   state.tables = std::move(tables);
   return {
-    [&state](push_atom, const update& what) -> caf::result<receipt> {
-      if (auto done = state.tables->apply(what); !done)
-        return to_caf(done.error());
-      return receipt{};
-    },
-    [&state](pull_atom, const query& what) -> caf::result<values> {
-      auto pieces = state.tables->read(what.ranges);
-      if (!pieces)
-        return to_caf(pieces.error());
-      return values{0, *std::move(pieces)};
+    [&state](const request& what) -> caf::result<reply> {
+      reply answer;
+      if (what.push) {
+        if (auto done = state.tables->apply(*what.push); !done)
+          return to_caf(done.error());
+        answer.pushed.emplace();
+      }
+      if (what.pull) {
+        auto pieces = state.tables->read(what.pull->ranges);
+        if (!pieces)
+          return to_caf(pieces.error());
+        answer.pulled = values{0, *std::move(pieces)};
+      }
+      return answer;
     },
     [](view_atom, const view&) {},
   };

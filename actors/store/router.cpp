@@ -65,6 +65,12 @@ bool router::answers(const values& answer, const query& asked) const {
   return missing == 0;
 }
 
+bool router::answers(const reply& answer, const request& asked) const {
+  if (asked.push && !answer.pushed)
+    return false;
+  return !asked.pull || !answer.pulled || answers(*answer.pulled, *asked.pull);
+}
+
 result<void> router::check(const range& where) const {
   if (where.table.value >= job_.tables.size())
     return {errc::shape_mismatch, "the job has no table " + std::to_string(where.table.value)};
@@ -85,6 +91,13 @@ result<void> router::check(const std::vector<Whole>& all) const {
   return {};
 }
 
+result<void> router::check(const request& what) const {
+  auto valid = what.push ? check(what.push->pieces) : result<void>{};
+  if (valid && what.pull)
+    valid = check(what.pull->ranges);
+  return valid;
+}
+
 template <class Each>
 void router::for_each_block(const range& where, Each each) const {
   const auto per_block = block_elements_[where.table.value];
@@ -97,14 +110,34 @@ void router::for_each_block(const range& where, Each each) const {
   }
 }
 
-void router::push(request_token request, update what, router_effects& effects) {
-  if (auto valid = check(what.pieces); !valid) {
-    effects.push_back(failed_effect{request, valid.error()});
+void router::ask(request_token token, request what, router_effects& effects) {
+  if (auto valid = check(what); !valid) {
+    effects.push_back(failed_effect{token, valid.error()});
     return;
   }
-  std::map<server_id, update> parts;
+  std::map<server_id, request> parts;
+  open_request open;
+  if (what.push) {
+    split(*what.push, parts);
+    open.answer.pushed.emplace();
+  }
+  if (what.pull) {
+    split(*what.pull, parts);
+    open.answer.pulled.emplace();
+  }
+  if (parts.empty()) {
+    effects.push_back(answered_effect{token, std::move(open.answer)});
+    return;
+  }
+  open.parts_open = parts.size();
+  requests_[token] = std::move(open);
+  for (auto& [owner, part] : parts)
+    add_part(token, owner, std::move(part), effects);
+}
+
+void router::split(const update& what, std::map<server_id, request>& parts) {
   for (const auto& entry : view_.servers) {
-    auto& part = parts[entry.server];
+    auto& part = parts[entry.server].push.emplace();
     part.step = what.step;
     part.tables = what.tables;
     part.gradient_norm = what.gradient_norm;
@@ -112,37 +145,21 @@ void router::push(request_token request, update what, router_effects& effects) {
   }
   for (const auto& whole : what.pieces)
     for_each_block(whole.where, [&](server_id owner, const range& block, std::uint64_t offset) {
-      parts[owner].pieces.push_back({block, at_offset(whole.values, offset)});
+      parts[owner].push->pieces.push_back({block, at_offset(whole.values, offset)});
     });
-  requests_[request] = {parts.size(), true, {}, {}};
-  for (auto& [owner, part] : parts)
-    add_part(request, owner, std::move(part), effects);
 }
 
-void router::pull(request_token request, query what, router_effects& effects) {
-  if (auto valid = check(what.ranges); !valid) {
-    effects.push_back(failed_effect{request, valid.error()});
-    return;
-  }
-  std::map<server_id, query> parts;
+void router::split(const query& what, std::map<server_id, request>& parts) const {
   for (const auto& whole : what.ranges)
     for_each_block(whole, [&](server_id owner, const range& block, std::uint64_t) {
-      auto& part = parts[owner];
-      part.step = what.step;
-      part.latest = what.latest;
-      part.ranges.push_back(block);
+      auto& part = parts[owner].pull;
+      if (!part)
+        part = query{what.step, what.latest, {}};
+      part->ranges.push_back(block);
     });
-  requests_[request] = {parts.size(), false, {}, {}};
-  if (parts.empty()) {
-    requests_.erase(request);
-    effects.push_back(pulled_effect{request, {}});
-  }
-  for (auto& [owner, part] : parts)
-    add_part(request, owner, std::move(part), effects);
 }
 
-void router::add_part(request_token token, server_id to, std::variant<update, query> what,
-                      router_effects& effects) {
+void router::add_part(request_token token, server_id to, request what, router_effects& effects) {
   const part_id id{next_part_++};
   auto& server = servers_[to];
   server.open.emplace(id, open_part{token, std::move(what)});
@@ -168,41 +185,38 @@ router::server_queue* router::holder(part_id id) {
   return found == part_server_.end() ? nullptr : &servers_.at(found->second);
 }
 
-void router::pushed(part_id id, const receipt& answer, router_effects& effects) {
+void router::answered(part_id id, reply answer, router_effects& effects) {
   auto* from = holder(id);
   if (from == nullptr)
     return;
-  const auto token = from->open.at(id).owner;
-  from->open.erase(id);
-  part_server_.erase(id);
-  auto& open = requests_.at(token);
-  open.receipt.version = std::max(open.receipt.version, answer.version);
-  open.receipt.duplicate = open.receipt.duplicate || answer.duplicate;
-  if (--open.parts_open == 0) {
-    effects.push_back(pushed_effect{token, open.receipt});
-    requests_.erase(token);
-  }
-}
-
-void router::pulled(part_id id, values answer, router_effects& effects) {
-  auto* from = holder(id);
-  if (from == nullptr)
-    return;
-  const auto token = from->open.at(id).owner;
-  if (const auto* asked = std::get_if<query>(&from->open.at(id).what);
-      asked == nullptr || !answers(answer, *asked)) {
-    fail_request(token, {errc::malformed, "a server answered other values than it was asked for"},
+  auto& part = from->open.at(id);
+  const auto token = part.owner;
+  if (!answers(answer, part.what)) {
+    fail_request(token, {errc::malformed, "a server answered something else than it was asked"},
                  effects);
     return;
   }
-  remember_version(*from, std::get<query>(from->open.at(id).what).step.batch, answer.version);
+  auto& open = requests_.at(token);
+  if (part.what.push) {
+    open.answer.pushed->version = std::max(open.answer.pushed->version, answer.pushed->version);
+    open.answer.pushed->duplicate |= answer.pushed->duplicate;
+  }
+  if (part.what.pull && !answer.pulled) {
+    part.what.push.reset();
+    send(*from, id, effects);
+    return;
+  }
+  if (part.what.pull) {
+    remember_version(*from, part.what.pull->step.batch, answer.pulled->version);
+    auto& whole = *open.answer.pulled;
+    whole.version = std::max(whole.version, answer.pulled->version);
+    std::move(answer.pulled->pieces.begin(), answer.pulled->pieces.end(),
+              std::back_inserter(whole.pieces));
+  }
   from->open.erase(id);
   part_server_.erase(id);
-  auto& open = requests_.at(token);
-  open.values.version = std::max(open.values.version, answer.version);
-  std::move(answer.pieces.begin(), answer.pieces.end(), std::back_inserter(open.values.pieces));
   if (--open.parts_open == 0) {
-    effects.push_back(pulled_effect{token, std::move(open.values)});
+    effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
   }
 }

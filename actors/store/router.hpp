@@ -1,6 +1,5 @@
-// Splits pushes and pulls over the servers that own their blocks, and brings them through
-// failovers. A plain state machine: parts go out as effects, replies come in as events. One router
-// per client.
+// Splits requests over the servers that own their blocks, and brings them through failovers. A
+// plain state machine: parts go out as effects, replies come in as events. One router per client.
 #pragma once
 
 #include "actors/clock.hpp"
@@ -31,27 +30,23 @@ struct router_options {
 struct send_part_effect {
   part_id part;
   server_entry to;
-  std::variant<update, query> what;
+  request what;
   std::uint64_t attempt = 0; ///< To be handed back with the outcome.
 };
-struct pushed_effect {
+struct answered_effect {
   request_token request;
-  troupe::receipt receipt;
-};
-struct pulled_effect {
-  request_token request;
-  troupe::values values;
+  reply answer;
 };
 struct failed_effect {
   request_token request;
   failure why;
 };
 
-using router_effect = std::variant<send_part_effect, pushed_effect, pulled_effect, failed_effect>;
+using router_effect = std::variant<send_part_effect, answered_effect, failed_effect>;
 using router_effects = std::vector<router_effect>;
 
 /// Invariants:
-/// (1) each request ends in exactly one pushed, pulled or failed effect.
+/// (1) each request ends in exactly one answered or failed effect.
 /// (2) open parts of one server are sent in the order in which they were made, also when they are
 ///     sent again: the shard relies on a push being ahead of the next pull of its worker.
 /// (3) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
@@ -62,12 +57,12 @@ public:
   /// A newer view; servers that came back get their open parts again. One that does not fit the
   /// job is ignored.
   void set_view(const view& now_valid, router_effects& effects);
-  void push(request_token request, update what, router_effects& effects);
-  void pull(request_token request, query what, router_effects& effects);
+  /// A push goes to every server, a pull to those that hold some of its ranges.
+  void ask(request_token token, request what, router_effects& effects);
 
-  void pushed(part_id part, const receipt& answer, router_effects& effects);
-  /// Values that are not those asked for fail the request: malformed.
-  void pulled(part_id part, values answer, router_effects& effects);
+  /// An answer to something else than was asked for fails the request: malformed. Where values are
+  /// still to be waited for, the part asks for them again, alone.
+  void answered(part_id part, reply answer, router_effects& effects);
   /// Errors to retry keep the part; the others fail its request.
   void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
               router_effects& effects);
@@ -79,13 +74,11 @@ public:
 private:
   struct open_part {
     request_token owner;
-    std::variant<update, query> what;
+    request what;
   };
   struct open_request {
     std::size_t parts_open = 0;
-    bool is_push = false;
-    troupe::receipt receipt;
-    troupe::values values;
+    reply answer; ///< Has what was asked for, as far as it is there.
   };
   struct server_queue {
     server_entry entry;
@@ -96,8 +89,9 @@ private:
     std::deque<std::pair<batch_id, std::uint64_t>> versions;
   };
 
-  void add_part(request_token token, server_id to, std::variant<update, query> what,
-                router_effects& effects);
+  void split(const update& what, std::map<server_id, request>& parts);
+  void split(const query& what, std::map<server_id, request>& parts) const;
+  void add_part(request_token token, server_id to, request what, router_effects& effects);
   void send(server_queue& to, part_id id, router_effects& effects);
   void send_all(server_queue& to, router_effects& effects);
   static void remember_version(server_queue& of, batch_id batch, std::uint64_t version);
@@ -109,8 +103,10 @@ private:
   /// Pieces or ranges; not_ready without a view.
   template <class Whole>
   result<void> check(const std::vector<Whole>& all) const;
+  result<void> check(const request& what) const;
   bool fits(const view& what) const;
   bool answers(const values& answer, const query& asked) const;
+  bool answers(const reply& answer, const request& asked) const;
   template <class Each>
   void for_each_block(const range& where, Each each) const;
 

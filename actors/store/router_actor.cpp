@@ -19,6 +19,7 @@ namespace {
 struct router_shell {
   using handle = router_handle::extend<caf::reacts_to<tick_atom>>;
   using pointer = handle::stateful_pointer<router_shell>;
+  using promise = caf::typed_response_promise<reply>;
 
   router_shell() = default;
 
@@ -28,11 +29,14 @@ struct router_shell {
     connect = std::move(connector);
   }
 
-  template <class Promise>
-  request_token keep(std::unordered_map<std::uint64_t, Promise>& promises, Promise promise) {
-    const auto token = next_token++;
-    promises.emplace(token, std::move(promise));
-    return {token};
+  promise ask(request what) {
+    auto open = self->make_response_promise<reply>();
+    const request_token token{next_token++};
+    promises.emplace(token.value, open);
+    router_effects effects;
+    decide->ask(token, std::move(what), effects);
+    carry_out(effects);
+    return open;
   }
 
   // Effects may be appended while they are carried out.
@@ -44,48 +48,29 @@ struct router_shell {
 
   void run(send_part_effect& effect) {
     const auto to = handle_of(effect.to);
-    const auto outcome_failed = [this, part = effect.part,
-                                 attempt = effect.attempt](const caf::error& why) {
-      router_effects effects;
-      decide->failed(part, attempt, from_caf(why), now_of(*self), effects);
-      carry_out(effects);
-    };
-    if (auto* push = std::get_if<update>(&effect.what))
-      requests.send<receipt>(
-        self, to,
-        [this, part = effect.part](const receipt& answer) {
-          router_effects effects;
-          decide->pushed(part, answer, effects);
-          carry_out(effects);
-        },
-        outcome_failed, push_atom_v, std::move(*push));
-    else
-      requests.send<values>(
-        self, to,
-        [this, part = effect.part](values& answer) {
-          router_effects effects;
-          decide->pulled(part, std::move(answer), effects);
-          carry_out(effects);
-        },
-        outcome_failed, pull_atom_v, std::move(std::get<query>(effect.what)));
+    requests.send<reply>(
+      self, to,
+      [this, part = effect.part](reply& answer) {
+        router_effects effects;
+        decide->answered(part, std::move(answer), effects);
+        carry_out(effects);
+      },
+      [this, part = effect.part, attempt = effect.attempt](const caf::error& why) {
+        router_effects effects;
+        decide->failed(part, attempt, from_caf(why), now_of(*self), effects);
+        carry_out(effects);
+      },
+      std::move(effect.what));
   }
 
-  void run(pushed_effect& effect) { settle(pushes, effect.request, effect.receipt); }
+  void run(answered_effect& effect) { settle(effect.request, std::move(effect.answer)); }
 
-  void run(pulled_effect& effect) { settle(pulls, effect.request, std::move(effect.values)); }
+  void run(failed_effect& effect) { settle(effect.request, to_caf(effect.why)); }
 
-  void run(failed_effect& effect) {
-    settle(pushes, effect.request, to_caf(effect.why));
-    settle(pulls, effect.request, to_caf(effect.why));
-  }
-
-  template <class Promise, class Outcome>
-  void settle(std::unordered_map<std::uint64_t, Promise>& promises, request_token token,
-              Outcome outcome) {
-    if (auto found = promises.find(token.value); found != promises.end()) {
-      found->second.deliver(std::move(outcome));
-      promises.erase(found);
-    }
+  template <class Outcome>
+  void settle(request_token token, Outcome outcome) {
+    if (auto open = promises.extract(token.value))
+      open.mapped().deliver(std::move(outcome));
   }
 
   const kv& handle_of(const server_entry& entry) {
@@ -126,8 +111,7 @@ struct router_shell {
   std::optional<router> decide;
   server_connector connect;
   std::map<server_id, server_handle> servers;
-  std::unordered_map<std::uint64_t, caf::typed_response_promise<receipt>> pushes;
-  std::unordered_map<std::uint64_t, caf::typed_response_promise<values>> pulls;
+  std::unordered_map<std::uint64_t, promise> promises;
   std::uint64_t next_token = 1;
   open_requests requests{request_timeout, late_replies::delivered}; // (3) of router.
   std::optional<time_point> wake_at; ///< When the next tick comes; a later one may come too.
@@ -142,20 +126,7 @@ router_shell::handle::behavior_type run_router(router_shell::pointer self, job_s
   self->state.init(self, std::move(job), std::move(connect), options);
   auto& state = self->state;
   return {
-    [self, &state](push_atom, update& what) {
-      auto promise = self->make_response_promise<receipt>();
-      router_effects effects;
-      state.decide->push(state.keep(state.pushes, promise), std::move(what), effects);
-      state.carry_out(effects);
-      return promise;
-    },
-    [self, &state](pull_atom, query& what) {
-      auto promise = self->make_response_promise<values>();
-      router_effects effects;
-      state.decide->pull(state.keep(state.pulls, promise), std::move(what), effects);
-      state.carry_out(effects);
-      return promise;
-    },
+    [&state](request& what) { return state.ask(std::move(what)); },
     [&state](view_atom, const view& now_valid) {
       router_effects effects;
       state.decide->set_view(now_valid, effects);

@@ -9,6 +9,7 @@
 #include "caf/typed_response_promise.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -42,6 +43,7 @@ filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buf
 struct server_shell {
   using handle = server_handle::extend<caf::reacts_to<tick_atom>>;
   using pointer = handle::stateful_pointer<server_shell>;
+  using promise = caf::typed_response_promise<reply>;
 
   server_shell() = default;
 
@@ -58,69 +60,73 @@ struct server_shell {
 
   // -- data path --
 
-  caf::typed_response_promise<receipt> push(update what) {
-    auto promise = self->make_response_promise<receipt>();
-    if (!decide) {
-      promise.deliver(to_caf({errc::not_ready, "the server has no partitions yet"}));
-      return promise;
-    }
-    bytes_received += payload_bytes(what);
-    auto valid = values->check(what.pieces);
-    if (valid && is_bsp)
-      valid = values->check_finite(what);
-    if (!valid) {
-      if (reaction_to(valid.error().code) != reaction::retry)
-        decide->count_refused();
-      promise.deliver(to_caf(valid.error()));
-      return promise;
+  promise ask(request what) {
+    auto open = self->make_response_promise<reply>();
+    if (auto valid = check(what); !valid) {
+      open.deliver(to_caf(valid.error()));
+      return open;
     }
     const request_token token{next_token++};
-    const auto step = what.step;
-    const auto tables = what.tables;
-    const auto base = what.base_version;
-    pushes.emplace(token.value, open_push{promise, std::move(what)});
+    requests.emplace(token.value, open_request{open, std::move(what), {}});
     shard_effects effects;
-    decide->push(token, step, tables, base, effects);
+    if (requests.at(token.value).what.push)
+      push(token, effects);
+    else
+      pull(token, effects);
     carry_out(effects);
     // A second copy of a slot waits with the first; its payload is of no use.
-    if (auto open = pushes.find(token.value); open != pushes.end() && !decide->holds(token))
-      open->second.what.pieces.clear();
-    return promise;
+    if (auto kept = requests.find(token.value);
+        kept != requests.end() && kept->second.what.push && !decide->holds(token))
+      kept->second.what.push->pieces.clear();
+    return open;
   }
 
-  caf::typed_response_promise<troupe::values> pull(query what) {
-    auto promise = self->make_response_promise<troupe::values>();
-    if (!decide) {
-      promise.deliver(to_caf({errc::not_ready, "the server has no partitions yet"}));
-      return promise;
-    }
-    if (auto valid = values->check(what.ranges); !valid) {
-      promise.deliver(to_caf(valid.error()));
-      return promise;
-    }
-    const request_token token{next_token++};
-    const auto step = what.step;
-    const auto latest = what.latest;
-    const auto tables = tables_of(what.ranges);
-    pulls.emplace(token.value, open_pull{promise, std::move(what)});
-    shard_effects effects;
-    decide->pull(token, step, latest, tables, now_of(*self), effects);
-    carry_out(effects);
-    return promise;
+  result<void> check(const request& what) {
+    if (!decide)
+      return {errc::not_ready, "the server has no partitions yet"};
+    auto valid = what.push ? check(*what.push) : result<void>{};
+    if (valid && what.pull)
+      valid = values->check(what.pull->ranges);
+    return valid;
   }
 
-  // Carrying out an effect may append more.
+  result<void> check(const update& push) {
+    bytes_received += payload_bytes(push);
+    auto valid = values->check(push.pieces);
+    if (valid && is_bsp)
+      valid = values->check_finite(push);
+    if (!valid && reaction_to(valid.error().code) != reaction::retry)
+      decide->count_refused();
+    return valid;
+  }
+
+  void push(request_token token, shard_effects& effects) {
+    const auto& what = *requests.at(token.value).what.push;
+    decide->push(token, what.step, what.tables, what.base_version, effects);
+  }
+
+  void pull(request_token token, shard_effects& effects) {
+    const auto& what = *requests.at(token.value).what.pull;
+    decide->pull(token, what.step, what.latest, tables_of(what.ranges), now_of(*self), effects);
+  }
+
+  // Carrying out an effect may append more. A pull follows when the push of its request is done.
   void carry_out(shard_effects& effects) {
-    for (std::size_t i = 0; i < effects.size(); ++i) {
-      const auto effect = std::move(effects[i]);
+    for (std::size_t i = 0; i < effects.size();) {
+      const auto effect = std::move(effects[i++]);
       std::visit([&](const auto& x) { run(x, effects); }, effect);
+      if (i == effects.size() && !pulls_due.empty()) {
+        const auto token = pulls_due.front();
+        pulls_due.pop_front();
+        pull(token, effects);
+      }
     }
   }
 
   void run(const apply_effect& effect, shard_effects& more) {
     std::vector<const update*> updates;
     for (const auto token : effect.pushes)
-      updates.push_back(&pushes.at(token.value).what);
+      updates.push_back(&*requests.at(token.value).what.push);
     if (auto done = values->apply(effect, updates); done)
       decide->applied(more);
     else
@@ -128,22 +134,34 @@ struct server_shell {
   }
 
   void run(const acknowledge_effect& effect, shard_effects&) {
-    auto open = pushes.extract(effect.push.value);
-    open.mapped().promise.deliver(effect.receipt);
+    auto& open = requests.at(effect.push.value);
+    open.answer.pushed = effect.receipt;
+    open.what.push.reset();
+    if (open.what.pull)
+      pulls_due.push_back(effect.push);
+    else
+      deliver(effect.push);
   }
 
   void run(const refuse_effect& effect, shard_effects&) {
-    if (auto push = pushes.extract(effect.request.value))
-      push.mapped().promise.deliver(to_caf(effect.why));
-    if (auto pull = pulls.extract(effect.request.value))
-      pull.mapped().promise.deliver(to_caf(effect.why));
+    auto& open = requests.at(effect.request.value);
+    if (open.answer.pushed && effect.why.code == errc::not_yet)
+      deliver(effect.request);
+    else if (auto ended = requests.extract(effect.request.value))
+      ended.mapped().promise.deliver(to_caf(effect.why));
   }
 
   void run(const answer_effect& effect, shard_effects&) {
-    auto open = pulls.extract(effect.pull.value);
-    troupe::values answer{effect.version, values->read(open.mapped().what.ranges, effect.previous)};
-    bytes_sent += payload_bytes(answer);
-    open.mapped().promise.deliver(std::move(answer));
+    auto& open = requests.at(effect.pull.value);
+    open.answer.pulled =
+      troupe::values{effect.version, values->read(open.what.pull->ranges, effect.previous)};
+    bytes_sent += payload_bytes(*open.answer.pulled);
+    deliver(effect.pull);
+  }
+
+  void deliver(request_token token) {
+    auto open = requests.extract(token.value);
+    open.mapped().promise.deliver(std::move(open.mapped().answer));
   }
 
   void run(const cut_effect& effect, shard_effects&) {
@@ -285,9 +303,7 @@ struct server_shell {
   }
 
   void fail_open(const failure& why) {
-    for (auto& [unused, open] : std::exchange(pushes, {}))
-      open.promise.deliver(to_caf(why));
-    for (auto& [unused, open] : std::exchange(pulls, {}))
+    for (auto& [unused, open] : std::exchange(requests, {}))
       open.promise.deliver(to_caf(why));
   }
 
@@ -333,13 +349,10 @@ struct server_shell {
     port.send(std::move(body));
   }
 
-  struct open_push {
-    caf::typed_response_promise<receipt> promise;
-    update what;
-  };
-  struct open_pull {
-    caf::typed_response_promise<troupe::values> promise;
-    query what;
+  struct open_request {
+    server_shell::promise promise;
+    request what; ///< Without the push once that was acknowledged.
+    reply answer;
   };
 
   // Also the resolution of a waiting pull's patience.
@@ -354,8 +367,8 @@ struct server_shell {
   std::optional<shard> decide;
   std::optional<block_store> values;
   bool is_bsp = false; ///< Some table is.
-  std::unordered_map<std::uint64_t, open_push> pushes;
-  std::unordered_map<std::uint64_t, open_pull> pulls;
+  std::unordered_map<std::uint64_t, open_request> requests;
+  std::deque<request_token> pulls_due; ///< Within carry_out().
   std::uint64_t next_token = 1;
 
   std::uint64_t wanted_assignment = 0;
@@ -381,8 +394,7 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
   self->state.init(self, std::move(options), std::move(connect), std::move(storage));
   auto& state = self->state;
   return {
-    [&state](push_atom, update& what) { return state.push(std::move(what)); },
-    [&state](pull_atom, query& what) { return state.pull(std::move(what)); },
+    [&state](request& what) { return state.ask(std::move(what)); },
     [&state](const orders& what) { state.obey(what); },
     [&state](tick_atom) { state.tick(); },
   };

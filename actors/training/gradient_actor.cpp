@@ -1,6 +1,7 @@
 #include "actors/training/gradient_actor.hpp"
 
 #include "actors/exception_text.hpp"
+#include "actors/lane.hpp"
 #include "actors/training/sampler.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
@@ -15,6 +16,9 @@
 namespace troupe {
 
 namespace {
+
+/// Turns of other actors between two gradients: those that carry out this worker's step.
+constexpr std::size_t turns_max = 16;
 
 struct gradient_state {
   gradient_state() = default;
@@ -82,6 +86,7 @@ struct gradient_state {
   std::optional<sampler> batches;
   buffer_pool pool;
   bool any_clip = false;
+  std::optional<lane> own_lane; ///< Where it has a thread of its own.
 
   static inline const char* name = "gradient";
 };
@@ -89,12 +94,20 @@ struct gradient_state {
 static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>);
 
 gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_state> self,
-                                  job_spec job, const trainer_factory& make) {
+                                  job_spec job, const trainer_factory& make, bool own_thread) {
   auto& state = self->state;
   state.init(std::move(job), make);
+  if (own_thread)
+    state.own_lane.emplace(self->system(), turns_max);
   return {
     [self, &state](const gradient_task& task) {
-      self->send(caf::actor_cast<gradient_receiver>(self->current_sender()), state.compute(task));
+      const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
+      if (!state.own_lane) {
+        self->send(asker, state.compute(task));
+        return;
+      }
+      state.own_lane->send(asker, state.compute(task));
+      state.own_lane->run();
     },
   };
 }
@@ -104,8 +117,8 @@ gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_stat
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
                                     bool own_thread) {
   if (!own_thread)
-    return system.spawn(run, std::move(job), std::move(make));
-  return system.spawn<caf::detached>(run, std::move(job), std::move(make));
+    return system.spawn(run, std::move(job), std::move(make), false);
+  return system.spawn<caf::detached>(run, std::move(job), std::move(make), true);
 }
 
 } // namespace troupe

@@ -5,7 +5,7 @@
 namespace troupe {
 
 pipeline::pipeline(const job_spec& job, pipeline_options options)
-    : any_bsp_(any_bsp(job)), options_(options) {
+    : job_(job), any_bsp_(any_bsp(job)), options_(options) {
   const bool bound = std::any_of(job.tables.begin(), job.tables.end(), [](const auto& table) {
     return table.sync.mode == consistency_mode::ssp;
   });
@@ -61,6 +61,16 @@ std::optional<training_step> pipeline::next_pull() {
       return next.step;
     }
   return std::nullopt;
+}
+
+std::optional<training_step> pipeline::next_pull_with(const training_step& push) {
+  begin_steps();
+  const auto next = std::find_if(steps_.begin(), steps_.end(),
+                                 [](const entry& x) { return x.phase == phase::to_pull; });
+  if (next == steps_.end()
+      || (any_bsp_ && bsp_clock(job_, next->step.batch) == bsp_clock(job_, push.batch)))
+    return std::nullopt;
+  return next_pull();
 }
 
 std::optional<training_step> pipeline::next_compute() {

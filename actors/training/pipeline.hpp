@@ -54,6 +54,9 @@ public:
   // -- what is to be done; ask until nullopt --
   /// The values of this step are to be pulled.
   std::optional<training_step> next_pull();
+  /// The same, where the pull may share a request with this push, and so its receipt and its values
+  /// wait for each other. In bsp not within one clock, whose receipts need all of its slots.
+  std::optional<training_step> next_pull_with(const training_step& push);
   /// The gradient of this step is to be computed. Where values are pulled ahead, a second step is
   /// given out while one is being computed, so that the trainer finds it when it is done.
   std::optional<training_step> next_compute();
@@ -88,6 +91,7 @@ private:
   void drop_unwanted();
   entry* find(std::uint64_t number);
 
+  job_spec job_;
   bool any_bsp_ = false;
   pipeline_options options_;
   work_list work_;

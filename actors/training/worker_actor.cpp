@@ -99,7 +99,7 @@ struct worker_shell {
     if (!failed.empty())
       return;
     while (const auto step = steps->next_pull())
-      pull(*step);
+      ask({}, *step);
     while (const auto step = steps->next_compute())
       compute(*step);
   }
@@ -109,22 +109,53 @@ struct worker_shell {
       {options.self.index}, options.self.incarnation, step.generation, step.batch, step.clock};
   }
 
-  void pull(const training_step& step) {
-    requests.send<values>(
+  struct done_step {
+    training_step step;
+    gradient_outcome outcome;
+  };
+
+  /// One request: the push of a step, the pull for another one, or both.
+  void ask(std::optional<done_step> done, const std::optional<training_step>& next) {
+    request what;
+    std::optional<training_step> pushed;
+    std::uint64_t samples = 0;
+    if (done) {
+      auto& [step, outcome] = *done;
+      pushed = step;
+      samples = outcome.samples;
+      what.push = update{header(step), all_tables, outcome.base_version, outcome.norm,
+                         std::move(outcome.pieces)};
+      counters.bytes_sent += payload_bytes(*what.push);
+      ++counters.pushes_sent;
+    }
+    if (next)
+      what.pull = query{header(*next), false, all_ranges};
+    requests.send<reply>(
       self, values_of,
-      [this, number = step.number, asked_at = now_of(*self)](const values& answer) {
-        if (!steps->pulled(number))
-          return;
-        counters.bytes_received += payload_bytes(answer);
-        pulled.insert_or_assign(number, arrival{whole_tables(answer), answer.version, asked_at});
+      [this, pushed, samples, next, asked_at = now_of(*self)](const reply& answer) {
+        if (pushed)
+          acknowledged(*pushed, samples);
+        if (next)
+          arrived(*next, *answer.pulled, asked_at);
         advance();
       },
-      [this, number = step.number](const caf::error& why) {
-        steps->pull_failed(number); // The next tick or orders try again.
-        if (const auto reason = from_caf(why); reaction_to(reason.code) == reaction::stop)
-          fail(reason.text);
+      [this, pushed, next](const caf::error& error) {
+        const auto why = from_caf(error);
+        if (next)
+          steps->pull_failed(next->number); // The next tick or orders try again.
+        if (pushed)
+          not_applied(*pushed, why);
+        else if (reaction_to(why.code) == reaction::stop)
+          fail(why.text);
       },
-      pull_atom_v, query{header(step), false, all_ranges});
+      std::move(what));
+  }
+
+  void arrived(const training_step& step, const values& answer, time_point asked_at) {
+    if (!steps->pulled(step.number))
+      return;
+    counters.bytes_received += payload_bytes(answer);
+    pulled.insert_or_assign(step.number, arrival{whole_tables(answer), answer.version, asked_at});
   }
 
   /// Here and not in the trainer's thread, which may still be busy with an earlier step.
@@ -180,19 +211,8 @@ struct worker_shell {
     } else {
       non_finite_in_row = 0;
     }
-    push(*step, std::move(done));
+    ask(done_step{*step, std::move(done)}, steps->next_pull_with(*step));
     advance();
-  }
-
-  void push(const training_step& step, gradient_outcome done) {
-    update what{header(step), all_tables, done.base_version, done.norm, std::move(done.pieces)};
-    counters.bytes_sent += payload_bytes(what);
-    ++counters.pushes_sent;
-    requests.send<receipt>(
-      self, values_of,
-      [this, step, samples = done.samples](const receipt&) { acknowledged(step, samples); },
-      [this, step](const caf::error& why) { not_applied(step, from_caf(why)); }, push_atom_v,
-      std::move(what));
   }
 
   void acknowledged(const training_step& step, std::uint64_t samples) {
@@ -202,7 +222,6 @@ struct worker_shell {
     counters.samples += samples;
     if (steps->take_finished())
       send_report();
-    advance();
   }
 
   void not_applied(const training_step& step, const failure& why) {

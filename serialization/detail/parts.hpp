@@ -36,16 +36,20 @@ private:
 using body_parts = std::vector<frame::part>;
 
 // -- wire_data.cpp --
-void write(const push_request& from, schema::PushRequest::Builder to, body_parts& body);
-void write(const push_reply& from, schema::PushReply::Builder to);
-void write(const pull_request& from, schema::PullRequest::Builder to);
-void write(const pull_reply& from, schema::PullReply::Builder to, body_parts& body);
-void write(const failure_reply& from, schema::FailureReply::Builder to);
-push_request read(schema::PushRequest::Reader from, body_reader& body);
-push_reply read(schema::PushReply::Reader from);
-pull_request read(schema::PullRequest::Reader from);
-pull_reply read(schema::PullReply::Reader from, body_reader& body);
-failure_reply read(schema::FailureReply::Reader from);
+void write(const request_message& from, schema::Request::Builder to, body_parts& body);
+void write(const reply_message& from, schema::Reply::Builder to, body_parts& body);
+void write(const failure_message& from, schema::FailureReply::Builder to);
+request_message read(schema::Request::Reader from, body_reader& body);
+reply_message read(schema::Reply::Reader from, body_reader& body);
+failure_message read(schema::FailureReply::Reader from);
+void write(const update& from, schema::Update::Builder to, body_parts& body);
+void write(const query& from, schema::Query::Builder to);
+void write(const receipt& from, schema::Receipt::Builder to);
+void write(const values& from, schema::Values::Builder to, body_parts& body);
+update read(schema::Update::Reader from, body_reader& body);
+query read(schema::Query::Reader from);
+receipt read(schema::Receipt::Reader from);
+values read(schema::Values::Reader from, body_reader& body);
 void write(const step_header& from, schema::Step::Builder to);
 void write(const range& from, schema::Range::Builder to);
 step_header read(schema::Step::Reader from);

@@ -71,12 +71,13 @@ struct actor_fixture {
     }
   }
 
-  template <class Reply, class Atom, class Target, class What>
-  std::shared_ptr<outcome<Reply>> request(const Target& to, Atom atom, What what) {
-    auto found = std::make_shared<outcome<Reply>>();
+  template <class Part, class Target>
+  std::shared_ptr<outcome<Part>> ask(const Target& to, const request& what,
+                                     std::optional<Part> reply::*part) {
+    auto found = std::make_shared<outcome<Part>>();
     const auto asker = [=](caf::event_based_actor* self) {
-      self->request(to, std::chrono::minutes{60}, atom, what)
-        .then([found](Reply& reply) { found->reply = std::move(reply); },
+      self->request(to, std::chrono::minutes{60}, what)
+        .then([=](reply& answer) { found->reply = std::move(answer.*part); },
               [found](const caf::error& why) { found->error = from_caf(why); });
     };
     system.spawn(asker);
@@ -85,11 +86,11 @@ struct actor_fixture {
   }
   template <class Target>
   auto push(const Target& to, update what) {
-    return request<receipt>(to, push_atom_v, std::move(what));
+    return ask(to, {std::move(what), {}}, &reply::pushed);
   }
   template <class Target>
   auto pull(const Target& to, query what) {
-    return request<values>(to, pull_atom_v, std::move(what));
+    return ask(to, {{}, std::move(what)}, &reply::pulled);
   }
 
   test_config config;
@@ -112,73 +113,93 @@ public:
 
   router_handle handle() const { return handle_; }
 
-  /// Asked for each request; nullopt: hold it.
+  /// Asked for each half of a request; nullopt: hold it.
   void on_push(std::function<std::optional<push_answer>(const update&)> what) {
     state_->on_push = std::move(what);
   }
   void on_pull(std::function<std::optional<pull_answer>(const query&)> what) {
     state_->on_pull = std::move(what);
   }
-  /// Asks again for every request that is held.
+  /// Asks again for everything that is held.
   void release() { fixture_.send(handle_, tick_atom_v); }
 
   const std::vector<update>& pushes() const { return state_->pushes; }
   const std::vector<query>& pulls() const { return state_->pulls; }
   const std::vector<view>& views() const { return state_->views; }
-  std::size_t held_pushes() const { return state_->held_pushes.size(); }
-  std::size_t held_pulls() const { return state_->held_pulls.size(); }
+  std::size_t requests() const { return state_->requests; }
+  /// Halves that have no answer yet.
+  std::size_t held_pushes() const {
+    return held_with([](const held& x) { return x.what.push && !x.answer.pushed; });
+  }
+  std::size_t held_pulls() const {
+    return held_with([](const held& x) { return x.what.pull && !x.answer.pulled; });
+  }
 
 private:
   using actor = router_handle::extend<caf::reacts_to<tick_atom>>;
 
-  template <class Request, class Reply>
   struct held {
-    Request what;
-    caf::typed_response_promise<Reply> promise;
+    request what;
+    reply answer;
+    caf::typed_response_promise<reply> promise;
   };
   struct state {
     std::function<std::optional<push_answer>(const update&)> on_push;
     std::function<std::optional<pull_answer>(const query&)> on_pull;
+    std::size_t requests = 0;
     std::vector<update> pushes;
     std::vector<query> pulls;
     std::vector<view> views;
-    std::vector<held<update, receipt>> held_pushes;
-    std::vector<held<query, values>> held_pulls;
+    std::vector<held> open;
   };
 
-  template <class Held, class Ask>
-  static bool settled(Held& open, const Ask& ask) {
-    auto answer = ask ? ask(open.what) : std::nullopt;
-    if (!answer)
+  template <class Is>
+  std::size_t held_with(Is is) const {
+    return static_cast<std::size_t>(std::count_if(state_->open.begin(), state_->open.end(), is));
+  }
+
+  /// Whether a half has its answer; `why`: where it failed.
+  template <class Asked, class Answer, class Ask>
+  static bool settle(const std::optional<Asked>& asked, std::optional<Answer>& answer,
+                     const Ask& ask, std::optional<failure>& why) {
+    if (!asked || answer)
+      return true;
+    auto told = ask ? ask(*asked) : std::nullopt;
+    if (!told)
       return false;
-    if (auto* why = std::get_if<failure>(&*answer))
-      open.promise.deliver(to_caf(*why));
+    if (const auto* failed = std::get_if<failure>(&*told))
+      why = *failed;
     else
-      open.promise.deliver(std::get<0>(std::move(*answer)));
+      answer = std::get<Answer>(std::move(*told));
     return true;
+  }
+
+  static bool settled(held& open, const state& what) {
+    std::optional<failure> why;
+    const bool pushed = settle(open.what.push, open.answer.pushed, what.on_push, why);
+    const bool pulled = !why && settle(open.what.pull, open.answer.pulled, what.on_pull, why);
+    if (why)
+      open.promise.deliver(to_caf(*why));
+    else if (pushed && pulled)
+      open.promise.deliver(open.answer);
+    return why || (pushed && pulled);
   }
 
   static actor::behavior_type run(actor::pointer self, const std::shared_ptr<state>& what) {
     return {
-      [=](push_atom, const update& x) {
-        held<update, receipt> open{x, self->make_response_promise<receipt>()};
-        what->pushes.push_back(x);
-        if (!settled(open, what->on_push))
-          what->held_pushes.push_back(open);
-        return open.promise;
-      },
-      [=](pull_atom, const query& x) {
-        held<query, values> open{x, self->make_response_promise<values>()};
-        what->pulls.push_back(x);
-        if (!settled(open, what->on_pull))
-          what->held_pulls.push_back(open);
+      [=](const request& x) {
+        held open{x, {}, self->make_response_promise<reply>()};
+        ++what->requests;
+        if (x.push)
+          what->pushes.push_back(*x.push);
+        if (x.pull)
+          what->pulls.push_back(*x.pull);
+        if (!settled(open, *what))
+          what->open.push_back(open);
         return open.promise;
       },
       [=](view_atom, const view& x) { what->views.push_back(x); },
-      [=](tick_atom) {
-        std::erase_if(what->held_pushes, [&](auto& x) { return settled(x, what->on_push); });
-        std::erase_if(what->held_pulls, [&](auto& x) { return settled(x, what->on_pull); });
-      },
+      [=](tick_atom) { std::erase_if(what->open, [&](auto& x) { return settled(x, *what); }); },
     };
   }
 

@@ -90,7 +90,7 @@ TEST_CASE("garbage_is_turned_away_and_harms_nobody") {
 TEST_CASE("only_a_hello_opens_a_link") {
   side server;
   const bare_peer peer{server.listen()};
-  REQUIRE(peer.send(push_reply{1, {}}));
+  REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
   CHECK(peer.wait_end());
   REQUIRE(server.wait_rejected());
   CHECK(server.received.empty());

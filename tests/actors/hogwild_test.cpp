@@ -91,14 +91,15 @@ TEST_CASE("a_hogwild_kv_answers_from_the_shared_tables") {
     const auto second = spawn_hogwild(system, tables);
     caf::scoped_actor self{system};
     self->send(first, view_atom_v, view{}); // Of no interest.
-    self->request(first, 10s, push_atom_v, gradient(0, {1, 2, 3, 4}))
-      .receive([](const receipt& answer) { CHECK_FALSE(answer.duplicate); },
+    self->request(first, 10s, request{gradient(0, {1, 2, 3, 4}), {}})
+      .receive([](const reply& answer) { CHECK_FALSE(answer.pushed->duplicate); },
                [](const caf::error& why) { FAIL(from_caf(why).text); });
-    self->request(second, 10s, pull_atom_v, query{{}, false, {{{0}, 0, 4}}})
-      .receive([](const values& answer) { CHECK(answer.pieces.at(0).values.get()[3] == -4); },
-               [](const caf::error& why) { FAIL(from_caf(why).text); });
-    self->request(second, 10s, pull_atom_v, query{{}, false, {{{5}, 0, 4}}})
-      .receive([](const values&) { FAIL("outside"); },
+    self->request(second, 10s, request{{}, query{{}, false, {{{0}, 0, 4}}}})
+      .receive(
+        [](const reply& answer) { CHECK(answer.pulled->pieces.at(0).values.get()[3] == -4); },
+        [](const caf::error& why) { FAIL(from_caf(why).text); });
+    self->request(second, 10s, request{{}, query{{}, false, {{{5}, 0, 4}}}})
+      .receive([](const reply&) { FAIL("outside"); },
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::shape_mismatch); });
   }
 }

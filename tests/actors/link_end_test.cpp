@@ -108,13 +108,13 @@ TEST_CASE("a_peer_that_does_not_read_is_lost_when_the_queue_is_full") {
   const bare_peer peer{server.listen()};
   REQUIRE(peer.send(hello_of()));
   REQUIRE(server.wait_opened());
-  const push_request mega = push_of(1, std::size_t{1} << 18);
+  const request_message mega = push_of(1, std::size_t{1} << 18);
   for (int i = 0; i < 64; ++i)
     server.links.send(server.only_link(), mega);
   REQUIRE(server.wait_lost());
   CHECK(server.lost[0].code == errc::peer_lost);
   CHECK(contains(server.lost[0].text, "does not read"));
-  CHECK(server.wait([&] { return mega.update.pieces[0].values.use_count() == 1; }));
+  CHECK(server.wait([&] { return mega.what.push->pieces[0].values.use_count() == 1; }));
 }
 
 TEST_CASE("connecting_to_a_closed_port_is_lost") {
@@ -198,7 +198,7 @@ TEST_CASE("a_callback_may_send_connect_and_close") {
   events.opened = [&](link_id link, const hello&, const std::string&) {
     while (!set)
       std::this_thread::yield();
-    self->send(link, push_reply{1, {}});
+    self->send(link, reply_message{1, {receipt{}, {}}});
     self->close(link);
   };
   events.lost = [&](link_id, const failure&) {

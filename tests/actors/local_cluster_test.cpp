@@ -52,10 +52,10 @@ watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self
       everything.ranges.push_back({{i}, 0, job.tables[i].size()});
       state.found.parameters.emplace_back(job.tables[i].size());
     }
-    self->request(values_of, 10s, pull_atom_v, std::move(everything))
+    self->request(values_of, 10s, request{{}, std::move(everything)})
       .then(
-        [&state](const values& answer) {
-          for (const auto& x : answer.pieces)
+        [&state](const reply& answer) {
+          for (const auto& x : answer.pulled->pieces)
             std::copy_n(x.values.get(), x.where.count,
                         state.found.parameters[x.where.table.value].begin()
                           + static_cast<std::ptrdiff_t>(x.where.first));

@@ -66,26 +66,34 @@ piece beyond_a_frame() { return {{{9}, 0, std::size_t{1} << 29}, numbers(1)}; }
 
 /// Pushes: the receipt's version is the batch; batch 666 is refused, batch 999 never answered.
 /// Pulls: as many numbers as asked for, or, of table 9, 2 GiB that are not there.
+values numbers_for(const query& what) {
+  values answer{1, {}};
+  if (!what.ranges.empty() && what.ranges[0].table.value == 9)
+    return values{1, {beyond_a_frame()}};
+  for (const auto& where : what.ranges)
+    answer.pieces.push_back({where, numbers(where.count)});
+  return answer;
+}
+
 kv spawn_server_of(caf::actor_system& system, record& seen) {
   return system.spawn([&seen](kv::pointer self) -> kv::behavior_type {
     return {
-      [self, &seen](push_atom, const update& what) {
-        auto promise = self->make_response_promise<receipt>();
-        const auto batch = what.step.batch.value;
-        seen.note("push " + std::to_string(batch));
-        if (batch == 666)
-          promise.deliver(to_caf({errc::non_finite, "not a number"}));
-        else if (batch != 999)
-          promise.deliver(receipt{batch, false});
+      [self, &seen](const request& what) {
+        auto promise = self->make_response_promise<reply>();
+        reply answer;
+        if (what.pull)
+          answer.pulled = numbers_for(*what.pull);
+        if (what.push) {
+          const auto batch = what.push->step.batch.value;
+          seen.note("push " + std::to_string(batch));
+          answer.pushed = receipt{batch, false};
+          if (batch == 666)
+            promise.deliver(to_caf({errc::non_finite, "not a number"}));
+          if (batch == 666 || batch == 999)
+            return promise;
+        }
+        promise.deliver(std::move(answer));
         return promise;
-      },
-      [](pull_atom, const query& what) -> values {
-        values answer{1, {}};
-        if (!what.ranges.empty() && what.ranges[0].table.value == 9)
-          return values{1, {beyond_a_frame()}};
-        for (const auto& where : what.ranges)
-          answer.pieces.push_back({where, numbers(where.count)});
-        return answer;
       },
     };
   });
@@ -130,8 +138,8 @@ std::variant<std::uint64_t, failure> push(process& from, const kv& to, std::uint
     what.pieces = {{{{0}, 0, elements}, numbers(elements)}};
   std::variant<std::uint64_t, failure> found;
   caf::scoped_actor self{from.system};
-  self->request(to, 10s, push_atom_v, what)
-    .receive([&](const receipt& answer) { found = answer.version; },
+  self->request(to, 10s, request{what, {}})
+    .receive([&](const reply& answer) { found = answer.pushed->version; },
              [&](const caf::error& why) { found = from_caf(why); });
   return found;
 }
@@ -205,12 +213,12 @@ TEST_CASE("pushes_and_pulls_reach_a_kv_in_another_process") {
   CHECK(version_of(push(client, remote, 2, 100'000)) == 2);
   CHECK(code_of(push(client, remote, 666)) == errc::non_finite);
   caf::scoped_actor self{client.system};
-  self->request(remote, 10s, pull_atom_v, query{{}, false, {{{0}, 0, 50'000}, {{1}, 3, 2}}})
+  self->request(remote, 10s, request{{}, query{{}, false, {{{0}, 0, 50'000}, {{1}, 3, 2}}}})
     .receive(
-      [](const values& answer) {
-        REQUIRE(answer.pieces.size() == 2);
-        CHECK(answer.pieces[0].values.get()[49'999] == 49'999);
-        CHECK(answer.pieces[1].where == range{{1}, 3, 2});
+      [](const reply& answer) {
+        REQUIRE(answer.pulled->pieces.size() == 2);
+        CHECK(answer.pulled->pieces[0].values.get()[49'999] == 49'999);
+        CHECK(answer.pulled->pieces[1].where == range{{1}, 3, 2});
       },
       [](const caf::error& why) { FAIL(from_caf(why).text); });
 }
@@ -225,10 +233,10 @@ TEST_CASE("requests_of_one_sender_arrive_in_order_also_before_the_link_is_open")
   for (std::uint64_t batch = 1; batch <= 50; ++batch) {
     update what;
     what.step.batch = {batch};
-    self->send(remote, push_atom_v, what);
+    self->send(remote, request{what, {}});
   }
   for (int i = 0; i < 50; ++i)
-    self->receive([&](const receipt& answer) { answers.push_back(answer.version); },
+    self->receive([&](const reply& answer) { answers.push_back(answer.pushed->version); },
                   caf::after(10s) >> [] { FAIL("no answer"); });
   CHECK(std::is_sorted(answers.begin(), answers.end()));
 }
@@ -258,10 +266,10 @@ TEST_CASE("what_is_open_when_the_link_breaks_is_peer_lost") {
   caf::scoped_actor self{client.system};
   update unanswered;
   unanswered.step.batch = {999};
-  auto open = self->request(remote, 10s, push_atom_v, unanswered);
+  auto open = self->request(remote, 10s, request{unanswered, {}});
   REQUIRE(seen.wait("push 999"));
   server.reset();
-  open.receive([](const receipt&) { FAIL("an answer"); },
+  open.receive([](const reply&) { FAIL("an answer"); },
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::peer_lost); });
 }
 
@@ -278,10 +286,10 @@ TEST_CASE("values_beyond_one_message_are_refused_for_good_and_harm_no_other_requ
   caf::scoped_actor self{client.system};
   update pushed;
   pushed.pieces = {beyond_a_frame()};
-  self->request(to, 10s, push_atom_v, pushed).receive([](const receipt&) {}, note);
+  self->request(to, 10s, request{pushed, {}}).receive([](const reply&) {}, note);
   query pulled;
   pulled.ranges = {{{9}, 0, 1}};
-  self->request(to, 10s, pull_atom_v, pulled).receive([](const values&) {}, note);
+  self->request(to, 10s, request{{}, pulled}).receive([](const reply&) {}, note);
   CHECK(found == std::vector<failure>{expected, expected});
   CHECK(version_of(push(client, to, 2)) == 2);
 }
@@ -400,7 +408,8 @@ TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
                        },
                      .received = [](link_id, const message&) {},
                      .lost = [](link_id, const failure&) {},
-                     .rejected = [](const std::string&, const failure&) {}};
+                     .rejected = [](const std::string&, const failure&) {},
+                     .settle = [] {}};
   links = std::make_unique<transport>(hello_of(chief), events);
   const auto where = links->listen({"127.0.0.1", 0});
   making.unlock();

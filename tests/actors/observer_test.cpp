@@ -24,7 +24,7 @@ public:
       sum += x;
     if (sum < 0)
       throw std::runtime_error{"a negative sum"};
-    return {sum, 0.5, std::nullopt};
+    return {sum, 0.5, std::nullopt, {}};
   }
 };
 
@@ -33,19 +33,18 @@ judgement judge_once(evaluator_factory make, std::variant<float, failure> value)
   actor_config config;
   caf::actor_system system{config};
   const auto source = system.spawn([=](kv::pointer) -> kv::behavior_type {
-    return {[](push_atom, const update&) -> caf::result<receipt> { return receipt{}; },
-            [=](pull_atom, const query& asked) -> caf::result<values> {
-              if (const auto* why = std::get_if<failure>(&value))
-                return to_caf(*why);
-              CHECK(asked.latest);
-              values answer;
-              for (const auto& where : asked.ranges) {
-                const auto numbers = buffer_pool{}.floats(where.count);
-                std::fill_n(numbers.get(), where.count, std::get<float>(value));
-                answer.pieces.push_back({where, numbers});
-              }
-              return answer;
-            }};
+    return {[=](const request& asked) -> caf::result<reply> {
+      if (const auto* why = std::get_if<failure>(&value))
+        return to_caf(*why);
+      CHECK(asked.pull->latest);
+      values answer;
+      for (const auto& where : asked.pull->ranges) {
+        const auto numbers = buffer_pool{}.floats(where.count);
+        std::fill_n(numbers.get(), where.count, std::get<float>(value));
+        answer.pieces.push_back({where, numbers});
+      }
+      return reply{{}, answer};
+    }};
   });
   std::promise<judgement> promised;
   const auto judge = spawn_judge(system, job_of({asp()}), source, std::move(make),

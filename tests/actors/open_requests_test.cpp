@@ -26,7 +26,7 @@ struct asking_fixture {
                 held.push_back(promise);
                 return promise;
               },
-              [this, self](pull_atom, const query&) {
+              [this, self](const request&) {
                 auto promise = self->make_response_promise<int>();
                 held.push_back(promise);
                 return promise;
@@ -42,7 +42,7 @@ struct asking_fixture {
     asker = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self](int x) { ask(self, x); },
               [this, self](tick_atom what) { ask(self, what); },
-              [this, self](const query& what) { ask(self, pull_atom_v, what); },
+              [this, self](const request& what) { ask(self, what); },
               [this, self](step_atom) { requests.expire(now_of(*self)); }};
     }));
   }
@@ -113,7 +113,8 @@ TEST_CASE("an open request ends at once where its receiver is gone") {
 
 TEST_CASE("a deadline leaves time for the payload, and for those that are open before it") {
   asking_fixture t{late_replies::ignored};
-  const query ten_seconds{{}, false, {{{0}, 0, payload_bytes_per_second_min * 10 / sizeof(float)}}};
+  const std::uint64_t count = payload_bytes_per_second_min * 10 / sizeof(float);
+  const request ten_seconds{{}, query{{}, false, {{{0}, 0, count}}}};
   const auto expired = [&](std::chrono::milliseconds after) {
     t.f.advance(after, 100ms);
     t.f.send(t.asker, step_atom_v);

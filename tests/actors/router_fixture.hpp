@@ -77,20 +77,24 @@ inline values answer_to(const query& asked, std::uint64_t version) {
 inline std::string text_of(const router_effect& effect) {
   struct {
     std::string operator()(const send_part_effect& x) const {
-      const bool is_push = std::holds_alternative<update>(x.what);
-      return (is_push ? "push " : "pull ") + std::to_string(x.part.value) + " to "
-             + std::to_string(x.to.server.value) + " attempt " + std::to_string(x.attempt);
+      const char* const kind = !x.what.pull ? "push " : x.what.push ? "push and pull " : "pull ";
+      return kind + std::to_string(x.part.value) + " to " + std::to_string(x.to.server.value)
+             + " attempt " + std::to_string(x.attempt);
     }
-    std::string operator()(const pushed_effect& x) const {
-      return "pushed " + std::to_string(x.request.value) + " version "
-             + std::to_string(x.receipt.version) + (x.receipt.duplicate ? " duplicate" : "");
-    }
-    std::string operator()(const pulled_effect& x) const {
-      std::uint64_t count = 0;
-      for (const auto& one : x.values.pieces)
-        count += one.where.count;
-      return "pulled " + std::to_string(x.request.value) + " version "
-             + std::to_string(x.values.version) + " elements " + std::to_string(count);
+    std::string operator()(const answered_effect& x) const {
+      const auto number = std::to_string(x.request.value);
+      std::string line;
+      if (const auto& receipt = x.answer.pushed)
+        line = "pushed " + number + " version " + std::to_string(receipt->version)
+               + (receipt->duplicate ? " duplicate" : "");
+      if (const auto& values = x.answer.pulled) {
+        std::uint64_t count = 0;
+        for (const auto& one : values->pieces)
+          count += one.where.count;
+        line += (line.empty() ? "pulled " : ", pulled ") + number + " version "
+                + std::to_string(values->version) + " elements " + std::to_string(count);
+      }
+      return line;
     }
     std::string operator()(const failed_effect& x) const {
       return "failed " + std::to_string(x.request.value) + " " + to_string(x.why.code);
@@ -108,25 +112,23 @@ struct router_fixture {
       set_view(routed_view(job));
   }
 
-  texts push(std::uint64_t request) { return push(request, whole_update(job)); }
-  texts push(std::uint64_t request, update what) {
-    return run([&](auto& effects) { decide.push({request}, std::move(what), effects); });
-  }
-  texts pull(std::uint64_t request) { return pull(request, whole_query(job)); }
-  texts pull(std::uint64_t request, query what) {
-    return run([&](auto& effects) { decide.pull({request}, std::move(what), effects); });
+  texts push(std::uint64_t token) { return push(token, whole_update(job)); }
+  texts push(std::uint64_t token, update what) { return ask(token, {std::move(what), {}}); }
+  texts pull(std::uint64_t token) { return pull(token, whole_query(job)); }
+  texts pull(std::uint64_t token, query what) { return ask(token, {{}, std::move(what)}); }
+  texts ask(std::uint64_t token, request what) {
+    return run([&](auto& effects) { decide.ask({token}, std::move(what), effects); });
   }
   texts set_view(const view& what) {
     return run([&](auto& effects) { decide.set_view(what, effects); });
   }
-  texts pushed(std::uint64_t part, receipt answer = {}) {
-    return run([&](auto& effects) { decide.pushed({part}, answer, effects); });
+  texts answered(std::uint64_t part, reply answer) {
+    return run([&](auto& effects) { decide.answered({part}, std::move(answer), effects); });
   }
+  texts pushed(std::uint64_t part, receipt answer = {}) { return answered(part, {answer, {}}); }
   /// With just what was asked for.
   texts pulled(std::uint64_t part, std::uint64_t version = 0) {
-    return run([&](auto& effects) {
-      decide.pulled({part}, answer_to(std::get<query>(last_of(part).what), version), effects);
-    });
+    return answered(part, {{}, answer_to(*last_of(part).what.pull, version)});
   }
   texts failed(std::uint64_t part, errc code, std::uint64_t attempt = 1) {
     return run([&](auto& effects) { decide.failed({part}, attempt, {code, "why"}, now, effects); });
@@ -152,8 +154,8 @@ struct router_fixture {
       lines.push_back(text_of(x));
       if (const auto* part = std::get_if<send_part_effect>(&x))
         sent.push_back(*part);
-      if (const auto* whole = std::get_if<pulled_effect>(&x))
-        last_values = whole->values;
+      if (const auto* whole = std::get_if<answered_effect>(&x); whole && whole->answer.pulled)
+        last_values = *whole->answer.pulled;
     }
     return lines;
   }

@@ -15,7 +15,7 @@ TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
   CHECK(f.push(1) == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> covered;
   for (const auto& part : f.sent) {
-    const auto& what = std::get<update>(part.what);
+    const auto& what = *part.what.push;
     CHECK(what.gradient_norm == 2);
     for (const auto& x : what.pieces) {
       const auto block = x.where.first / 4096;
@@ -35,8 +35,8 @@ TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
   nothing.pieces.clear();
   CHECK(f.push(1, nothing) == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
   for (const auto& part : f.sent) {
-    CHECK(std::get<update>(part.what).step.batch.value == 7);
-    CHECK(std::get<update>(part.what).tables.size() == 2);
+    CHECK(part.what.push->step.batch.value == 7);
+    CHECK(part.what.push->tables.size() == 2);
   }
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a_pull_asks_only_the_owners_of_its_ranges") {
   small.latest = true;
   const auto owner = partition_of(f.job, {1}, 0).value % 2;
   CHECK(f.pull(1, small) == texts{"pull 1 to " + std::to_string(owner) + " attempt 1"});
-  CHECK(std::get<query>(f.sent[0].what).latest);
+  CHECK(f.sent[0].what.pull->latest);
   CHECK(f.pulled(1, 5) == texts{"pulled 1 version 5 elements 2"});
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a_range_across_blocks_is_cut") {
   f.pull(1, middle);
   std::uint64_t count = 0;
   for (const auto& part : f.sent)
-    for (const auto& x : std::get<query>(part.what).ranges)
+    for (const auto& x : part.what.pull->ranges)
       count += x.count;
   CHECK(count == 200);
   CHECK(f.sent.size() == 2);
@@ -110,10 +110,10 @@ TEST_CASE("base_version_is_that_of_the_values_which_the_batch_had_of_each_server
   f.pulled(3, 33);
   f.pulled(4, 44);
   f.push(3, whole_update(f.job, 7));
-  CHECK(std::get<update>(f.last_of(5).what).base_version == 11);
-  CHECK(std::get<update>(f.last_of(6).what).base_version == 22);
+  CHECK(f.last_of(5).what.push->base_version == 11);
+  CHECK(f.last_of(6).what.push->base_version == 22);
   f.push(4, whole_update(f.job, 8));
-  CHECK(std::get<update>(f.last_of(7).what).base_version == 33);
+  CHECK(f.last_of(7).what.push->base_version == 33);
 }
 
 TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
@@ -121,8 +121,8 @@ TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
   f.pull(1, whole_query(f.job, 7));
   f.pulled(1, 11);
   f.push(2, whole_update(f.job, 9));
-  CHECK(std::get<update>(f.last_of(3).what).base_version == 11);
-  CHECK(std::get<update>(f.last_of(4).what).base_version == ~std::uint64_t{0}); // Never asked.
+  CHECK(f.last_of(3).what.push->base_version == 11);
+  CHECK(f.last_of(4).what.push->base_version == ~std::uint64_t{0}); // Never asked.
 }
 
 TEST_CASE("a_failure_to_retry_sends_all_open_parts_of_that_server_again_in_order") {
@@ -224,6 +224,42 @@ TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
   CHECK(f.push(2) == texts{"push 3 to 0 attempt 1", "push 4 to 1 attempt 1"});
 }
 
+TEST_CASE("a_push_and_a_pull_travel_together_and_end_together") {
+  router_fixture f;
+  CHECK(f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)})
+        == texts{"push and pull 1 to 0 attempt 1", "push and pull 2 to 1 attempt 1"});
+  CHECK(f.answered(1, {receipt{3, false}, answer_to(*f.last_of(1).what.pull, 4)}).empty());
+  CHECK(f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)})
+        == texts{"pushed 1 version 5, pulled 1 version 6 elements 10003"});
+}
+
+TEST_CASE("a_push_that_reaches_servers_without_a_pull_goes_to_all") {
+  router_fixture f;
+  query small;
+  small.ranges = {{{1}, 0, 1}};
+  const auto sent = f.ask(1, {whole_update(f.job), small});
+  REQUIRE(sent.size() == 2);
+  CHECK(std::count_if(f.sent.begin(), f.sent.end(), [](const auto& x) { return x.what.pull; })
+        == 1);
+  CHECK(std::all_of(f.sent.begin(), f.sent.end(), [](const auto& x) { return x.what.push; }));
+}
+
+TEST_CASE("values_that_have_to_be_waited_for_are_asked_for_again_without_the_push") {
+  router_fixture f;
+  f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
+  CHECK(f.answered(1, {receipt{3, false}, {}}) == texts{"pull 1 to 0 attempt 1"});
+  // The answer of an attempt that was given up.
+  CHECK(f.answered(1, {receipt{3, true}, {}}) == texts{"pull 1 to 0 attempt 1"});
+  f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
+  CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
+}
+
+TEST_CASE("an_answer_without_a_receipt_fails_a_push") {
+  router_fixture f;
+  f.push(1);
+  CHECK(f.answered(1, {{}, values{}}) == texts{"failed 1 malformed"});
+}
+
 TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
   const std::vector<std::vector<piece>> wrong = {
     {},
@@ -238,7 +274,7 @@ TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
     asked.ranges = {{{1}, 0, 3}};
     f.pull(1, asked);
     CHECK(f.run([&](auto& effects) {
-      f.decide.pulled({1}, {0, pieces}, effects);
+      f.decide.answered({1}, {{}, values{0, pieces}}, effects);
     }) == texts{"failed 1 malformed"});
   }
 }
@@ -267,22 +303,24 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
             last = part->part.value;
           }
           in_flight.push_back(*part);
-        } else if (const auto* pushed = std::get_if<pushed_effect>(&x)) {
-          ++ended[pushed->request.value];
-        } else if (const auto* pulled = std::get_if<pulled_effect>(&x)) {
-          ++ended[pulled->request.value];
+        } else if (const auto* answered = std::get_if<answered_effect>(&x)) {
+          ++ended[answered->request.value];
         } else {
           ++ended[std::get<failed_effect>(x).request.value];
         }
       }
     };
     const auto succeed = [&](const send_part_effect& part) {
-      apply([&](auto& effects) {
-        if (const auto* asked = std::get_if<query>(&part.what))
-          f.decide.pulled(part.part, answer_to(*asked, 1), effects);
-        else
-          f.decide.pushed(part.part, {}, effects);
-      });
+      reply answer;
+      if (part.what.push)
+        answer.pushed.emplace();
+      const bool must_wait = part.what.push && draw(3) == 0;
+      if (part.what.pull && !must_wait)
+        answer.pulled = answer_to(*part.what.pull, 1);
+      if (part.what.pull && must_wait)
+        asked_again.insert(part.part.value);
+      apply([&](auto& effects) { f.decide.answered(part.part, answer, effects); });
+      asked_again.erase(part.part.value);
     };
     const auto fail = [&](const send_part_effect& part, errc code) {
       if (code == errc::not_yet)
@@ -295,10 +333,13 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
     for (int step = 0; step < 300; ++step) {
       f.now += std::chrono::milliseconds{draw(10)};
       const auto choice = draw(10);
-      if (choice < 2) {
-        apply([&](auto& effects) { f.decide.push({++requests}, whole_update(f.job), effects); });
-      } else if (choice < 4) {
-        apply([&](auto& effects) { f.decide.pull({++requests}, whole_query(f.job), effects); });
+      if (choice < 4) {
+        request what;
+        if (choice != 0)
+          what.push = whole_update(f.job);
+        if (choice != 1)
+          what.pull = whole_query(f.job);
+        apply([&](auto& effects) { f.decide.ask({++requests}, what, effects); });
       } else if (choice == 4) {
         ++valid.epoch.value;
         auto& entry = valid.servers[draw(2)];
@@ -314,7 +355,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
           in_flight.erase(in_flight.begin() + at);
         constexpr errc failures[] = {errc::peer_lost, errc::timed_out, errc::not_ready,
                                      errc::rolled_back};
-        const bool is_pull = std::holds_alternative<query>(part.what);
+        const bool is_pull = !part.what.push;
         if (draw(2) == 0)
           succeed(part);
         else

@@ -42,12 +42,11 @@ inline std::shared_ptr<float> pattern(std::size_t count, std::uint32_t seed) {
   return made;
 }
 
-inline push_request push_of(std::uint64_t request, std::size_t count, std::uint32_t seed = 0) {
-  push_request made;
-  made.request = request;
-  made.update.tables = {{2}};
-  made.update.pieces = {{{{2}, 5, count}, pattern(count, seed)}};
-  return made;
+inline request_message push_of(std::uint64_t number, std::size_t count, std::uint32_t seed = 0) {
+  update push;
+  push.tables = {{2}};
+  push.pieces = {{{{2}, 5, count}, pattern(count, seed)}};
+  return {number, {std::move(push), {}}};
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

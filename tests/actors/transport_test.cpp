@@ -4,6 +4,7 @@
 #include "doctest/doctest.h"
 
 #include <array>
+#include <atomic>
 #include <random>
 #include <thread>
 
@@ -22,13 +23,9 @@ bool same_values(const piece& a, const piece& b) {
 TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
   pair_of_sides ends;
   REQUIRE(ends.ready);
-  pull_reply pulled;
-  pulled.request = 4;
-  pulled.values.version = 11;
-  pulled.values.pieces = {{{{1}, 0, 3}, pattern(3, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}};
-  pull_request pull;
-  pull.request = 3;
-  pull.query.ranges = {{{1}, 2, 3}};
+  const reply_message pulled{
+    4, {{}, values{11, {{{{1}, 0, 3}, pattern(3, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}}}}};
+  const request_message pull{3, {{}, query{{}, false, {{{1}, 2, 3}}}}};
   report reported;
   reported.from = {role::server, 1, {5}};
   server_report about_server;
@@ -41,13 +38,10 @@ TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
   for_worker.leases = {{1, {2}, 3, 4}};
   for_worker.admitted = true;
   ordered.body = for_worker;
-  const std::vector<message> sent{push_of(1, 4099),
-                                  push_reply{2, {5, true}},
-                                  pull,
-                                  pulled,
-                                  failure_reply{5, {errc::not_yet, "later"}},
-                                  reported,
-                                  ordered};
+  const std::vector<message> sent{
+    push_of(1, 4099), reply_message{2, {receipt{5, true}, {}}},     pull,
+    pulled,           failure_message{5, {errc::not_yet, "later"}}, reported,
+    ordered};
   for (const message& each : sent)
     ends.client.links.send(ends.to_server, each);
   REQUIRE(ends.server.wait_received(sent.size()));
@@ -85,7 +79,7 @@ TEST_CASE("messages_of_each_thread_keep_their_order") {
   std::array<std::uint64_t, threads> next{};
   std::size_t out_of_order = 0;
   for (const message& got : ends.server.received) {
-    const std::uint64_t request = std::get<push_request>(got).request;
+    const std::uint64_t request = std::get<request_message>(got).number;
     out_of_order += next[request >> 32]++ != (request & 0xffffffff);
   }
   CHECK(out_of_order == 0);
@@ -95,15 +89,17 @@ TEST_CASE("large_tensors_arrive_intact_and_aligned_in_both_directions_at_once") 
   constexpr std::size_t count = std::size_t{16} << 20; // 64 MB
   pair_of_sides ends;
   REQUIRE(ends.ready);
-  const push_request up = push_of(1, count, 1), down = push_of(2, count, 2);
+  const request_message up = push_of(1, count, 1), down = push_of(2, count, 2);
   ends.client.links.send(ends.to_server, up);
   ends.server.links.send(ends.to_client, down);
   REQUIRE(ends.server.wait_received(1));
   REQUIRE(ends.client.wait_received(1));
-  const auto& at_server = std::get<push_request>(ends.server.received[0]).update.pieces.at(0);
-  const auto& at_client = std::get<push_request>(ends.client.received[0]).update.pieces.at(0);
-  CHECK(same_values(at_server, up.update.pieces[0]));
-  CHECK(same_values(at_client, down.update.pieces[0]));
+  const auto& at_server =
+    std::get<request_message>(ends.server.received[0]).what.push->pieces.at(0);
+  const auto& at_client =
+    std::get<request_message>(ends.client.received[0]).what.push->pieces.at(0);
+  CHECK(same_values(at_server, up.what.push->pieces[0]));
+  CHECK(same_values(at_client, down.what.push->pieces[0]));
   CHECK(reinterpret_cast<std::uintptr_t>(at_server.values.get()) % 64 == 0);
 }
 
@@ -111,18 +107,18 @@ TEST_CASE("what_is_sent_before_the_link_opens_follows_the_handshake_in_order") {
   side server, client;
   const link_id link = client.links.connect(server.listen());
   for (std::uint64_t i = 0; i < 100; ++i)
-    client.links.send(link, push_reply{i, {}});
+    client.links.send(link, reply_message{i, {receipt{}, {}}});
   REQUIRE(server.wait_received(100));
   for (std::uint64_t i = 0; i < 100; ++i)
-    CHECK(std::get<push_reply>(server.received[i]).request == i);
+    CHECK(std::get<reply_message>(server.received[i]).number == i);
 }
 
 TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   side server;
   const bare_peer peer{server.listen()};
   std::vector<std::byte> stream = bytes_of(hello_of());
-  const std::vector<message> sent{push_of(1, 3), push_of(2, 5000), push_reply{3, {}},
-                                  push_of(4, 0)};
+  const std::vector<message> sent{push_of(1, 3), push_of(2, 5000),
+                                  reply_message{3, {receipt{}, {}}}, push_of(4, 0)};
   for (const message& each : sent) {
     const auto bytes = bytes_of(each);
     stream.insert(stream.end(), bytes.begin(), bytes.end());
@@ -139,6 +135,46 @@ TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   REQUIRE(server.wait_received(sent.size()));
   for (std::size_t i = 0; i < sent.size(); ++i)
     CHECK(bytes_of(server.received[i]) == bytes_of(sent[i]));
+}
+
+TEST_CASE("what_a_callback_sends_leaves_when_the_round_has_settled") {
+  std::atomic<bool> sent = false, checked = false, own_thread = false;
+  std::atomic<int> settled = 0;
+  transport* links = nullptr;
+  link_id to_peer;
+  link_events events;
+  events.opened = [&](link_id link, const hello&, const std::string&) { to_peer = link; };
+  events.received = [&](link_id link, const message&) {
+    own_thread = links->on_own_thread();
+    for (std::uint64_t i = 0; i < 50; ++i)
+      links->send(link, reply_message{i, {receipt{}, {}}});
+    sent = true;
+  };
+  events.settle = [&] {
+    if (!sent.exchange(false))
+      return;
+    ++settled;
+    links->send(to_peer, reply_message{50, {receipt{}, {}}});
+    while (!checked)
+      std::this_thread::yield();
+  };
+  transport server{hello_of(), events};
+  links = &server;
+  CHECK_FALSE(server.on_own_thread());
+  const bare_peer peer{*server.listen({"127.0.0.1", 0})};
+  REQUIRE(peer.send(hello_of()));
+  REQUIRE(peer.readable(10s));
+  peer.receive();
+  REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
+  CHECK_FALSE(peer.readable(100ms));
+  checked = true;
+  const std::size_t reply_bytes = bytes_of(reply_message{0, {receipt{}, {}}}).size();
+  std::size_t bytes = 0;
+  while (bytes < 51 * reply_bytes && peer.readable(10s))
+    bytes += peer.receive().size();
+  CHECK(bytes == 51 * reply_bytes);
+  CHECK(own_thread);
+  CHECK(settled == 1);
 }
 
 TEST_CASE("a_host_name_is_resolved") {
@@ -168,7 +204,7 @@ TEST_CASE("an_idle_link_stays_open") {
   std::this_thread::sleep_for(2500ms);
   CHECK(ends.client.lost.empty());
   CHECK(ends.server.lost.empty());
-  ends.client.links.send(ends.to_server, push_reply{1, {}});
+  ends.client.links.send(ends.to_server, reply_message{1, {receipt{}, {}}});
   CHECK(ends.server.wait_received(1));
 }
 

@@ -94,14 +94,18 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                  golden_server_counters()}},
     .events = {"worker 0 joined", "checkpoint 7"},
     .events_total = 12};
+  const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
+  const query pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
   return {
     {"hello", hello{1, 0x1122334455667788, 9, server}},
     {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
-    {"push_request", push_request{8, {step, {{1}, {2}}, 41, 0.75f, golden_pieces()}}},
-    {"push_reply", push_reply{8, {42, true}}},
-    {"pull_request", pull_request{9, {step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}}}},
-    {"pull_reply", pull_reply{9, {43, golden_pieces()}}},
-    {"failure_reply", failure_reply{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
+    {"request_push", request_message{7, {push, {}}}},
+    {"request_pull", request_message{8, {{}, pull}}},
+    {"request_both", request_message{9, {push, pull}}},
+    {"reply_pushed", reply_message{7, {receipt{42, true}, {}}}},
+    {"reply_pulled", reply_message{8, {{}, values{43, golden_pieces()}}}},
+    {"reply_both", reply_message{9, {receipt{42, true}, values{43, golden_pieces()}}}},
+    {"failure", failure_message{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
     {"report_worker",
      report{
        {role::worker, 0, {5}},

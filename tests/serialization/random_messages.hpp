@@ -203,22 +203,30 @@ inline message random_message(random_source& random, std::size_t kind) {
     return orders{random_member(random), random.number(), random.number(),
                   random.chance(),       random.text(),   std::move(body)};
   };
+  auto push = [&] {
+    return update{random_step(random), random.several([&] { return table_id{random.number32()}; }),
+                  random.number(), random.real(), pieces()};
+  };
+  auto pull = [&] {
+    return query{random_step(random), random.chance(),
+                 random.several([&] { return random_range(random); })};
+  };
   switch (kind) {
   case 0:
     return hello{wire::protocol_version, random.number(), random.number(), random_member(random)};
   case 1: return refusal{random_failure(random)};
-  case 2:
-    return push_request{random.number(),
-                        {random_step(random),
-                         random.several([&] { return table_id{random.number32()}; }),
-                         random.number(), random.real(), pieces()}};
-  case 3: return push_reply{random.number(), {random.number(), random.chance()}};
-  case 4:
-    return pull_request{random.number(), {random_step(random), random.chance(), random.several([&] {
-                                            return random_range(random);
-                                          })}};
-  case 5: return pull_reply{random.number(), {random.number(), pieces()}};
-  case 6: return failure_reply{random.number(), random_failure(random)};
+  case 2: return request_message{random.number(), {push(), {}}};
+  case 3: return request_message{random.number(), {{}, pull()}};
+  case 4: return request_message{random.number(), {push(), pull()}};
+  case 5: {
+    reply_message made{random.number(), {}};
+    if (random.chance())
+      made.what.pushed = receipt{random.number(), random.chance()};
+    if (random.chance())
+      made.what.pulled = values{random.number(), pieces()};
+    return made;
+  }
+  case 6: return failure_message{random.number(), random_failure(random)};
   case 7: return a_report(random_worker_report(random));
   case 8: return a_report(random_server_report(random));
   case 9: return a_report(random_observer_report(random));
@@ -239,6 +247,26 @@ inline bool same(const std::vector<piece>& a, const std::vector<piece>& b) {
   });
 }
 
+inline bool same(const update& a, const update& b) {
+  return a.step == b.step && a.tables == b.tables && a.base_version == b.base_version
+         && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces);
+}
+
+inline bool same(const query& a, const query& b) {
+  return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges;
+}
+
+inline bool same(const receipt& a, const receipt& b) { return a == b; }
+
+inline bool same(const values& a, const values& b) {
+  return a.version == b.version && same(a.pieces, b.pieces);
+}
+
+template <class T>
+bool same(const std::optional<T>& a, const std::optional<T>& b) {
+  return a.has_value() == b.has_value() && (!a || same(*a, *b));
+}
+
 /// Equal in every field and value.
 inline bool same(const message& a, const message& b) {
   if (a.index() != b.index())
@@ -246,25 +274,16 @@ inline bool same(const message& a, const message& b) {
   return std::visit(
     [&]<class T>(const T& x) {
       const auto& y = std::get<T>(b);
-      if constexpr (std::is_same_v<T, push_request>) {
-        return x.request == y.request && x.update.step == y.update.step
-               && x.update.tables == y.update.tables
-               && x.update.base_version == y.update.base_version
-               && x.update.gradient_norm == y.update.gradient_norm
-               && same(x.update.pieces, y.update.pieces);
-      } else if constexpr (std::is_same_v<T, push_reply>) {
-        return x.request == y.request && x.receipt == y.receipt;
-      } else if constexpr (std::is_same_v<T, pull_request>) {
-        return x.request == y.request && x.query.step == y.query.step
-               && x.query.latest == y.query.latest && x.query.ranges == y.query.ranges;
-      } else if constexpr (std::is_same_v<T, pull_reply>) {
-        return x.request == y.request && x.values.version == y.values.version
-               && same(x.values.pieces, y.values.pieces);
-      } else if constexpr (std::is_same_v<T, failure_reply>) {
-        return x.request == y.request && x.why == y.why;
-      } else {
+      if constexpr (std::is_same_v<T, request_message>)
+        return x.number == y.number && same(x.what.push, y.what.push)
+               && same(x.what.pull, y.what.pull);
+      else if constexpr (std::is_same_v<T, reply_message>)
+        return x.number == y.number && same(x.what.pushed, y.what.pushed)
+               && same(x.what.pulled, y.what.pulled);
+      else if constexpr (std::is_same_v<T, failure_message>)
+        return x.number == y.number && x.why == y.why;
+      else
         return x == y;
-      }
     },
     a);
 }

@@ -12,10 +12,12 @@ namespace troupe::test {
 
 namespace {
 
-push_request push_of(std::vector<piece> pieces) {
-  push_request push;
-  push.update.pieces = std::move(pieces);
-  return push;
+request_message push_of(std::vector<piece> pieces) {
+  return {0, {update{{}, {}, 0, 0, std::move(pieces)}, {}}};
+}
+
+request_message pull_of(std::vector<range> ranges) {
+  return {0, {{}, query{{}, false, std::move(ranges)}}};
 }
 
 std::uint32_t word32(const std::vector<std::byte>& bytes, std::size_t offset) {
@@ -88,7 +90,7 @@ TEST_CASE("tensors are gathered from the sender's memory and point into the rece
   const auto head = aligned_copy(std::span{frame.head}.subspan(wire::prefix_bytes));
   auto received = wire::decode({head.get(), frame.head.size() - wire::prefix_bytes}, body, 4000);
   REQUIRE(received);
-  const auto& piece = std::get<push_request>(*received).update.pieces.at(0);
+  const auto& piece = std::get<request_message>(*received).what.push->pieces.at(0);
   CHECK(static_cast<const void*>(piece.values.get()) == body.get());
   CHECK(body.use_count() == 2);
   received = failure{};
@@ -135,9 +137,9 @@ TEST_CASE("a refusal fits into the first frame, however long its text") {
 
 TEST_CASE("texts are cut by the sender to what receivers accept") {
   const auto received = decode_frame(
-    flatten(wire::encode(failure_reply{1, {errc::not_ready, std::string(9999, 'x')}})));
+    flatten(wire::encode(failure_message{1, {errc::not_ready, std::string(9999, 'x')}})));
   REQUIRE(received);
-  CHECK(std::get<failure_reply>(*received).why.text.size() == 4096);
+  CHECK(std::get<failure_message>(*received).why.text.size() == 4096);
 }
 
 TEST_CASE("a prefix that is not ours or passes a limit is refused") {
@@ -177,11 +179,7 @@ TEST_CASE("values must be as many as the pieces say") {
 }
 
 TEST_CASE("ranges that no table can have are refused") {
-  auto received = [](range where) {
-    pull_request pull;
-    pull.query.ranges = {where};
-    return decode_frame(flatten(wire::encode(pull)));
-  };
+  auto received = [](range where) { return decode_frame(flatten(wire::encode(pull_of({where})))); };
   CHECK(received({{4095}, elements_max - 1, 1}));
   CHECK(!received({{4096}, 0, 1}));
   CHECK(!received({{0}, elements_max, 1}));
@@ -194,7 +192,7 @@ TEST_CASE("enumerators that do not exist are refused") {
   CHECK(decode_frame(flatten(wire::encode(of_role(3)))));
   CHECK(contains(refused(decode_frame(flatten(wire::encode(of_role(4))))).text, "role: 4"));
 
-  auto of_code = [](unsigned x) { return failure_reply{0, {static_cast<errc>(x), ""}}; };
+  auto of_code = [](unsigned x) { return failure_message{0, {static_cast<errc>(x), ""}}; };
   CHECK(decode_frame(flatten(wire::encode(of_code(47)))));
   for (unsigned code : {0, 4, 19, 24, 39, 48, 255})
     CHECK(!decode_frame(flatten(wire::encode(of_code(code)))));
@@ -205,12 +203,11 @@ TEST_CASE("enumerators that do not exist are refused") {
 }
 
 TEST_CASE("lists that are longer than any honest one are refused") {
-  pull_request pull;
-  pull.query.ranges.resize((1 << 18) + 1);
+  const auto pull = pull_of(std::vector<range>((1 << 18) + 1));
   CHECK(contains(refused(decode_frame(flatten(wire::encode(pull)))).text, "too many ranges"));
 
-  push_request push;
-  push.update.tables.resize(4097);
+  auto push = push_of({});
+  push.what.push->tables.resize(4097);
   CHECK(contains(refused(decode_frame(flatten(wire::encode(push)))).text, "too many tables"));
 
   worker_orders body;
@@ -221,9 +218,7 @@ TEST_CASE("lists that are longer than any honest one are refused") {
 }
 
 TEST_CASE("a list of very many empty elements costs nothing") {
-  pull_request pull;
-  pull.query.ranges = {{{1}, 2, 3}};
-  auto bytes = flatten(wire::encode(pull));
+  auto bytes = flatten(wire::encode(pull_of({{{1}, 2, 3}})));
   // The list's tag: one element of three words. Made to say: 2^29 - 1 elements of no words.
   const std::uint64_t tag = 0x0000000300000004;
   const std::uint64_t many = 0x000000007ffffffc;

@@ -1,0 +1,50 @@
+// A lane: a thread that runs actors itself. To hand a message to an idle actor costs a wake-up of
+// another thread, 5 to 50 us; on a lane the actor runs where the message was made, and so do those
+// that it sends to in turn.
+#pragma once
+
+#include "caf/actor_cast.hpp"
+#include "caf/actor_control_block.hpp"
+#include "caf/execution_unit.hpp"
+#include "caf/make_message.hpp"
+#include "caf/resumable.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <utility>
+
+namespace troupe {
+
+/// For one thread. Actors of the scheduler run on it as they would on one of its threads: one
+/// message at a time, in order. One that the scheduler is running just now stays there, and one
+/// with a thread of its own too. So an actor that blocks, or computes for long, holds up what else
+/// the lane's thread does.
+class lane : public caf::execution_unit {
+public:
+  /// `jobs_max`: beyond so many turns of actors in one run() the scheduler takes over the rest.
+  lane(caf::actor_system& system, std::size_t jobs_max)
+      : caf::execution_unit(&system), jobs_max_(jobs_max) {}
+  ~lane() override;
+  lane(const lane&) = delete;
+  lane& operator=(const lane&) = delete;
+
+  /// The receiver gets it in run(), unless it is running elsewhere.
+  template <class Handle, class... Ts>
+  void send(const Handle& to, Ts&&... what) {
+    caf::actor_cast<caf::strong_actor_ptr>(to)->enqueue(
+      nullptr, caf::make_message_id(), caf::make_message(std::forward<Ts>(what)...), this);
+  }
+
+  /// Runs who has messages, until nobody has.
+  void run();
+
+  void exec_later(caf::resumable* job) override { jobs_.push_back(job); }
+
+private:
+  void leave_rest_to_scheduler();
+
+  const std::size_t jobs_max_;
+  std::deque<caf::resumable*> jobs_; ///< With a reference to each.
+};
+
+} // namespace troupe
