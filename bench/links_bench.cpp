@@ -1,295 +1,252 @@
-// How fast a link carries pushes between two processes, against a plain loop of sendmsg and recv on
-// one socket in the same run. `--full` takes long enough for steady figures; `--congestion NAME`
-// sets TCP's congestion control for both; `--json` prints one object a line.
-#include "actors/links/endpoint.hpp"
-#include "actors/links/socket.hpp"
-#include "actors/links/transport.hpp"
-#include "serialization/wire.hpp"
+// How fast a link carries payloads from one process to another, next to other ways of doing so and
+// to what a copy in memory takes. All contestants of a case run in turn within each round, each as
+// two processes of its own; the receiver reads every byte, or takes a step of SGD with it.
+#include "bench/child.hpp"
+#include "bench/link_contest.hpp"
+#include "bench/network_namespace.hpp"
+#include "bench/options.hpp"
+#include "bench/report.hpp"
 
-#include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <memory>
-#include <semaphore>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <exception>
+#include <iterator>
+#include <optional>
 
-using namespace troupe;
-using clock_type = std::chrono::steady_clock;
+using namespace troupe::bench;
 
 namespace {
 
-constexpr std::size_t repetitions = 5;
-constexpr std::size_t window = 4; ///< Pushes that wait for their receipts.
+constexpr std::size_t small_bytes = 4096;
 
-struct settings {
-  bool full = false;
-  bool json = false;
-  std::string congestion_control;
+struct options : common_options {
+  std::vector<std::size_t> windows{1, 4};
 };
 
-[[noreturn]] void give_up(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
-double seconds_since(clock_type::time_point begin) {
-  return std::chrono::duration<double>(clock_type::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
-}
-
-/// Runs `body` in a process of its own that ends with this one.
-template <class Body>
-void spawn(Body body) {
-  if (::fork() != 0)
-    return;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  body();
-  ::_exit(0);
-}
-
-// -- the plain loop ---------------------------------------------------------------------------
-
-/// What goes before the values, and comes back as the receipt.
-struct raw_header {
-  std::uint64_t bytes = 0;
-  std::uint64_t request = 0;
-};
-
-bool receive_all(int socket, void* to, std::size_t size) {
-  auto* at = static_cast<char*>(to);
-  while (size != 0) {
-    const ssize_t got = ::recv(socket, at, size, 0);
-    if (got <= 0)
-      return false;
-    at += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
-void send_all(int socket, std::array<iovec, 2> parts) {
-  std::size_t first = 0;
-  while (first < parts.size()) {
-    msghdr header{};
-    header.msg_iov = parts.data() + first;
-    header.msg_iovlen = parts.size() - first;
-    ssize_t sent = ::sendmsg(socket, &header, MSG_NOSIGNAL);
-    if (sent < 0)
-      give_up("sendmsg");
-    while (first < parts.size() && sent >= static_cast<ssize_t>(parts[first].iov_len))
-      sent -= static_cast<ssize_t>(parts[first++].iov_len);
-    if (first < parts.size()) {
-      parts[first].iov_base = static_cast<char*>(parts[first].iov_base) + sent;
-      parts[first].iov_len -= static_cast<std::size_t>(sent);
-    }
-  }
-}
-
-void raw_server(int listener, std::size_t bytes_max, const settings& chosen) {
-  pollfd waited{listener, POLLIN, 0};
-  ::poll(&waited, 1, -1);
-  const int socket = ::accept4(listener, nullptr, nullptr, 0);
-  const detail::stream_socket owned{detail::descriptor{socket}};
-  owned.tune({{}, chosen.congestion_control});
-  std::vector<char> values(bytes_max);
-  raw_header header;
-  while (receive_all(socket, &header, sizeof header)
-         && receive_all(socket, values.data(), header.bytes))
-    send_all(socket, {{{&header, sizeof header}, {nullptr, 0}}});
-}
-
-class raw_client {
-public:
-  raw_client(const endpoint& where, const settings& chosen) {
-    const auto to = detail::resolve(where);
-    const int made = ::socket(to->front().storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(made, to->front().get(), to->front().size_bytes) != 0)
-      give_up("connect");
-    socket_ = detail::stream_socket{detail::descriptor{made}};
-    socket_.tune({{}, chosen.congestion_control});
-  }
-
-  double run(float* values, std::size_t bytes, std::size_t count, std::size_t in_flight) {
-    const auto begin = clock_type::now();
-    raw_header header{bytes, 0}, receipt;
-    for (std::size_t i = 0; i < count + in_flight; ++i) {
-      if (i >= in_flight && !receive_all(socket_.poll_descriptor(), &receipt, sizeof receipt))
-        give_up("recv");
-      if (i < count)
-        send_all(socket_.poll_descriptor(), {{{&header, sizeof header}, {values, bytes}}});
-    }
-    return seconds_since(begin);
-  }
-
-private:
-  detail::stream_socket socket_;
-};
-
-// -- the link ---------------------------------------------------------------------------------
-
-hello bench_hello() { return {wire::protocol_version, 1, 0, {}}; }
-
-transport_options bench_options(const settings& chosen) {
-  transport_options options;
-  options.congestion_control = chosen.congestion_control;
-  return options;
-}
-
-void link_server(int listener, const settings& chosen) {
-  transport* self = nullptr;
-  link_events events;
-  events.received = [&self](link_id link, message what) {
-    self->send(link, reply_message{std::get<request_message>(what).number, {receipt{}, {}}});
+std::vector<contestant> all_contestants() {
+  std::vector<contestant> all;
+  const auto add = [&](std::vector<contestant> more) {
+    std::ranges::move(more, std::back_inserter(all));
   };
-  transport links{bench_hello(), events, bench_options(chosen)};
-  self = &links;
-  if (!links.listen_on(listener))
-    give_up("listen_on");
-  ::pause();
+  add(limit_contestants());
+  add(troupe_contestants());
+  add(memfd_contestants());
+  add(raw_contestants());
+  add(caf_contestants());
+#ifdef TROUPE_BENCH_ZEROMQ
+  add(zeromq_contestants());
+#endif
+  return all;
 }
 
-class link_client {
+json to_json(const load& what) {
+  return {{"bytes", what.bytes}, {"window", what.window}, {"sgd", what.kind == work::sgd}};
+}
+
+load load_of(const json& from) {
+  return {from.at("bytes"), from.at("window"), from.at("sgd") ? work::sgd : work::sum};
+}
+
+// -- the children -------------------------------------------------------------------------------
+
+[[noreturn]] void play_receiver(const contestant& who, const json& part) {
+  const auto self = who.make_receiver(load_of(part.at("load")));
+  parent_line().send({{"address", self->address()}});
+  self->serve();
+  _exit(0);
+}
+
+[[noreturn]] void play_sender(const contestant& who, const json& part) {
+  const auto what = load_of(part.at("load"));
+  const pid_t peer = part.at("peer");
+  const auto self = who.make_sender(what, part.at("address"));
+  parent_line().send({{"ready", true}});
+  const auto cpu = [peer] { return cpu_seconds(getpid()) + (peer > 0 ? cpu_seconds(peer) : 0); };
+  for (;;) {
+    round_trips trips{parent_line().receive().at("count"), what.window};
+    const double cpu_before = cpu(), before = seconds_now();
+    self->run(trips);
+    const double seconds = seconds_now() - before;
+    parent_line().send(
+      {{"seconds", seconds}, {"cpu", cpu() - cpu_before}, {"trips", trips.seconds()}});
+  }
+}
+
+int play(const json& part) {
+  const auto all = all_contestants();
+  const auto who = std::ranges::find(all, part.at("name").get<std::string>(), &contestant::name);
+  try {
+    if (part.at("receives"))
+      play_receiver(*who, part);
+    play_sender(*who, part);
+  } catch (const std::exception& problem) {
+    parent_line().send({{"problem", problem.what()}});
+  }
+  return 0;
+}
+
+// -- one case -----------------------------------------------------------------------------------
+
+/// A contestant's processes, and what was measured so far.
+class pair_of_processes {
 public:
-  link_client(const endpoint& where, const settings& chosen)
-      : links_(bench_hello(), events(), bench_options(chosen)), link_(links_.connect(where)) {
-    opened_.acquire();
-  }
-
-  ~link_client() { done_ = true; }
-
-  double run(const std::shared_ptr<float>& values, std::size_t bytes, std::size_t count,
-             std::size_t in_flight) {
-    const std::size_t floats = bytes / sizeof(float);
-    const auto begin = clock_type::now();
-    for (std::size_t i = 0; i < count + in_flight; ++i) {
-      if (i >= in_flight)
-        receipts_.acquire();
-      if (i >= count)
-        continue;
-      update push;
-      push.tables = {{0}};
-      push.pieces = {{{{0}, 0, floats}, values}};
-      links_.send(link_, request_message{i, {std::move(push), {}}});
+  pair_of_processes(const contestant& who, const load& what) {
+    json part{{"name", who.name}, {"load", to_json(what)}, {"receives", true}};
+    if (who.make_receiver) {
+      receiver_.emplace(part, who.environment);
+      part["address"] = answer(*receiver_).at("address");
+      part["peer"] = receiver_->pid();
+    } else {
+      part["address"] = "";
+      part["peer"] = 0;
     }
-    return seconds_since(begin);
+    part["receives"] = false;
+    sender_.emplace(part, who.environment);
+    answer(*sender_);
   }
+
+  json run(std::size_t count) {
+    sender_->line().send({{"count", count}});
+    return answer(*sender_);
+  }
+
+  double sender_megabytes() const { return peak_megabytes(sender_->pid()); }
+  double receiver_megabytes() const { return receiver_ ? peak_megabytes(receiver_->pid()) : 0; }
 
 private:
-  link_events events() {
-    link_events made;
-    made.opened = [this](link_id, const hello&, const std::string&) { opened_.release(); };
-    made.received = [this](link_id, const message&) { receipts_.release(); };
-    made.lost = [this](link_id, const failure& why) {
-      if (done_)
-        return;
-      std::fprintf(stderr, "link lost: %s\n", why.text.c_str());
-      ::_exit(1);
-    };
-    return made;
+  static json answer(child& from) {
+    auto found = from.line().receive();
+    if (const auto problem = found.find("problem"); problem != found.end())
+      throw std::runtime_error{problem->get<std::string>()};
+    return found;
   }
 
-  std::counting_semaphore<> opened_{0};
-  std::counting_semaphore<> receipts_{0};
-  std::atomic<bool> done_ = false;
-  transport links_;
-  link_id link_;
+  std::optional<child> receiver_, sender_;
 };
 
-// -- report -----------------------------------------------------------------------------------
-
-/// Seconds of one message.
 struct figures {
-  std::vector<double> raw, link;
+  std::vector<double> rates, cpu, trips; ///< GB/s, seconds a GB, microseconds.
 };
 
-void print(const settings& chosen, const char* what, std::size_t bytes, const figures& took) {
-  const double raw = median(took.raw), link = median(took.link);
-  const auto rate = [bytes](double seconds) { return 1e-9 * static_cast<double>(bytes) / seconds; };
-  if (chosen.json)
-    std::printf("{\"case\": \"%s\", \"bytes\": %zu, \"link_us\": %.2f, \"link_us_min\": %.2f, "
-                "\"link_us_max\": %.2f, \"raw_us\": %.2f, \"link_gb_s\": %.4f, \"raw_gb_s\": %.4f, "
-                "\"ratio\": %.3f}\n",
-                what, bytes, 1e6 * link,
-                1e6 * *std::min_element(took.link.begin(), took.link.end()),
-                1e6 * *std::max_element(took.link.begin(), took.link.end()), 1e6 * raw, rate(link),
-                rate(raw), raw / link);
-  else
-    std::printf("%-10s %9zu B  link %9.1f us %7.3f GB/s   raw %9.1f us %7.3f GB/s   ratio %.2f\n",
-                what, bytes, 1e6 * link, rate(link), 1e6 * raw, rate(raw), raw / link);
-  std::fflush(stdout);
+void note(figures& of, const json& run, double gigabytes) {
+  of.rates.push_back(gigabytes / run.at("seconds").get<double>());
+  of.cpu.push_back(run.at("cpu").get<double>() / gigabytes);
+  for (const double seconds : run.at("trips"))
+    of.trips.push_back(1e6 * seconds);
 }
 
-settings parse(int argc, char** argv) {
-  settings chosen;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--full") {
-      chosen.full = true;
-    } else if (word == "--json") {
-      chosen.json = true;
-    } else if (word == "--congestion" && i + 1 < argc) {
-      chosen.congestion_control = argv[++i];
-    } else {
-      std::fprintf(stderr, "usage: links_bench [--full] [--json] [--congestion NAME]\n");
-      std::exit(1);
+std::vector<double> scaled(std::vector<double> values, double factor) {
+  for (double& x : values)
+    x *= factor;
+  return values;
+}
+
+row row_of(const std::string& name, const load& what, const figures& found,
+           const pair_of_processes& processes, std::size_t rounds) {
+  const auto bytes = static_cast<double>(what.bytes);
+  row made;
+  made.text("contestant", "contestant", name)
+    .hidden("bytes", what.bytes)
+    .hidden("window", what.window)
+    .hidden("work", what.kind == work::sgd ? "sgd" : "sum")
+    .hidden("rounds", rounds);
+  // A rate of bytes says nothing of a message that has none to speak of.
+  if (what.bytes < small_bytes)
+    made.range("messages_s", "messages/s", spread_of(scaled(found.rates, 1e9 / bytes)), 0)
+      .range("cpu_us", "CPU us each", spread_of(scaled(found.cpu, 1e-3 * bytes)), 2);
+  else
+    made.range("gb_s", "GB/s", spread_of(found.rates), 3)
+      .range("cpu_s_gb", "CPU s/GB", spread_of(found.cpu), 3);
+  made.times("us", "us p50 / p99 / p99.9", percentiles_of(found.trips), 1)
+    .number("sender_mb", "sender MB", processes.sender_megabytes(), 0)
+    .number("receiver_mb", "receiver MB", processes.receiver_megabytes(), 0);
+  return made;
+}
+
+void run_case(const options& chosen, const load& what, const std::vector<contestant>& all) {
+  // Enough for a second or so of each, and a distribution of the times of small ones.
+  const std::size_t bytes_a_run = std::size_t{chosen.full ? 1024u : 32u} << 20;
+  const std::size_t count =
+    std::clamp<std::size_t>(bytes_a_run / what.bytes, 6, chosen.full ? 20'000 : 500);
+  struct entry {
+    const contestant& who;
+    std::unique_ptr<pair_of_processes> processes;
+    figures found;
+  };
+  std::vector<entry> entries;
+  for (const auto& who : all) {
+    if (!chosen.wants(who.name))
+      continue;
+    try {
+      auto processes = std::make_unique<pair_of_processes>(who, what);
+      processes->run(std::max<std::size_t>(count / 8, 2 * what.window)); // Warm-up.
+      entries.push_back({who, std::move(processes), {}});
+    } catch (const std::exception& problem) {
+      fmt::print(stderr, "left out: {}: {}\n", who.name, problem.what());
     }
   }
-  return chosen;
+  for (std::size_t round = 0; round < chosen.rounds; ++round)
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      auto& x =
+        entries[(i + round) % entries.size()]; // So that nobody always follows the same one.
+      note(x.found, x.processes->run(count), 1e-9 * static_cast<double>(count * what.bytes));
+    }
+  std::vector<row> rows;
+  for (const auto& x : entries)
+    rows.push_back(row_of(x.who.name, what, x.found, *x.processes, chosen.rounds));
+  print(fmt::format("{}, window {}, {}; {} rounds of {}", size_text(what.bytes), what.window,
+                    what.kind == work::sgd ? "the receiver takes a step of SGD"
+                                           : "the receiver adds up",
+                    chosen.rounds, count),
+        rows, chosen.json);
+}
+
+void measure(const options& chosen, const std::vector<contestant>& all) {
+  if (!chosen.congestion.empty())
+    enter_network_with(chosen.congestion);
+#ifndef TROUPE_BENCH_ZEROMQ
+  fmt::print(stderr, "left out: zeromq, zeromq-tuned: built without libzmq3-dev\n");
+#endif
+  auto sizes = chosen.sizes;
+  if (sizes.empty())
+    sizes = {4, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 40 << 20};
+  for (const std::size_t bytes : sizes)
+    for (const std::size_t window : chosen.windows)
+      for (const work kind : {work::sum, work::sgd})
+        if (bytes >= small_bytes
+            || (window == 1 && kind == work::sum)) // Small ones: round trips alone.
+          run_case(chosen, {bytes / 4 * 4, window, kind}, all);
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
-  const settings chosen = parse(argc, argv);
-  std::vector<std::size_t> sizes{4, 4 << 10, 64 << 10, 1 << 20, 4 << 20};
-  if (chosen.full)
-    sizes.push_back(std::size_t{40} << 20);
-  const std::size_t bytes_max = sizes.back();
-  const std::size_t bytes_a_run = std::size_t{chosen.full ? 1024u : 24u} << 20;
-  const std::size_t messages_max = chosen.full ? 20'000 : 500;
-
-  const auto raw_listener = make_listener({"127.0.0.1", 0});
-  const auto link_listener = make_listener({"127.0.0.1", 0});
-  if (!raw_listener || !link_listener)
-    give_up("listen");
-  // Both servers are forked before this process has threads.
-  spawn([&] { raw_server(*raw_listener, bytes_max, chosen); });
-  spawn([&] { link_server(*link_listener, chosen); });
-  raw_client raw{*local_endpoint(*raw_listener), chosen};
-  link_client link{*local_endpoint(*link_listener), chosen};
-
-  buffer_pool pool;
-  const auto values = pool.floats(bytes_max / sizeof(float));
-  std::fill_n(values.get(), bytes_max / sizeof(float), 1.0f);
-  const auto measure = [&](const char* what, std::size_t bytes, std::size_t in_flight) {
-    const std::size_t count = std::clamp<std::size_t>(bytes_a_run / bytes, 6, messages_max);
-    figures took;
-    raw.run(values.get(), bytes, in_flight, in_flight);
-    link.run(values, bytes, in_flight, in_flight);
-    for (std::size_t i = 0; i < repetitions; ++i) {
-      const auto each = static_cast<double>(count);
-      took.raw.push_back(raw.run(values.get(), bytes, count, in_flight) / each);
-      took.link.push_back(link.run(values, bytes, count, in_flight) / each);
+  try {
+    if (const auto part = part_of(argc, argv); !part.is_null())
+      return play(part);
+    const auto all = all_contestants();
+    std::vector<std::string> names;
+    std::string about = "How fast payloads go from one process to another.\n\nContestants:\n";
+    for (const auto& x : all) {
+      names.push_back(x.name);
+      about += fmt::format("  {:<14}{}\n", x.name, x.about);
     }
-    print(chosen, what, bytes, took);
-  };
-  measure("round trip", 4, 1);
-  for (const std::size_t bytes : sizes)
-    measure("window 4", bytes, window);
+    options chosen;
+    CLI::App app{about, "links_bench"};
+    declare(app, chosen, names);
+    app.add_option("--windows", chosen.windows, "Payloads under way at a time")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    measure(chosen, all);
+    return 0;
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "links_bench: {}\n", problem.what());
+    return 1;
+  }
 }

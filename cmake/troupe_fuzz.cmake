@@ -1,5 +1,5 @@
 # tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
-# (serialization/, storage/) are compiled by clang++ with sanitizers, beside the build's compiler.
+# (serialization/, storage/, actors/links/ but for its actors) are compiled by clang++ with sanitizers, beside the build's compiler.
 # ctest runs each for a second; run bin/x_fuzz by hand to look longer.
 
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/*/*_fuzz.cpp)
@@ -47,6 +47,15 @@ file(GLOB fuzzed CONFIGURE_DEPENDS serialization/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
   file(GLOB storage_sources CONFIGURE_DEPENDS storage/*.cpp)
   list(APPEND fuzzed ${storage_sources})
+endif()
+if(fuzzers MATCHES "tests/actors/")
+  file(GLOB link_sources CONFIGURE_DEPENDS actors/links/*.cpp)
+  foreach(source IN LISTS link_sources)
+    file(STRINGS ${source} of_actors REGEX "#include \"(caf/|actors/links/(node|switchboard))")
+    if(NOT of_actors)
+      list(APPEND fuzzed ${source})
+    endif()
+  endforeach()
 endif()
 get_target_property(all_sources troupe_serialization SOURCES)
 list(FILTER all_sources INCLUDE REGEX "\\.c\\+\\+$")

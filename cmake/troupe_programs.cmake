@@ -1,4 +1,4 @@
-# Examples and benchmarks; all land in bin/.
+# Examples; all land in bin/.
 
 # -- examples/02_async_sgd: what its programs and its tests share --------------
 
@@ -34,17 +34,3 @@ foreach(main IN LISTS mains)
     target_link_libraries(${program} PRIVATE troupe_example_sgd)
   endif()
 endforeach()
-
-# -- bench/x_bench.cpp: program x_bench, run small by ctest --------------------
-
-if(TROUPE_ENABLE_TESTS)
-  file(GLOB benches CONFIGURE_DEPENDS bench/*_bench.cpp)
-  foreach(bench IN LISTS benches)
-    cmake_path(GET bench STEM program)
-    add_executable(${program} ${bench})
-    target_include_directories(${program} PRIVATE ${PROJECT_SOURCE_DIR})
-    troupe_link_by_includes(${program} ${bench})
-    add_test(NAME bench.${program} COMMAND ${program})
-    set_tests_properties(bench.${program} PROPERTIES TIMEOUT 60 LABELS bench)
-  endforeach()
-endif()

@@ -91,15 +91,15 @@ void run_coordinator_process(child_process& self, int inherited) {
   self.wait_for(*service);
 }
 
-void run_server_process(child_process& self) {
+void run_server_process(child_process& self, const run_options& options) {
   auto listening = self.links.listen({self.cluster.listen_host, 0});
   if (!listening)
     give_up(listening.error().text);
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
-  auto server =
-    spawn_server(self.system, {self.who, fingerprint(self.cluster.job), to_string(*listening), {}},
-                 self.coordinator(), files);
+  server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening), {}};
+  how.apply_batch = options.apply_batch;
+  auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server);
   self.wait_for(server);
 }
@@ -134,7 +134,7 @@ int run_child(const child_identity& who, const run_options& options,
     log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, who.inherited); break;
-    case role::server: run_server_process(self); break;
+    case role::server: run_server_process(self, options); break;
     default: run_worker_process(self, options, build); break;
     }
     log_line("ends");

@@ -57,7 +57,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       if (checkpoints)
         files = spawn_checkpointer(system, {*checkpoints, options.checkpoint_keep});
       made.servers_.push_back(spawn_server(
-        system, {identity(role::server, i), fingerprint(job), {}, {}}, connect, files));
+        system, {identity(role::server, i), fingerprint(job), {}, {}, options.apply_batch}, connect,
+        files));
       made.actors_.push_back(untyped(made.servers_.back()));
     }
   }

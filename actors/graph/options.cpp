@@ -207,6 +207,11 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 4096u))
     ->capture_default_str();
   job
+    ->add_option("--apply-batch", options.apply_batch,
+                 "asp, ssp: waiting pushes that a server applies in one pass over memory")
+    ->check(between(std::size_t{1}, std::size_t{1024}))
+    ->capture_default_str();
+  job
     ->add_option("--pipeline", options.pipeline,
                  "asp: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))

@@ -42,7 +42,8 @@ struct run_options {
   std::uint64_t passes = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pipeline = 0; ///< Batches that a worker pulls values ahead for.
+  std::uint32_t pipeline = 0;  ///< Batches that a worker pulls values ahead for.
+  std::size_t apply_batch = 1; ///< Waiting pushes that a server applies together.
 
   std::optional<std::filesystem::path> checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.

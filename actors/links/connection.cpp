@@ -1,10 +1,12 @@
 #include "actors/links/connection.hpp"
 
-#include "actors/links/handshake.hpp"
+#include "actors/links/arena_reader.hpp"
+#include "actors/links/make_stream.hpp"
+#include "actors/links/unix_stream.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
+#include <iterator>
 
 namespace troupe::detail {
 
@@ -15,13 +17,24 @@ constexpr std::size_t read_budget_bytes = std::size_t{8} << 20;
 /// After close() or a refusal: for what was queued to leave and the peer to read it.
 constexpr std::chrono::seconds farewell_time{1};
 
+/// Those of Unix sockets first: where a process of this host listens there, it answers at once.
+std::vector<socket_address> to_try(const std::vector<socket_address>& addresses, bool unix_too) {
+  std::vector<socket_address> all;
+  for (const socket_address& each : addresses)
+    if (unix_too)
+      std::ranges::copy(unix_addresses_for(each), std::back_inserter(all));
+  std::ranges::copy(addresses, std::back_inserter(all));
+  return all;
+}
+
 std::string ms_text(std::chrono::milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
 } // namespace
 
 connection::connection(link_id id, link_context& context, std::string peer_address)
     : id_(id), context_(context), peer_(std::move(peer_address)),
-      out_(context.poll, id.value, context.options.queue_bytes_max), reader_(context.pool),
+      out_(context.poll, id.value, context.options.queue_bytes_max),
+      reader_(context.pool), connect_failure_{errc::peer_lost, "cannot be reached"},
       deadline_(clock::now() + context.options.handshake_timeout), last_read_(clock::now()) {}
 
 connection::~connection() { out_.detach(); }
@@ -34,58 +47,76 @@ void connection::begin_connect(const result<std::vector<socket_address>>& addres
     return;
   if (!addresses)
     return drop({errc::peer_lost, addresses.error().text});
-  addresses_.assign(addresses->rbegin(), addresses->rend());
+  const auto all = to_try(*addresses, context_.options.unix_sockets);
+  addresses_.assign(all.rbegin(), all.rend());
   deadline_ = now + context_.options.handshake_timeout;
-  try_next_address();
+  try_next_address(now);
 }
 
-void connection::try_next_address() {
+void connection::try_next_address(clock::time_point now) {
   while (!addresses_.empty()) {
-    socket_ = stream_socket::connect(addresses_.back(), connect_error_);
+    const socket_address next = addresses_.back();
     addresses_.pop_back();
-    if (socket_ && watch(EPOLLOUT))
-      return;
+    int error = 0;
+    auto made = connect_stream(next, context_.tuning, error);
+    if (error != 0)
+      connect_failure_.text = "cannot be reached: " + system_text(error);
+    if (made && watch(std::move(made)))
+      return establish(now);
   }
-  drop(because(errc::peer_lost, "cannot be reached: " + system_text(connect_error_)));
+  drop(because(connect_failure_.code, connect_failure_.text));
 }
 
-bool connection::watch(std::uint32_t interest) {
-  if (context_.poll.add(socket_.poll_descriptor(), id_.value, interest))
-    return true;
-  connect_error_ = ENOMEM;
-  socket_.reset();
-  return false;
-}
-
-void connection::finish_connect(clock::time_point now) {
-  connect_error_ = socket_.connect_error();
-  if (connect_error_ != 0) {
-    context_.poll.remove(socket_.poll_descriptor());
-    socket_.reset();
-    return try_next_address();
+bool connection::watch(std::unique_ptr<stream> made) {
+  if (!context_.poll.add(made->poll_descriptor(), id_.value, made->interest(false))) {
+    connect_failure_.text = "cannot be served: out of memory";
+    return false;
   }
-  context_.poll.change(socket_.poll_descriptor(), id_.value, EPOLLIN);
-  addresses_.clear();
-  begin_greeting(now);
-  out_.greet(wire::encode(context_.self));
+  stream_ = std::move(made);
+  return true;
 }
 
-void connection::begin_accepted(descriptor socket, clock::time_point now) {
+void connection::begin_accepted(std::unique_ptr<stream> accepted, clock::time_point now) {
   accepted_ = true;
   deadline_ = now + context_.options.handshake_timeout;
-  socket_ = stream_socket{std::move(socket)};
-  if (!watch(EPOLLIN))
-    return drop(because(errc::peer_lost, "cannot be served: out of memory"));
-  begin_greeting(now);
+  if (!watch(std::move(accepted)))
+    return drop(because(connect_failure_.code, connect_failure_.text));
+  establish(now);
+}
+
+void connection::establish(clock::time_point now) {
+  const auto done = stream_->establish();
+  if (done) {
+    context_.poll.change(stream_->poll_descriptor(), id_.value, stream_->interest(false));
+    if (*done)
+      begin_greeting(now);
+    return;
+  }
+  connect_failure_ = done.error();
+  context_.poll.remove(stream_->poll_descriptor());
+  stream_->reset();
+  try_next_address(now);
 }
 
 void connection::begin_greeting(clock::time_point now) {
-  socket_.tune({context_.options.silence_timeout, context_.options.congestion_control});
-  const auto local = local_endpoint(socket_.poll_descriptor());
-  local_ = local ? to_string(*local) : std::string{};
+  addresses_.clear();
   last_read_ = now;
   phase_ = phase::greeting;
-  out_.attach(socket_);
+  out_.attach(*stream_);
+  if (accepted_)
+    return;
+  bring_arena();
+  out_.begin(context_.preamble_of_self());
+  out_.greet(wire::encode(context_.hello_of_self()));
+}
+
+/// The first bytes of this side will bring it.
+void connection::bring_arena() {
+  if (!context_.options.arena || !stream_->passes_descriptors())
+    return;
+  arena_ = arena_writer::make(context_.options.arena_bytes);
+  if (arena_)
+    stream_->pass(arena_->take_descriptor());
 }
 
 // -- reading ----------------------------------------------------------------------------------
@@ -93,22 +124,26 @@ void connection::begin_greeting(clock::time_point now) {
 void connection::ready(std::uint32_t events, clock::time_point now) {
   if (finished())
     return;
-  if (phase_ == phase::connecting)
-    return finish_connect(now);
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0)
+  if (phase_ == phase::establishing)
+    return establish(now);
+  const bool writes_to_read = (stream_->interest(false) & EPOLLOUT) != 0;
+  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 || writes_to_read)
     read(now);
   if ((events & EPOLLOUT) != 0)
     out_.flush();
   settle(now);
 }
 
+bool connection::unread() const { return stream_ != nullptr && !finished() && stream_->buffered(); }
+
 void connection::read(clock::time_point now) {
   std::size_t total = 0;
   while (!finished() && total < read_budget_bytes) {
     const auto direct = discards() ? std::span<std::byte>{} : reader_.direct();
-    const std::span staging{context_.staging};
+    const auto staging = std::span{context_.staging}.first(
+      direct.empty() ? context_.staging.size() : reader_.behind_direct(context_.staging.size()));
     std::array places{iovec{direct.data(), direct.size()}, iovec{staging.data(), staging.size()}};
-    const transfer got = socket_.read(places);
+    const transfer got = stream_->read(places);
     if (got.how == transfer::status::would_block)
       return;
     if (got.how != transfer::status::moved)
@@ -130,13 +165,38 @@ void connection::take(std::size_t direct_bytes, std::span<const std::byte> stage
   for (;;) {
     if (reader_.complete())
       deliver(now);
+    if (reader_.take_arena_mapped() && arena_)
+      out_.use(std::move(arena_));
     if (finished() || discards() || staged.empty())
       return;
-    const auto taken = reader_.take(staged);
+    const bool begins = preamble_filled_ < preamble_bytes;
+    const auto taken = begins ? take_preamble(staged) : reader_.take(staged);
     if (!taken)
       return garbage(taken.error());
     staged = staged.subspan(*taken);
+    if (begins && preamble_filled_ == preamble_bytes)
+      check_preamble(now);
   }
+}
+
+result<std::size_t> connection::take_preamble(std::span<const std::byte> bytes) {
+  const std::size_t size = std::min(bytes.size(), preamble_bytes - preamble_filled_);
+  std::ranges::copy(bytes.first(size), preamble_.begin() + preamble_filled_);
+  preamble_filled_ += size;
+  if (!may_be_preamble(std::span{preamble_}.first(preamble_filled_)))
+    return {errc::malformed, "no preamble"};
+  return size;
+}
+
+void connection::check_preamble(clock::time_point now) {
+  peer_preamble_ = decode_preamble(preamble_);
+  const preamble self = context_.preamble_of_self();
+  if (const auto here = objection(self, peer_preamble_))
+    return refuse(*here, *objection(peer_preamble_, self), now);
+  const bool without_secret = self.secret != 0 && peer_preamble_.secret == 0;
+  if (accepted_ && without_secret && !context_.options.admit_without_secret)
+    refuse({errc::wrong_job, "belongs to another host, and this job admits none"},
+           {errc::wrong_job, "admits no other hosts: start the job with --listen"}, now);
 }
 
 void connection::deliver(clock::time_point now) {
@@ -153,11 +213,6 @@ void connection::deliver(clock::time_point now) {
 }
 
 void connection::greet(const result<message>& first, clock::time_point now) {
-  if (!first && first.error().code == errc::version_mismatch) {
-    const std::string here = std::to_string(context_.self.version);
-    return refuse({errc::version_mismatch, "is refused: " + first.error().text},
-                  {errc::version_mismatch, "speaks protocol version " + here}, now);
-  }
   if (!first)
     return garbage(first.error());
   if (const auto* refused = std::get_if<refusal>(&*first))
@@ -168,15 +223,25 @@ void connection::greet(const result<message>& first, clock::time_point now) {
     return garbage({errc::malformed, "no hello"});
   if (const auto here = objection(context_.self, *peer))
     return refuse(*here, *objection(*peer, context_.self), now);
-  const bool without_secret = context_.self.secret != 0 && peer->secret == 0;
-  if (accepted_ && without_secret && !context_.options.admit_without_secret)
-    return refuse({errc::wrong_job, "belongs to another host, and this job admits none"},
-                  {errc::wrong_job, "admits no other hosts: start the job with --listen"}, now);
+  open(*peer);
+}
+
+void connection::open(const hello& peer) {
   phase_ = phase::open;
   opened_ = true;
-  if (accepted_)
-    out_.greet(wire::encode(answer_to(context_.self, *peer)));
-  context_.events.opened(id_, *peer, local_);
+  if (accepted_) {
+    bring_arena();
+    out_.begin(answer_to(context_.preamble_of_self(), peer_preamble_));
+    out_.greet(wire::encode(context_.hello_of_self()));
+  }
+  const descriptor passed = stream_->take_passed();
+  const auto arena = context_.options.arena && passed ? arena_reader::map(passed) : nullptr;
+  reader_.admit(arena);
+  if (arena)
+    out_.signal(true);
+  hello known = peer;
+  known.secret = peer_preamble_.secret;
+  context_.events.opened(id_, known, stream_->local());
   out_.open();
 }
 
@@ -190,6 +255,8 @@ void connection::garbage(const failure& why) {
 
 void connection::refuse(const failure& here, const failure& there, clock::time_point now) {
   out_.close();
+  if (accepted_)
+    out_.begin({context_.self.version, 0});
   out_.greet(wire::encode(refusal{there}));
   report_end(because(here.code, here.text));
   deadline_ = now + farewell_time;
@@ -197,7 +264,7 @@ void connection::refuse(const failure& here, const failure& there, clock::time_p
 }
 
 void connection::begin_close(clock::time_point now) {
-  if (phase_ == phase::connecting || phase_ == phase::greeting)
+  if (phase_ == phase::establishing || phase_ == phase::greeting)
     return drop({errc::peer_lost, "the link to " + peer_ + " was closed here"});
   if (phase_ != phase::open)
     return;
@@ -208,7 +275,7 @@ void connection::begin_close(clock::time_point now) {
 }
 
 void connection::settle(clock::time_point now) {
-  if (finished() || phase_ == phase::connecting)
+  if (finished() || phase_ == phase::establishing)
     return;
   switch (out_.look()) {
   case outbox::state::waiting: return;
@@ -246,7 +313,7 @@ void connection::end_of_stream(int error) {
 
 void connection::linger() {
   phase_ = phase::lingering;
-  socket_.finish_writing();
+  stream_->finish_writing();
   if (closed_because_)
     report_end(*closed_because_);
 }
@@ -256,9 +323,10 @@ void connection::drop(failure why) {
     return;
   phase_ = phase::finished;
   out_.detach();
-  if (socket_)
-    context_.poll.remove(socket_.poll_descriptor());
-  socket_.reset();
+  if (stream_) {
+    context_.poll.remove(stream_->poll_descriptor());
+    stream_->reset();
+  }
   report_end(closed_because_ ? *closed_because_ : why);
 }
 
@@ -282,7 +350,7 @@ void connection::check_time(clock::time_point now) {
   if (finished() || now < next_check())
     return;
   switch (phase_) {
-  case phase::connecting:
+  case phase::establishing:
     return drop(
       because(errc::peer_lost, "cannot be reached within " + ms_text(options.handshake_timeout)));
   case phase::greeting:
@@ -290,10 +358,10 @@ void connection::check_time(clock::time_point now) {
       because(errc::peer_lost, "sent no hello within " + ms_text(options.handshake_timeout)));
   case phase::open:
     // A busy machine may have kept this thread from reading what has arrived long ago.
-    if (now >= last_read_ + options.silence_timeout && !socket_.readable())
+    if (now >= last_read_ + options.silence_timeout && !stream_->readable())
       return drop(because(errc::peer_lost, "said nothing for " + ms_text(options.silence_timeout)));
     if (now >= keep_alive_time())
-      out_.greet({{keep_alive_frame.begin(), keep_alive_frame.end()}, {}});
+      out_.signal(false);
     return settle(now);
   case phase::flushing:
   case phase::lingering:

@@ -1,13 +1,16 @@
 // One link from the first byte to the last: connect or accept, handshake, messages, end.
 #pragma once
 
-#include "actors/links/frame_reader.hpp"
+#include "actors/links/arena_writer.hpp"
+#include "actors/links/chunk_reader.hpp"
+#include "actors/links/handshake.hpp"
 #include "actors/links/outbox.hpp"
 #include "actors/links/poller.hpp"
-#include "actors/links/socket.hpp"
+#include "actors/links/stream.hpp"
 #include "actors/links/transport.hpp"
 #include "serialization/buffer.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -21,26 +24,36 @@ namespace troupe::detail {
 /// What all links of one transport share.
 struct link_context {
   link_context(hello who, link_events what, transport_options how, std::size_t staging_bytes)
-      : self(std::move(who)), events(std::move(what)), options(std::move(how)),
+      : self(std::move(who)), events(std::move(what)),
+        options(std::move(how)), tuning{options.silence_timeout, options.congestion_control},
         staging(staging_bytes) {}
+
+  preamble preamble_of_self() const { return {self.version, self.secret}; }
+  /// The preamble has told the secret, or was not to.
+  hello hello_of_self() const {
+    hello told = self;
+    told.secret = 0;
+    return told;
+  }
 
   const hello self;
   const link_events events;
   const transport_options options;
+  const socket_tuning tuning;
   poller poll;
   buffer_pool pool;
   /// What a read brings beyond the place that waits for it; one for all links, emptied at once.
   std::vector<std::byte> staging;
 };
 
-///                        +---- refused or refusing --------------+
-///                        |                                       v
-///   connecting --> greeting --> open --close()--> flushing --> lingering --> finished
-///        accept() ----^
+///                            +---- refused or refusing --------------+
+///                            |                                       v
+///   establishing --> greeting --> open --close()--> flushing --> lingering --> finished
 ///
-/// flushing: what was queued goes out; lingering: the peer may read it up to the end, because
-/// closing at once would destroy what is under way. Every phase ends in `finished` when its
-/// deadline passes or the socket breaks.
+/// establishing: the stream is being made; greeting: preambles and hellos; flushing: what was
+/// queued goes out; lingering: the peer may read it up to the end, because closing at once would
+/// destroy what is under way. Every phase ends in `finished` when its deadline passes or the stream
+/// breaks.
 ///
 /// Thread safety: out() and mute() from any thread, the rest on the transport's thread. No call
 /// reports to `events` after `lost` or `rejected` was reported.
@@ -52,7 +65,7 @@ public:
   ~connection();
 
   void begin_connect(const result<std::vector<socket_address>>& addresses, clock::time_point now);
-  void begin_accepted(descriptor socket, clock::time_point now);
+  void begin_accepted(std::unique_ptr<stream> accepted, clock::time_point now);
   /// The poller reported `events`.
   void ready(std::uint32_t events, clock::time_point now);
   /// Deals with what a sender's write ran into. May make callbacks.
@@ -60,6 +73,8 @@ public:
   /// Writes what was corked; makes no callback. Returns whether settle() has something to do.
   bool uncork();
   void begin_close(clock::time_point now);
+  /// Whether there is more to read that the poller does not report: ready() is to be called again.
+  bool unread() const;
   /// Ends what is overdue, keeps alive what is idle.
   void check_time(clock::time_point now);
   clock::time_point next_check() const;
@@ -74,16 +89,20 @@ public:
   void mute() { muted_ = true; }
 
 private:
-  enum class phase { connecting, greeting, open, flushing, lingering, finished };
+  enum class phase { establishing, greeting, open, flushing, lingering, finished };
 
-  void try_next_address();
-  void finish_connect(clock::time_point now);
-  bool watch(std::uint32_t interest);
+  void try_next_address(clock::time_point now);
+  bool watch(std::unique_ptr<stream> made);
+  void establish(clock::time_point now);
   void begin_greeting(clock::time_point now);
   void read(clock::time_point now);
   void take(std::size_t direct_bytes, std::span<const std::byte> staged, clock::time_point now);
+  result<std::size_t> take_preamble(std::span<const std::byte> bytes);
+  void check_preamble(clock::time_point now);
   void deliver(clock::time_point now);
   void greet(const result<message>& first, clock::time_point now);
+  void open(const hello& peer);
+  void bring_arena();
   void refuse(const failure& here, const failure& there, clock::time_point now);
   void garbage(const failure& why);
   void end_of_stream(int error);
@@ -100,13 +119,16 @@ private:
   link_context& context_;
   const std::string peer_;
   bool accepted_ = false;
-  phase phase_ = phase::connecting;
-  stream_socket socket_;
+  phase phase_ = phase::establishing;
+  std::unique_ptr<stream> stream_;
   outbox out_;
-  frame_reader reader_;
+  std::array<std::byte, preamble_bytes> preamble_{}; ///< The peer's.
+  std::size_t preamble_filled_ = 0;
+  preamble peer_preamble_;
+  chunk_reader reader_;
+  std::unique_ptr<arena_writer> arena_;   ///< Until the peer has mapped it.
   std::vector<socket_address> addresses_; ///< Not tried yet, last first.
-  int connect_error_ = 0;
-  std::string local_;
+  failure connect_failure_;
   clock::time_point deadline_; ///< Of every phase but open.
   clock::time_point last_read_;
   bool opened_ = false;

@@ -1,5 +1,6 @@
 #include "actors/links/engine.hpp"
 
+#include "actors/links/unix_stream.hpp"
 #include "serialization/wire.hpp"
 
 #include <pthread.h>
@@ -72,15 +73,22 @@ result<endpoint> transport::engine::serve(detail::descriptor socket) {
   auto where = local_endpoint(socket.get());
   if (!where)
     return where;
+  add_listener(std::move(socket), *where);
+  if (auto unix_socket =
+        context_.options.unix_sockets ? detail::open_unix_listener(*where) : detail::descriptor{})
+    add_listener(std::move(unix_socket), *where);
+  return where;
+}
+
+void transport::engine::add_listener(detail::descriptor socket, const endpoint& beside) {
   // A function that can be copied has to share what it owns.
   auto shared = std::make_shared<detail::descriptor>(std::move(socket));
-  post([this, shared] {
+  post([this, shared, beside] {
     const std::uint64_t key = next_key();
-    const auto place = listeners_.emplace(key, listener{std::move(*shared)}).first;
+    const auto place = listeners_.emplace(key, listener{std::move(*shared), beside}).first;
     if (!context_.poll.add(place->second.socket.get(), key, EPOLLIN))
       listeners_.erase(place);
   });
-  return where;
 }
 
 link_id transport::engine::connect(const endpoint& where,
@@ -104,12 +112,13 @@ void transport::engine::send(link_id link, const message& what) {
     return post_to(link, [bytes = head_bytes + body_bytes](detail::connection& lost, auto) {
       lost.drop({errc::malformed, "a message is too long: " + std::to_string(bytes) + " bytes"});
     });
+  const traffic_class traffic = traffic_class_of(what);
   if (on_own_thread()) {
-    if (found->out().cork(std::move(frame)))
+    if (found->out().cork(traffic, std::move(frame)))
       corked_.push_back(found);
     return;
   }
-  const auto state = found->out().send(std::move(frame));
+  const auto state = found->out().send(traffic, std::move(frame));
   if (state == detail::outbox::state::overfull || state == detail::outbox::state::broken)
     post_to(link, [](detail::connection& lost, auto now) { lost.settle(now); });
 }
@@ -158,9 +167,9 @@ void transport::engine::run() {
   own_thread_ = std::this_thread::get_id();
   std::array<epoll_event, 64> ready;
   while (!stopping_) {
-    const auto patience =
-      next_check_ == clock::time_point::max() ? std::chrono::hours{1} : next_check_ - clock::now();
-    const std::size_t count = context_.poll.wait(ready, patience);
+    const std::size_t count = context_.poll.wait(ready, patience());
+    for (const std::uint64_t key : std::exchange(unread_, {}))
+      dispatch(key, EPOLLIN);
     for (std::size_t i = 0; i < count && !stopping_; ++i)
       dispatch(ready[i].data.u64, ready[i].events);
     run_posted();
@@ -181,6 +190,13 @@ void transport::engine::end_round() {
       post_to(link->id(), [](detail::connection& unsettled, auto now) { unsettled.settle(now); });
 }
 
+transport::engine::clock::duration transport::engine::patience() const {
+  if (!unread_.empty())
+    return clock::duration::zero();
+  return next_check_ == clock::time_point::max() ? std::chrono::hours{1}
+                                                 : next_check_ - clock::now();
+}
+
 void transport::engine::run_posted() {
   std::vector<std::function<void()>> posted;
   {
@@ -194,6 +210,8 @@ void transport::engine::run_posted() {
 void transport::engine::dispatch(std::uint64_t key, std::uint32_t events) {
   if (const connection_ptr link = find(key)) {
     link->ready(events, clock::now());
+    if (link->unread())
+      unread_.push_back(key);
     tidy(key, *link);
   } else if (const auto found = listeners_.find(key); found != listeners_.end()) {
     accept_on(key, found->second);
@@ -207,7 +225,7 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
     detail::descriptor made{::accept4(from.socket.get(), reinterpret_cast<sockaddr*>(&peer.storage),
                                       &peer.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     if (made) {
-      welcome(std::move(made), peer);
+      welcome(detail::accept_stream(std::move(made), peer, context_.tuning, from.beside));
       continue;
     }
     // These stay until something is freed: to ask again at once would only burn time.
@@ -218,9 +236,10 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
   }
 }
 
-void transport::engine::welcome(detail::descriptor socket, const detail::socket_address& peer) {
-  const auto where = detail::endpoint_of(peer);
-  const std::string name = where ? to_string(*where) : "a peer without an address";
+void transport::engine::welcome(detail::accepted_stream accepted) {
+  const auto& name = accepted.peer;
+  if (!accepted.made)
+    return context_.events.rejected(name, {errc::not_ready, name + " has no business here"});
   if (accepted_ >= context_.options.links_max)
     return context_.events.rejected(
       name, {errc::not_ready,
@@ -229,7 +248,7 @@ void transport::engine::welcome(detail::descriptor socket, const detail::socket_
   const auto made = std::make_shared<detail::connection>(link, context_, name);
   insert(link.value, made);
   ++accepted_;
-  made->begin_accepted(std::move(socket), clock::now());
+  made->begin_accepted(std::move(accepted.made), clock::now());
   tidy(link.value, *made);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/links/connection.hpp"
+#include "actors/links/make_stream.hpp"
 #include "actors/links/poller.hpp"
 #include "actors/links/socket.hpp"
 #include "actors/links/transport.hpp"
@@ -37,6 +38,7 @@ private:
 
   struct listener {
     detail::descriptor socket;
+    endpoint beside; ///< Its address, or that of the TCP socket beside it.
     clock::time_point paused_until = clock::time_point::max(); ///< max: it accepts.
   };
 
@@ -49,12 +51,15 @@ private:
   /// post() of a member call on a link, if it is still there then.
   void post_to(link_id link, std::function<void(detail::connection&, clock::time_point)> what);
 
+  void add_listener(detail::descriptor socket, const endpoint& beside);
+
   void run();
+  clock::duration patience() const;
   void run_posted();
   void end_round();
   void dispatch(std::uint64_t key, std::uint32_t events);
   void accept_on(std::uint64_t key, listener& from);
-  void welcome(detail::descriptor socket, const detail::socket_address& peer);
+  void welcome(detail::accepted_stream accepted);
   void pause(std::uint64_t key, listener& which);
   /// After every call on a connection: forgets it where it is finished.
   void tidy(std::uint64_t key, detail::connection& link);
@@ -72,6 +77,7 @@ private:
   std::mutex posted_mutex_;
   std::vector<std::function<void()>> posted_;
 
+  std::vector<std::uint64_t> unread_;  ///< Keys to be dispatched again without an event.
   std::vector<connection_ptr> corked_; ///< They have to flush at the end of the round.
   std::unordered_map<std::uint64_t, listener> listeners_;
   std::size_t accepted_ = 0; ///< Accepted connections in links_.

@@ -51,18 +51,31 @@ result<std::size_t> frame_reader::take(std::span<const std::byte> bytes) {
   return taken;
 }
 
+void frame_reader::admit(std::shared_ptr<const arena_reader> arena) {
+  admitted_ = true;
+  arena_ = std::move(arena);
+}
+
 /// The prefix is there.
 result<void> frame_reader::begin_frame() {
-  filled_ = 0;
-  if (!first_ && prefix_ == keep_alive_frame)
-    return {};
+  std::uint32_t slot = 0;
+  if (arena_) {
+    std::memcpy(&slot, prefix_.data() + slot_number_offset, sizeof slot);
+    std::memset(prefix_.data() + slot_number_offset, 0, sizeof slot);
+  }
   const auto sizes = wire::decode_prefix(prefix_);
   if (!sizes)
     return sizes.error();
-  if (first_ && wire::prefix_bytes + sizes->head_bytes + sizes->body_bytes > wire::hello_bytes_max)
+  if (!admitted_
+      && wire::prefix_bytes + sizes->head_bytes + sizes->body_bytes > wire::hello_bytes_max)
     return {errc::malformed, "the first message is too long"};
-  first_ = false;
   sizes_ = *sizes;
+  if (slot != 0) {
+    auto found = arena_->slot(slot, sizes_.body_bytes);
+    if (!found)
+      return found.error();
+    slot_ = std::move(*found);
+  }
   const std::size_t words = (sizes_.head_bytes + 7) / 8;
   if (head_.size() < words)
     head_.resize(words);
@@ -75,12 +88,12 @@ void frame_reader::enter(stage next) {
   stage_ = next;
   filled_ = 0;
   if (stage_ == stage::body && sizes_.body_bytes != 0)
-    body_ = pool_.bytes(sizes_.body_bytes);
+    body_ = pool_->bytes(sizes_.body_bytes);
 }
 
 void frame_reader::skip_filled_stages() {
   if (stage_ == stage::head && filled_ == sizes_.head_bytes)
-    enter(stage::body);
+    enter(slot_ ? stage::complete : stage::body);
   if (stage_ == stage::body && filled_ == sizes_.body_bytes)
     enter(stage::complete);
 }
@@ -88,7 +101,8 @@ void frame_reader::skip_filled_stages() {
 result<message> frame_reader::decode() {
   assert(complete());
   const auto head = std::as_bytes(std::span{head_}).first(sizes_.head_bytes);
-  auto decoded = wire::decode(head, std::move(body_), sizes_.body_bytes);
+  auto decoded = wire::decode(head, slot_ ? std::move(slot_) : std::move(body_), sizes_.body_bytes);
+  slot_.reset();
   body_.reset();
   if (sizes_.head_bytes > head_kept_bytes)
     head_ = {};

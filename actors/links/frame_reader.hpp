@@ -1,7 +1,8 @@
-// Cuts the bytes that arrive on a link into frames. A tensor's bytes can be received straight into
-// the memory that the message will keep.
+// Cuts the bytes of one class into frames. A tensor's bytes can be received straight into the
+// memory that the message will keep, or lie in an arena and are not received at all.
 #pragma once
 
+#include "actors/links/arena_reader.hpp"
 #include "serialization/buffer.hpp"
 #include "serialization/wire.hpp"
 
@@ -14,16 +15,16 @@
 
 namespace troupe::detail {
 
-/// A frame without segments: a sign of life that carries no message.
-constexpr std::array<std::byte, wire::prefix_bytes> keep_alive_frame{std::byte{1}};
-
 /// Invariants:
 /// (1) Between calls filled_ is less than the size of the stage, or the frame is complete().
-/// (2) The first frame is at most wire::hello_bytes_max long and no keep-alive, so an unknown peer
+/// (2) A frame that begins before admit() is at most wire::hello_bytes_max long, so an unknown peer
 ///     costs little memory.
 class frame_reader {
 public:
-  explicit frame_reader(buffer_pool& pool) : pool_(pool) {}
+  explicit frame_reader(buffer_pool& pool) : pool_(&pool) {}
+
+  /// The peer is welcome. `arena`: where its tensors may be; may be null.
+  void admit(std::shared_ptr<const arena_reader> arena);
 
   /// Where the next bytes belong; empty where they should be given to take().
   std::span<std::byte> direct();
@@ -33,6 +34,10 @@ public:
   /// Errors: malformed.
   result<std::size_t> take(std::span<const std::byte> bytes);
   bool complete() const { return stage_ == stage::complete; }
+  /// How much of the tensors is missing, once their place is known; else 0.
+  std::size_t body_bytes_missing() const {
+    return stage_ == stage::body ? sizes_.body_bytes - filled_ : 0;
+  }
   /// The message of the complete frame; goes on to the next. Errors: those of wire::decode.
   result<message> decode();
 
@@ -44,14 +49,16 @@ private:
   void enter(stage next);
   void skip_filled_stages();
 
-  buffer_pool& pool_;
+  buffer_pool* pool_;
+  std::shared_ptr<const arena_reader> arena_;
+  bool admitted_ = false;
   stage stage_ = stage::prefix;
-  bool first_ = true;
   std::size_t filled_ = 0; ///< Bytes of the present stage.
   wire::sizes sizes_;
   std::array<std::byte, wire::prefix_bytes> prefix_{};
-  std::vector<std::uint64_t> head_; ///< Scratch, reused; aligned to 8.
-  std::shared_ptr<std::byte> body_;
+  std::vector<std::uint64_t> head_;       ///< Scratch, reused; aligned to 8.
+  std::shared_ptr<std::byte> body_;       ///< Received ...
+  std::shared_ptr<const std::byte> slot_; ///< ... or where the sender left it.
 };
 
 } // namespace troupe::detail

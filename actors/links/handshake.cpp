@@ -1,8 +1,24 @@
 #include "actors/links/handshake.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
 namespace troupe::detail {
 
 namespace {
+
+constexpr char magic_text[] = {'T', 'R', 'O', 'U', 'P', 'E', '\r', '\n'};
+
+/// As it lies in the bytes.
+struct layout {
+  std::array<char, sizeof magic_text> magic;
+  std::uint32_t version;
+  std::uint32_t zero;
+  std::uint64_t secret;
+};
+static_assert(sizeof(layout) == preamble_bytes);
+static_assert(std::endian::native == std::endian::little);
 
 /// Takes the same time wherever the first difference is.
 bool same_secret(std::uint64_t a, std::uint64_t b) {
@@ -12,22 +28,39 @@ bool same_secret(std::uint64_t a, std::uint64_t b) {
 
 } // namespace
 
-std::optional<failure> objection(const hello& self, const hello& peer) {
+std::array<std::byte, preamble_bytes> encode(const preamble& what) {
+  return std::bit_cast<std::array<std::byte, preamble_bytes>>(
+    layout{std::to_array(magic_text), what.version, 0, what.secret});
+}
+
+bool may_be_preamble(std::span<const std::byte> beginning) {
+  return std::memcmp(beginning.data(), magic_text, std::min(beginning.size(), sizeof magic_text))
+         == 0;
+}
+
+preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes) {
+  layout from;
+  std::memcpy(&from, bytes.data(), sizeof from);
+  return {from.version, from.secret};
+}
+
+std::optional<failure> objection(const preamble& self, const preamble& peer) {
   if (peer.version != self.version)
     return failure{errc::version_mismatch, "speaks protocol version " + std::to_string(peer.version)
                                              + ", not " + std::to_string(self.version)};
-  if (peer.job != self.job)
-    return failure{errc::wrong_job, "belongs to another job"};
   if (self.secret != 0 && peer.secret != 0 && !same_secret(self.secret, peer.secret))
-    return failure{errc::wrong_job, "belongs to another run of this job"};
+    return failure{errc::wrong_job, "belongs to another job, or to another run of this one"};
   return std::nullopt;
 }
 
-hello answer_to(const hello& self, const hello& peer) {
-  hello answer = self;
-  if (peer.secret == 0)
-    answer.secret = 0;
-  return answer;
+std::optional<failure> objection(const hello& self, const hello& peer) {
+  if (peer.job != self.job)
+    return failure{errc::wrong_job, "belongs to another job"};
+  return std::nullopt;
+}
+
+preamble answer_to(const preamble& self, const preamble& peer) {
+  return {self.version, peer.secret == 0 ? 0 : self.secret};
 }
 
 std::string one_line(std::string text) {

@@ -1,17 +1,11 @@
 #include "actors/links/outbox.hpp"
 
 #include <algorithm>
-#include <array>
-#include <limits.h>
-#include <utility>
 
 namespace troupe::detail {
 
 namespace {
 
-/// Parts of one sendmsg: enough to send many small messages at once.
-constexpr std::size_t parts_max = 128;
-static_assert(parts_max <= IOV_MAX);
 /// A sender writes at most so much itself, then leaves the rest to the transport's thread ...
 constexpr std::size_t sender_budget_bytes = std::size_t{4} << 20;
 /// ... which turns to other links after so much.
@@ -19,43 +13,31 @@ constexpr std::size_t flush_budget_bytes = std::size_t{4} << 20;
 
 } // namespace
 
-std::span<const std::byte> outbox::item::rest() const {
-  const std::span<const std::byte> whole = part == 0 ? frame.head : frame.body[part - 1].bytes;
-  return whole.subspan(offset);
-}
-
-/// Moves over bytes that were written, as far as they belong to this frame.
-void outbox::item::skip(std::size_t& size_bytes) {
-  while (!done()) {
-    const std::size_t left = rest().size();
-    const std::size_t step = std::min(left, size_bytes);
-    offset += step;
-    size_bytes -= step;
-    if (step < left)
-      return;
-    ++part;
-    offset = 0;
-  }
+outbox::chunk::chunk(const chunk_header& what)
+    : header_bytes(chunk_header_bytes), traffic(what.traffic), piece_left(what.length) {
+  std::ranges::copy(encode(what), header.begin());
 }
 
 outbox::outbox(poller& poll, std::uint64_t key, std::size_t bytes_max)
     : poll_(poll), key_(key), bytes_max_(bytes_max) {}
 
-outbox::state outbox::send(wire::frame frame) {
+outbox::state outbox::send(traffic_class traffic, wire::frame frame) {
+  frame = placed(std::move(frame));
   const std::scoped_lock lock{mutex_};
   if (closed_ || failed_ != state::drained)
     return state::waiting;
-  // Where the socket is busy, the poller says when it is not; what others corked goes out as well.
-  if (enqueue(std::move(frame)) && open_ && !armed_)
+  // Where the stream is busy, the poller says when it is not; what others corked goes out as well.
+  if (enqueue(traffic, std::move(frame)) && open_ && !busy())
     write(sender_budget_bytes);
   return state_now();
 }
 
-bool outbox::cork(wire::frame frame) {
+bool outbox::cork(traffic_class traffic, wire::frame frame) {
+  frame = placed(std::move(frame));
   const std::scoped_lock lock{mutex_};
   if (closed_ || failed_ != state::drained)
     return false;
-  if (enqueue(std::move(frame)) && (!open_ || armed_))
+  if (enqueue(traffic, std::move(frame)) && (!open_ || busy()))
     return false; // open() or the poller will have it written.
   return !std::exchange(corked_, true);
 }
@@ -65,9 +47,17 @@ void outbox::close() {
   closed_ = true;
 }
 
-void outbox::attach(const stream_socket& socket) {
+void outbox::attach(stream& out) {
   const std::scoped_lock lock{mutex_};
-  socket_ = &socket;
+  stream_ = &out;
+  interest_ = out.interest(false);
+}
+
+void outbox::begin(const preamble& first) {
+  const std::scoped_lock lock{mutex_};
+  begun_ = {};
+  begun_.header = encode(first);
+  begun_.header_bytes = preamble_bytes;
 }
 
 void outbox::greet(wire::frame frame) {
@@ -75,16 +65,36 @@ void outbox::greet(wire::frame frame) {
   if (failed_ != state::drained)
     return;
   unsent_bytes_ += frame.size_bytes();
-  queue_.push_back({std::move(frame)});
+  queue(traffic_class::control).push(std::move(frame));
+  write(flush_budget_bytes);
+}
+
+void outbox::signal(bool arena_mapped) {
+  const std::scoped_lock lock{mutex_};
+  if (failed_ != state::drained)
+    return;
+  signals_.push_back(chunk{{.arena_mapped = arena_mapped}});
   write(flush_budget_bytes);
 }
 
 void outbox::open() {
   const std::scoped_lock lock{mutex_};
   open_ = true;
-  std::move(held_.begin(), held_.end(), std::back_inserter(queue_));
+  for (auto& [traffic, frame] : held_)
+    queue(traffic).push(std::move(frame));
   held_.clear();
   write(flush_budget_bytes);
+}
+
+void outbox::use(std::unique_ptr<arena_writer> arena) {
+  arena_ = std::move(arena);
+  usable_arena_ = arena_.get();
+}
+
+/// Before the lock: to copy a large tensor takes long.
+wire::frame outbox::placed(wire::frame frame) const {
+  arena_writer* const arena = usable_arena_.load(std::memory_order_acquire);
+  return arena == nullptr ? std::move(frame) : arena->place(std::move(frame));
 }
 
 outbox::state outbox::flush() {
@@ -94,8 +104,9 @@ outbox::state outbox::flush() {
   return state_now();
 }
 
-outbox::state outbox::look() const {
+outbox::state outbox::look() {
   const std::scoped_lock lock{mutex_};
+  update_interest();
   return state_now();
 }
 
@@ -106,83 +117,112 @@ int outbox::error() const {
 
 outbox::clock::time_point outbox::idle_since() const {
   const std::scoped_lock lock{mutex_};
-  return queue_.empty() ? last_write_ : clock::time_point::max();
+  return empty() ? last_write_ : clock::time_point::max();
 }
 
 void outbox::detach() {
   const std::scoped_lock lock{mutex_};
   closed_ = true;
-  socket_ = nullptr;
+  stream_ = nullptr;
   held_.clear();
-  queue_.clear();
+  for (frame_queue& each : queues_)
+    each.clear();
 }
 
 /// One frame may be larger than the bound: else it could never be sent.
-bool outbox::admit(const wire::frame& frame) {
+bool outbox::enqueue(traffic_class traffic, wire::frame frame) {
   const std::size_t size = frame.size_bytes();
-  if (unsent_bytes_ != 0 && unsent_bytes_ + size > bytes_max_)
-    return false;
-  unsent_bytes_ += size;
-  return true;
-}
-
-bool outbox::enqueue(wire::frame frame) {
-  if (!admit(frame)) {
+  if (unsent_bytes_ != 0 && unsent_bytes_ + size > bytes_max_) {
     fail(state::overfull, 0);
     return false;
   }
-  (open_ ? queue_ : held_).push_back({std::move(frame)});
+  unsent_bytes_ += size;
+  if (open_)
+    queue(traffic).push(std::move(frame));
+  else
+    held_.emplace_back(traffic, std::move(frame));
   return true;
 }
 
+bool outbox::empty() const {
+  return begun_.done() && signals_.empty()
+         && std::ranges::all_of(queues_, [](const auto& each) { return each.size_bytes() == 0; });
+}
+
+/// The poller will report EPOLLOUT.
+bool outbox::busy() const { return (interest_ & EPOLLOUT) != 0; }
+
 void outbox::write(std::size_t budget_bytes) {
-  if (socket_ == nullptr || failed_ != state::drained)
+  if (stream_ == nullptr || failed_ != state::drained)
     return;
-  std::array<iovec, parts_max> parts;
-  while (!queue_.empty() && budget_bytes != 0) {
-    std::size_t size = budget_bytes;
-    const std::size_t count = gather(parts, size);
-    const transfer went = socket_->write({parts.data(), count});
+  while (!empty() && budget_bytes != 0) {
+    gather_list parts;
+    gather(parts, budget_bytes);
+    const std::size_t size = parts.size_bytes();
+    const transfer went = stream_->write(parts.parts());
     if (went.how == transfer::status::failed)
       return fail(state::broken, went.error);
     if (went.bytes != 0)
       last_write_ = clock::now();
-    drop_written(went.bytes);
-    budget_bytes -= went.bytes;
+    commit(went.bytes);
+    budget_bytes -= std::min(went.bytes, budget_bytes);
     if (went.bytes < size)
-      break; // The socket is full; to ask again would only bring EAGAIN.
+      break; // The stream is full; to ask again would only bring EAGAIN.
   }
   update_interest();
 }
 
-/// In: how much may be gathered; out: how much was. Returns the number of parts.
-std::size_t outbox::gather(std::span<iovec> parts, std::size_t& size_bytes) {
-  std::size_t count = 0, size = 0;
-  const auto add = [&](std::span<const std::byte> bytes) {
-    const std::size_t length = std::min(bytes.size(), size_bytes - size);
-    if (length != 0)
-      parts[count++] = {const_cast<std::byte*>(bytes.data()), length};
-    size += length;
-    return count < parts.size() && size < size_bytes;
-  };
-  for (const item& each : queue_) {
-    bool more = add(each.rest());
-    for (std::size_t i = each.part; more && i < each.frame.body.size(); ++i)
-      more = add(each.frame.body[i].bytes);
-    if (!more)
-      break;
+/// Cuts the next chunks, the highest class first. What is not written of them is cut anew the next
+/// time, when a higher class may wait.
+void outbox::gather(gather_list& parts, std::size_t size_max) {
+  plan planned;
+  for (std::size_t i = 0; i < traffic_classes; ++i) {
+    planned.at[i] = queues_[i].front();
+    planned.bytes_left[i] = queues_[i].size_bytes();
   }
-  size_bytes = size;
-  return count;
+  planned_.clear();
+  gather(begun_, planned, parts, size_max);
+  for (const chunk& each : signals_)
+    gather(each, planned, parts, size_max);
+  for (std::size_t i = 0; i < traffic_classes;) {
+    if (parts.full() || parts.size_bytes() >= size_max)
+      return;
+    const std::size_t length = std::min(planned.bytes_left[i], chunk_bytes_max);
+    if (length == 0) {
+      ++i;
+      continue;
+    }
+    const chunk_header header{static_cast<std::uint32_t>(length), static_cast<traffic_class>(i)};
+    gather(planned_.emplace_back(header), planned, parts, size_max);
+  }
 }
 
-void outbox::drop_written(std::size_t size_bytes) {
-  unsent_bytes_ -= size_bytes;
-  while (!queue_.empty()) {
-    queue_.front().skip(size_bytes);
-    if (!queue_.front().done())
-      return;
-    queue_.pop_front();
+void outbox::gather(const chunk& from, plan& planned, gather_list& parts,
+                    std::size_t size_max) const {
+  if (parts.full() || parts.size_bytes() >= size_max)
+    return;
+  const auto i = static_cast<std::size_t>(from.traffic);
+  planned.bytes_left[i] -= from.piece_left;
+  parts.add(std::span{from.header}.first(from.header_bytes).subspan(from.header_sent));
+  const std::size_t room = size_max - std::min(parts.size_bytes(), size_max);
+  queues_[i].gather(planned.at[i], std::min(from.piece_left, room), parts);
+}
+
+/// Moves over bytes that were written.
+void outbox::commit(std::size_t size_bytes) {
+  while (size_bytes != 0) {
+    if (begun_.done()) {
+      std::deque<chunk>& next = signals_.empty() ? planned_ : signals_;
+      begun_ = next.front();
+      next.pop_front();
+    }
+    const std::size_t of_header = std::min(size_bytes, begun_.header_bytes - begun_.header_sent);
+    const std::size_t of_piece = std::min(size_bytes - of_header, begun_.piece_left);
+    begun_.header_sent += of_header;
+    begun_.piece_left -= of_piece;
+    queue(begun_.traffic).consume(of_piece);
+    unsent_bytes_ -= of_piece;
+    size_bytes -= of_header + of_piece;
   }
 }
 
@@ -190,22 +230,25 @@ void outbox::fail(state how, int error) {
   failed_ = how;
   error_ = error;
   held_.clear();
-  queue_.clear();
+  begun_ = {};
+  signals_.clear();
+  for (frame_queue& each : queues_)
+    each.clear();
   update_interest();
 }
 
 void outbox::update_interest() {
-  const bool wanted = !queue_.empty();
-  if (socket_ == nullptr || wanted == armed_)
+  if (stream_ == nullptr)
     return;
-  armed_ = wanted;
-  poll_.change(socket_->poll_descriptor(), key_, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  const std::uint32_t wanted = stream_->interest(!empty());
+  if (wanted != std::exchange(interest_, wanted))
+    poll_.change(stream_->poll_descriptor(), key_, wanted);
 }
 
 outbox::state outbox::state_now() const {
   if (failed_ != state::drained)
     return failed_;
-  return queue_.empty() ? state::drained : state::waiting;
+  return empty() ? state::drained : state::waiting;
 }
 
 } // namespace troupe::detail

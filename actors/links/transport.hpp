@@ -37,11 +37,21 @@ struct transport_options {
   /// Ignored where the system lacks or forbids it. On one host bbr, which paces, reaches
   /// about half the rate of the others.
   std::string congestion_control{};
+  /// Whether processes of one user on one host talk over Unix sockets, which every listener then
+  /// has beside its TCP socket: half the latency, half the work.
+  bool unix_sockets = true;
+  /// Whether they leave large tensors in memory that both have mapped: one copy instead of two, at
+  /// several times the speed.
+  bool arena = true;
+  /// Address space for that, for each link and direction; memory is used only as far as tensors are
+  /// on their way or held. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
+  std::size_t arena_bytes = std::size_t{64} << 20;
 };
 
 /// What happens on links. Called on the transport's thread, one call at a time; must not block.
 struct link_events {
-  /// The handshake succeeded. `local`: the address of this side, for telling others where we are.
+  /// The handshake succeeded. `local`: the address of this side, for telling others where we are;
+  /// empty where it has none.
   std::function<void(link_id, const hello& peer, const std::string& local)> opened;
   std::function<void(link_id, message)> received;
   /// Once for each connect() and each opened link, also after close(). Nothing follows it.
@@ -51,15 +61,15 @@ struct link_events {
   /// The calls above that one round of the poller brought have been made. What was sent in them and
   /// is sent in this one leaves in one write for each link. Also called after rounds that brought
   /// none, and after the last `lost`.
-  std::function<void()> settle;
+  std::function<void()> settle{};
 };
 
 /// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,
 /// `lost` is called for each) and joins the thread; it must not run inside a callback.
 ///
-/// A link: each side sends a hello, the one that connects begins. Then messages go both ways, and a
-/// frame of two empty segments stands for nothing but a sign of life. A side that refuses the other
-/// sends a refusal instead of its hello, or at any time later, and closes.
+/// A link: each side sends a preamble (handshake.hpp) and a hello, the one that connects begins.
+/// Then messages go both ways in chunks (chunk.hpp). A side that refuses the other sends a refusal
+/// instead of its hello, or at any time later, and closes.
 class transport {
 public:
   /// `self`: sent as the first message of each link. A peer is refused with version_mismatch where
@@ -81,7 +91,8 @@ public:
   link_id connect(const endpoint& where);
   /// The same with the addresses of `where`, which detail::resolve() found. Never blocks.
   link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
-  /// Queues a message; never blocks. Messages of one link arrive in order or the link is lost.
+  /// Queues a message; never blocks. Messages of one link and traffic_class arrive in order or the
+  /// link is lost; those of a higher class may overtake.
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
   /// pieces are sent from where they are and held until then. Called on the transport's own thread
   /// it writes nothing before the end of the round, see link_events::settle.

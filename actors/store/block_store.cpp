@@ -288,47 +288,89 @@ result<void> block_store::apply(const apply_effect& effect, std::span<const upda
     const auto last = std::find_if(first, shares.end(), [&](const share& x) {
       return x.table != first->table || x.block != first->block;
     });
-    auto next = step(effect, pushes, {first, last});
-    if (!next)
-      return next.error();
-    fresh.push_back(*std::move(next));
+    fresh.push_back(successor_of(first->table, first->block));
+    if (auto done = step(fresh.back(), effect, pushes, {first, last}); !done)
+      return done;
     first = last;
   }
-  publish(effect, std::move(fresh));
+  drop_previous(effect);
+  publish(std::move(fresh));
   return {};
 }
 
-result<block_store::successor> block_store::step(const apply_effect& effect,
-                                                 std::span<const update* const> pushes,
-                                                 std::span<const share> shares) {
-  const table_id table = shares.front().table;
-  const optimizer_spec& optimizer = spec(table).optimizer;
-  const std::size_t per_element = state_per_element(spec(table));
-  const block& old = tables_[table.value][shares.front().block];
-  const std::size_t state_count = old.count * per_element;
+result<void> block_store::admit(const apply_effect& effect, const update& push) const {
+  auto usable = check_norms(job_, effect.tables, push);
+  return usable ? check_finite(push) : usable;
+}
 
-  kernels::step_options options = options_of(optimizer, effect, old.steps);
+void block_store::apply_admitted(std::span<const admitted_push> pushes) {
+  std::vector<share> shares;
+  for (std::size_t i = 0; i < pushes.size(); ++i)
+    for (share& x : shares_of(pushes[i].effect, {&pushes[i].push, 1})) {
+      x.push = i;
+      shares.push_back(x);
+    }
+  std::stable_sort(shares.begin(), shares.end(), [](const share& a, const share& b) {
+    return std::tie(a.table, a.block) < std::tie(b.table, b.block);
+  });
+  std::vector<successor> fresh;
+  for (auto first = shares.begin(); first != shares.end();) {
+    const auto last = std::find_if(first, shares.end(), [&](const share& x) {
+      return x.table != first->table || x.block != first->block || x.push != first->push;
+    });
+    if (fresh.empty() || fresh.back().table != first->table || fresh.back().block != first->block)
+      fresh.push_back(successor_of(first->table, first->block));
+    const auto& [effect, push] = pushes[first->push];
+    std::for_each(first, last, [](share& x) { x.push = 0; });
+    const auto done = step(fresh.back(), effect, {&push, 1}, {first, last});
+    assert(done);
+    first = last;
+  }
+  publish(std::move(fresh));
+}
+
+block_store::successor block_store::successor_of(table_id table, std::uint64_t index) {
+  const block& old = tables_[table.value][index];
+  successor next{table, index, pool_->floats(old.count), nullptr, 0};
+  if (const std::size_t state_count = old.count * state_per_element(spec(table)))
+    next.state = pool_->floats(state_count);
+  return next;
+}
+
+/// The first step of a successor reads the published block, further ones the successor itself.
+result<void> block_store::step(successor& next, const apply_effect& effect,
+                               std::span<const update* const> pushes,
+                               std::span<const share> shares) {
+  const optimizer_spec& optimizer = spec(next.table).optimizer;
+  const std::size_t per_element = state_per_element(spec(next.table));
+  const block& old = tables_[next.table.value][next.block];
+  const std::size_t state_count = old.count * per_element;
+  const bool is_first = next.steps == 0;
+  const float* const values_before = is_first ? old.values.get() : next.values.get();
+  const float* const state_before = is_first ? old.state.get() : next.state.get();
+
+  kernels::step_options options = options_of(optimizer, effect, old.steps + next.steps);
+  ++next.steps;
   std::vector<float> clips;
   for (const update* push : pushes)
     clips.push_back(clip_scale(optimizer, push->gradient_norm));
   if (clips.size() == 1)
     options.gradient_scale *= std::exchange(clips.front(), 1.0f);
 
-  successor next{table, shares.front().block, pool_->floats(old.count), nullptr};
-  if (state_count > 0)
-    next.state = pool_->floats(state_count);
   const std::vector<stretch> stretches = stretches_of(shares);
   const bool whole = stretches.front().end - stretches.front().first == old.count;
   if (whole) {
     const auto gradient = gradient_of(shares, clips, 0, old.count);
     if (!kernels::optimizer_step({next.values.get(), old.count}, {next.state.get(), state_count},
-                                 {old.values.get(), old.count}, {old.state.get(), state_count},
-                                 gradient, options))
+                                 {values_before, old.count}, {state_before, state_count}, gradient,
+                                 options))
       return not_finite(pushes, shares.front(), 0);
-    return next;
+    return {};
   }
-  std::copy_n(old.values.get(), old.count, next.values.get());
-  std::copy_n(old.state.get(), state_count, next.state.get());
+  if (is_first) {
+    std::copy_n(values_before, old.count, next.values.get());
+    std::copy_n(state_before, state_count, next.state.get());
+  }
   for (const stretch& at : stretches) {
     const auto gradient = gradient_of(shares, clips, at.first, at.end - at.first);
     const std::span<float> values{next.values.get() + at.first, gradient.size()};
@@ -337,7 +379,7 @@ result<block_store::successor> block_store::step(const apply_effect& effect,
       return not_finite(pushes, shares.front(), at.first);
     state.write_back();
   }
-  return next;
+  return {};
 }
 
 /// The gradient of one stretch: a share's own memory where it is alone, else the sum in slot order.
@@ -379,7 +421,8 @@ failure block_store::not_finite(std::span<const update* const> pushes, const sha
                               + " gradients is not finite: " + element_name(where.table, element)};
 }
 
-void block_store::publish(const apply_effect& effect, std::vector<successor> fresh) {
+/// A bsp step also ends what was readable before the step before it.
+void block_store::drop_previous(const apply_effect& effect) {
   for (const table_id table : effect.tables) {
     if (spec(table).sync.mode != consistency_mode::bsp)
       continue;
@@ -390,14 +433,17 @@ void block_store::publish(const apply_effect& effect, std::vector<successor> fre
         blocks[i].previous = nullptr;
     }
   }
+}
+
+void block_store::publish(std::vector<successor> fresh) {
   for (successor& next : fresh) {
     block& at = tables_[next.table.value][next.block];
     if (spec(next.table).sync.mode == consistency_mode::bsp)
       at.previous = std::move(at.values);
     at.values = std::move(next.values);
     at.state = std::move(next.state);
-    ++at.version;
-    ++at.steps;
+    at.version += next.steps;
+    at.steps += next.steps;
   }
 }
 

@@ -60,6 +60,18 @@ public:
   /// Errors: non_finite (names worker, table, element); nothing has changed.
   result<void> apply(const apply_effect& effect, std::span<const update* const> pushes);
 
+  /// Whether apply() of an effect with this one push would succeed. Errors: non_finite.
+  result<void> admit(const apply_effect& effect, const update& push) const;
+
+  /// Carries out effects of one push each, none of a bsp table, in their order but in one pass over
+  /// memory: block by block, push by push. The same bytes as one after the other. Requires: each
+  /// push has passed check() and admit().
+  struct admitted_push {
+    apply_effect effect;
+    const update* push = nullptr;
+  };
+  void apply_admitted(std::span<const admitted_push> pushes);
+
   /// The values of `ranges`, one piece for each block touched; no copy. `previous`: tables to be
   /// read as before their last step; as they are where this store has taken none. Requires:
   /// check().
@@ -93,6 +105,7 @@ private:
     std::uint64_t block = 0;
     std::shared_ptr<float> values;
     std::shared_ptr<float> state;
+    std::uint64_t steps = 0; ///< Taken so far, on the way from the block that is published.
   };
 
   block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool);
@@ -102,13 +115,15 @@ private:
   result<void> check_within(const range& x) const;
   std::vector<share> shares_of(const apply_effect& effect,
                                std::span<const update* const> pushes) const;
-  result<successor> step(const apply_effect& effect, std::span<const update* const> pushes,
-                         std::span<const share> shares);
+  successor successor_of(table_id table, std::uint64_t index);
+  result<void> step(successor& next, const apply_effect& effect,
+                    std::span<const update* const> pushes, std::span<const share> shares);
   std::span<const float> gradient_of(std::span<const share> shares, std::span<const float> clips,
                                      std::uint64_t first, std::uint64_t count);
   failure not_finite(std::span<const update* const> pushes, const share& where,
                      std::uint64_t first) const;
-  void publish(const apply_effect& effect, std::vector<successor> fresh);
+  void drop_previous(const apply_effect& effect);
+  void publish(std::vector<successor> fresh);
 
   job_spec job_;
   std::shared_ptr<buffer_pool> pool_;

@@ -41,7 +41,7 @@ filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buf
 }
 
 struct server_shell {
-  using handle = server_handle::extend<caf::reacts_to<tick_atom>>;
+  using handle = server_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>>;
   using pointer = handle::stateful_pointer<server_shell>;
   using promise = caf::typed_response_promise<reply>;
 
@@ -74,6 +74,8 @@ struct server_shell {
     else
       pull(token, effects);
     carry_out(effects);
+    if (admitted.size() >= options.apply_batch)
+      end_gathering();
     // A second copy of a slot waits with the first; its payload is of no use.
     if (auto kept = requests.find(token.value);
         kept != requests.end() && kept->second.what.push && !decide->holds(token))
@@ -112,18 +114,22 @@ struct server_shell {
 
   // Carrying out an effect may append more. A pull follows when the push of its request is done.
   void carry_out(shard_effects& effects) {
-    for (std::size_t i = 0; i < effects.size();) {
-      const auto effect = std::move(effects[i++]);
-      std::visit([&](const auto& x) { run(x, effects); }, effect);
-      if (i == effects.size() && !pulls_due.empty()) {
-        const auto token = pulls_due.front();
-        pulls_due.pop_front();
-        pull(token, effects);
+    for (std::size_t i = 0;;) {
+      while (i < effects.size()) {
+        const auto effect = std::move(effects[i++]);
+        std::visit([&](const auto& x) { run(x, effects); }, effect);
       }
+      if (!admitted.empty() || pulls_due.empty())
+        return;
+      const auto token = pulls_due.front();
+      pulls_due.pop_front();
+      pull(token, effects);
     }
   }
 
   void run(const apply_effect& effect, shard_effects& more) {
+    if (options.apply_batch > 1 && !is_bsp)
+      return admit(effect, more);
     std::vector<const update*> updates;
     for (const auto token : effect.pushes)
       updates.push_back(&*requests.at(token.value).what.push);
@@ -131,6 +137,35 @@ struct server_shell {
       decide->applied(more);
     else
       decide->discarded(done.error(), more);
+  }
+
+  /// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
+  void admit(const apply_effect& effect, shard_effects& more) {
+    auto& push = requests.at(effect.pushes.front().value).what.push;
+    if (auto valid = values->admit(effect, *push); !valid) {
+      decide->discarded(valid.error(), more);
+      return;
+    }
+    if (admitted.empty())
+      self->send(self, step_atom_v); // Behind the requests that wait already.
+    gathered.push_back(*std::move(push));
+    admitted.push_back({effect, &gathered.back()});
+    decide->applied(more);
+  }
+
+  void apply_admitted() {
+    if (admitted.empty())
+      return;
+    values->apply_admitted(admitted);
+    admitted.clear();
+    gathered.clear();
+  }
+
+  /// Nobody waits in the mailbox any more, or the buffer is full.
+  void end_gathering() {
+    apply_admitted();
+    shard_effects none;
+    carry_out(none);
   }
 
   void run(const acknowledge_effect& effect, shard_effects&) {
@@ -152,6 +187,7 @@ struct server_shell {
   }
 
   void run(const answer_effect& effect, shard_effects&) {
+    apply_admitted();
     auto& open = requests.at(effect.pull.value);
     open.answer.pulled =
       troupe::values{effect.version, values->read(open.what.pull->ranges, effect.previous)};
@@ -165,6 +201,7 @@ struct server_shell {
   }
 
   void run(const cut_effect& effect, shard_effects&) {
+    apply_admitted();
     storage::cut what{effect.checkpoint, server_id{options.self.index},
                       values->pin(decide->partitions())};
     self->request(storage, storage_timeout, write_atom_v, std::move(what))
@@ -305,10 +342,13 @@ struct server_shell {
   void fail_open(const failure& why) {
     for (auto& [unused, open] : std::exchange(requests, {}))
       open.promise.deliver(to_caf(why));
+    pulls_due.clear();
   }
 
   void drop_everything() {
     fail_open({errc::rolled_back, "the server restores its partitions"});
+    admitted.clear();
+    gathered.clear();
     decide.reset();
     values.reset();
     assignment = 0;
@@ -368,7 +408,9 @@ struct server_shell {
   std::optional<block_store> values;
   bool is_bsp = false; ///< Some table is.
   std::unordered_map<std::uint64_t, open_request> requests;
-  std::deque<request_token> pulls_due; ///< Within carry_out().
+  std::deque<request_token> pulls_due; ///< Their pushes are done.
+  std::vector<block_store::admitted_push> admitted;
+  std::deque<update> gathered; ///< Those of `admitted`.
   std::uint64_t next_token = 1;
 
   std::uint64_t wanted_assignment = 0;
@@ -396,6 +438,7 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
   return {
     [&state](request& what) { return state.ask(std::move(what)); },
     [&state](const orders& what) { state.obey(what); },
+    [&state](step_atom) { state.end_gathering(); },
     [&state](tick_atom) { state.tick(); },
   };
 }

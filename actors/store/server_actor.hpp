@@ -19,6 +19,10 @@ struct server_options {
   std::uint64_t job = 0; ///< fingerprint of the job that this process was started for.
   std::string address;   ///< Where other processes reach its kv; empty within one process.
   shard_options shard;
+  /// Pushes of asp and ssp tables that wait in the mailbox together are applied in one pass over
+  /// memory, at most so many. More: less memory traffic under load, longer until the first of them
+  /// may be read.
+  std::size_t apply_batch = 1;
   bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
 };
 

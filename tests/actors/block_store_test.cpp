@@ -681,4 +681,51 @@ TEST_CASE("a checkpoint is complete only with all of its blocks in their size") 
 
 } // namespace
 
+TEST_CASE("admitted pushes applied in one pass leave the bytes of one after the other") {
+  auto job = every_optimizer();
+  job.tables[1].optimizer.clip_norm = 0.5f;
+  job.tables[3].optimizer.scale_by_staleness = true;
+  std::vector<update> pushes;
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    pushes.push_back(push_of(i, {}, 0.3f * static_cast<float>(i)));
+    for (std::uint32_t table = 0; table < job.tables.size(); ++table) {
+      const bool part = (i + table) % 3 == 0; // Of a block, and of two.
+      pushes.back() += part ? pieces_of(table, random_gradient(i * 10 + table, 5000), 1000 * i)
+                            : pieces_of(table, random_gradient(i * 10 + table));
+    }
+  }
+  auto one_by_one = store_of(job), together = store_of(job);
+  std::vector<block_store::admitted_push> admitted;
+  for (const update& push : pushes) {
+    auto effect = effect_of(job, 1);
+    effect.staleness_versions = admitted.size();
+    if (admitted.size() == 3)
+      effect.skip = {{{0}, {1}}, {{3}, {2}}};
+    const update* const one[] = {&push};
+    REQUIRE(together.admit(effect, push));
+    admitted.push_back({effect, &push});
+    REQUIRE(one_by_one.apply(effect, one));
+  }
+  together.apply_admitted(admitted);
+  const auto ids = described(all_partitions(job));
+  const auto a = one_by_one.pin(ids), b = together.pin(ids);
+  for (std::size_t p = 0; p < a.size(); ++p)
+    for (std::size_t i = 0; i < a[p].blocks.size(); ++i) {
+      const auto &x = a[p].blocks[i], &y = b[p].blocks[i];
+      CHECK(x.steps == y.steps);
+      CHECK(x.version == y.version);
+      CHECK(std::equal(x.values.get(), x.values.get() + x.count, y.values.get()));
+      CHECK(std::equal(x.state.get(), x.state.get() + x.state_count, y.state.get()));
+    }
+}
+
+TEST_CASE("a push that apply would refuse is not admitted") {
+  auto job = job_of({table_of("t", optimizer_kind::sgd)});
+  const auto store = store_of(job);
+  auto gradient = random_gradient(1);
+  CHECK(store.admit(effect_of(job, 1), push_of(0, pieces_of(0, gradient))));
+  gradient[9999] = std::numeric_limits<float>::quiet_NaN();
+  CHECK_FALSE(store.admit(effect_of(job, 1), push_of(0, pieces_of(0, gradient))));
+}
+
 } // namespace troupe

@@ -6,6 +6,7 @@
 #include <array>
 #include <random>
 #include <thread>
+#include <unistd.h>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -24,18 +25,22 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
     {"newer acceptor", newer, hello_of(), errc::version_mismatch},
     {"other job", hello_of(7), hello_of(8), errc::wrong_job},
     {"other secret", hello_of(7, 1), hello_of(7, 2), errc::wrong_job}};
-  for (const stranger& each : strangers) {
-    CAPTURE(each.what);
-    side server{each.acceptor}, client{each.connector};
-    client.links.connect(server.listen());
-    REQUIRE(client.wait_lost());
-    REQUIRE(server.wait_rejected());
-    CHECK(server.rejected[0].code == each.code);
-    CHECK(client.lost[0].code == each.code);
-    CHECK(client.opened.empty());
-    CHECK(server.opened.empty());
-    CHECK(contains(server.rejected[0].text, "127.0.0.1:"));
-  }
+  for (const stranger& each : strangers)
+    for (const link_kind& kind : link_kinds()) {
+      CAPTURE(each.what);
+      CAPTURE(kind.name);
+      side server{each.acceptor, kind.options}, client{each.connector, kind.options};
+      client.links.connect(server.listen());
+      REQUIRE(client.wait_lost());
+      REQUIRE(server.wait_rejected());
+      CHECK(server.rejected[0].code == each.code);
+      CHECK(client.lost[0].code == each.code);
+      CHECK(client.opened.empty());
+      CHECK(server.opened.empty());
+      CHECK(contains(server.rejected[0].text, kind.options.unix_sockets
+                                                ? "process " + std::to_string(::getpid()) + " "
+                                                : "127.0.0.1:"));
+    }
 }
 
 TEST_CASE("a_peer_without_the_secret_is_let_in_where_hosts_may_join_and_not_told_it") {
@@ -74,6 +79,8 @@ TEST_CASE("garbage_is_turned_away_and_harms_nobody") {
       word = static_cast<std::uint32_t>(random()) * 2;
     if (i % 2 == 0) // Looks like a frame, but too long for a hello, or its head is noise.
       words = {1, i % 4 == 0 ? 4u : words[1] % 100'000, i % 4 == 0 ? 0 : words[2], 0};
+    if (i % 8 >= 4)
+      REQUIRE(peer.send(encode(detail::preamble{wire::protocol_version, 0})));
     REQUIRE(peer.send(std::as_bytes(std::span{words})));
     REQUIRE(peer.wait_end());
   }
@@ -93,7 +100,37 @@ TEST_CASE("only_a_hello_opens_a_link") {
   REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
   CHECK(peer.wait_end());
   REQUIRE(server.wait_rejected());
+  for (const message& other : {message{reply_message{1, {receipt{}, {}}}}, message{report{}}}) {
+    const bare_peer knows_the_preamble{server.listen()};
+    REQUIRE(knows_the_preamble.send(encode(detail::preamble{wire::protocol_version, 0})));
+    REQUIRE(knows_the_preamble.send(other));
+    CHECK(knows_the_preamble.wait_end());
+  }
+  REQUIRE(server.wait_rejected(3));
   CHECK(server.received.empty());
+}
+
+TEST_CASE("the_secret_is_compared_before_anything_else_is_looked_at") {
+  side server{hello_of(7, 12345)};
+  const bare_peer peer{server.listen()};
+  REQUIRE(peer.send(encode(detail::preamble{wire::protocol_version, 54321})));
+  REQUIRE(server.wait_rejected());
+  CHECK(server.rejected[0].code == errc::wrong_job);
+  REQUIRE(peer.readable(10s));
+  const auto answer = peer.receive();
+  REQUIRE(answer.size() > detail::preamble_bytes);
+  const auto said = detail::decode_preamble(std::span{answer}.first<detail::preamble_bytes>());
+  CHECK(said.version == wire::protocol_version);
+  CHECK(said.secret == 0);
+}
+
+TEST_CASE("the_first_wrong_byte_ends_a_connection") {
+  side server;
+  const bare_peer peer{server.listen()};
+  REQUIRE(peer.send(std::as_bytes(std::span{"GET", 3})));
+  CHECK(peer.wait_end());
+  REQUIRE(server.wait_rejected());
+  CHECK(contains(server.rejected[0].text, " does not speak this protocol"));
 }
 
 TEST_CASE("garbage_on_an_open_link_ends_it") {

@@ -72,22 +72,25 @@ TEST_CASE("a_killed_process_is_lost_at_once") {
 }
 
 TEST_CASE("close_sends_what_was_queued_and_reports_lost_once_at_each_end") {
-  pair_of_sides ends;
-  REQUIRE(ends.ready);
-  for (std::uint64_t i = 0; i < 8; ++i)
-    ends.client.links.send(ends.to_server, push_of(i, std::size_t{1} << 20));
-  ends.client.links.close(ends.to_server);
-  ends.client.links.close(ends.to_server);
-  ends.client.links.send(ends.to_server, push_of(9, 1));
-  REQUIRE(ends.server.wait_lost());
-  REQUIRE(ends.client.wait_lost());
-  CHECK(ends.server.received.size() == 8);
-  ends.client.links.send(ends.to_server, push_of(9, 1));
-  std::this_thread::sleep_for(50ms);
-  CHECK(ends.client.lost.size() == 1);
-  CHECK(ends.server.lost.size() == 1);
-  CHECK_FALSE(ends.client.broken_promise);
-  CHECK_FALSE(ends.server.broken_promise);
+  for (const link_kind& kind : link_kinds()) {
+    CAPTURE(kind.name);
+    pair_of_sides ends{kind.options};
+    REQUIRE(ends.ready);
+    for (std::uint64_t i = 0; i < 8; ++i)
+      ends.client.links.send(ends.to_server, push_of(i, std::size_t{1} << 20));
+    ends.client.links.close(ends.to_server);
+    ends.client.links.close(ends.to_server);
+    ends.client.links.send(ends.to_server, push_of(9, 1));
+    REQUIRE(ends.server.wait_lost());
+    REQUIRE(ends.client.wait_lost());
+    CHECK(ends.server.received.size() == 8);
+    ends.client.links.send(ends.to_server, push_of(9, 1));
+    std::this_thread::sleep_for(50ms);
+    CHECK(ends.client.lost.size() == 1);
+    CHECK(ends.server.lost.size() == 1);
+    CHECK_FALSE(ends.client.broken_promise);
+    CHECK_FALSE(ends.server.broken_promise);
+  }
 }
 
 TEST_CASE("close_gives_up_on_a_peer_that_does_not_read") {

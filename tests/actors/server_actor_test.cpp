@@ -47,7 +47,7 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
 }
 
 struct fixture : actor_fixture {
-  explicit fixture(consistency sync = asp(), bool with_files = false)
+  explicit fixture(consistency sync = asp(), bool with_files = false, std::size_t apply_batch = 1)
       : job(job_of({sync})), coordinator(*this),
         files(with_files ? std::make_shared<fake_files>() : nullptr) {
     job.tables[0].optimizer.learning_rate = 1;
@@ -56,6 +56,7 @@ struct fixture : actor_fixture {
     options.job = fingerprint(job);
     options.address = "here:1";
     options.own_thread = false;
+    options.apply_batch = apply_batch;
     server = owned(spawn_server(system, options, coordinator.connector(),
                                 files ? spawn_files(*this, files) : checkpointer{}));
   }
@@ -402,4 +403,94 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     CHECK(g.last().failed == "there are no checkpoints to restore from");
   }
   CHECK(f.last().assignment == 0);
+}
+
+TEST_CASE("waiting_pushes_are_applied_together_to_the_same_bytes") {
+  const auto run = [](std::size_t apply_batch) {
+    fixture f{asp(), false, apply_batch};
+    f.serve();
+    std::vector<std::uint64_t> versions;
+    f.system.spawn([&](caf::event_based_actor* self) {
+      for (std::uint64_t batch = 0; batch < 7;
+           ++batch) { // All in the mailbox before the first runs.
+        const auto x = 0.1f * static_cast<float>(batch);
+        request what{f.gradient(batch % 2, batch, batch, {x, 1 / (x + 1), x * x, 1}), {}};
+        if (batch == 3)
+          what.push->step.batch = {2}; // A repeat.
+        if (batch == 5)
+          what.pull = f.all(1, 6, 6);
+        self->request(f.server, std::chrono::seconds{3600}, what).then([&](const reply& answer) {
+          versions.push_back(answer.pushed->version);
+        });
+      }
+    });
+    f.sched.run();
+    CHECK(versions.size() == 7);
+    const auto found = f.read();
+    f.advance(100ms);
+    CHECK(f.last().counters.applied == 6);
+    CHECK(f.last().counters.duplicates == 1);
+    return found;
+  };
+  const auto one_by_one = run(1);
+  for (const std::size_t apply_batch : {2, 3, 4, 16}) {
+    CAPTURE(apply_batch);
+    CHECK(run(apply_batch) == one_by_one);
+  }
+}
+
+TEST_CASE("a_bad_gradient_among_waiting_pushes_is_refused_alone") {
+  fixture f{asp(), false, 16};
+  f.serve();
+  std::vector<std::string> outcomes;
+  f.system.spawn([&](caf::event_based_actor* self) {
+    for (std::uint64_t batch = 0; batch < 3; ++batch) {
+      const float bad = batch == 1 ? std::numeric_limits<float>::infinity() : 1.0f;
+      self
+        ->request(f.server, std::chrono::seconds{3600},
+                  request{f.gradient(0, batch, batch, {1, bad, 1, 1}), {}})
+        .then([&](const reply&) { outcomes.push_back("applied"); },
+              [&](const caf::error& why) { outcomes.push_back(to_string(from_caf(why).code)); });
+    }
+  });
+  f.sched.run();
+  CHECK(outcomes == std::vector<std::string>{"applied", "non_finite", "applied"});
+  CHECK(f.read() == std::vector<float>{-2, -2, -2, -2});
+}
+
+TEST_CASE("a_pull_that_shares_a_request_sees_its_push") {
+  for (const std::size_t apply_batch : {1, 16}) {
+    fixture f{asp(), false, apply_batch};
+    f.serve();
+    std::vector<float> seen;
+    f.system.spawn([&](caf::event_based_actor* self) {
+      self
+        ->request(f.server, std::chrono::seconds{3600},
+                  request{f.gradient(0, 0, 0), f.all(0, 1, 1)})
+        .then([&](const reply& answer) {
+          REQUIRE(answer.pushed);
+          const auto& piece = answer.pulled->pieces.at(0);
+          seen.assign(piece.values.get(), piece.values.get() + 4);
+        });
+    });
+    f.sched.run();
+    CHECK(seen == std::vector<float>{-1, -2, -3, -4});
+  }
+}
+
+TEST_CASE("values_that_have_to_be_waited_for_do_not_hold_back_the_receipt_for_ever") {
+  fixture f{ssp(0)};
+  f.serve();
+  std::optional<reply> found;
+  f.system.spawn([&](caf::event_based_actor* self) {
+    self
+      ->request(f.server, std::chrono::seconds{3600}, request{f.gradient(0, 0, 0), f.all(0, 1, 1)})
+      .then([&](const reply& answer) { found = answer; });
+  });
+  f.sched.run();
+  CHECK_FALSE(found); // Worker 1 is still at clock 0.
+  f.advance(600ms);
+  REQUIRE(found);
+  CHECK(found->pushed);
+  CHECK_FALSE(found->pulled);
 }

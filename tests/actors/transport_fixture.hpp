@@ -2,6 +2,8 @@
 // misbehaves.
 #pragma once
 
+#include "actors/links/chunk.hpp"
+#include "actors/links/handshake.hpp"
 #include "actors/links/socket.hpp"
 #include "actors/links/transport.hpp"
 #include "serialization/wire.hpp"
@@ -25,12 +27,50 @@ inline hello hello_of(std::uint64_t job = 7, std::uint64_t secret = 0) {
   return {wire::protocol_version, job, secret, {role::worker, 3, {9}}};
 }
 
-inline std::vector<std::byte> bytes_of(const message& what) {
+inline void append(std::vector<std::byte>& to, std::span<const std::byte> bytes) {
+  to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+inline std::vector<std::byte> frame_of(const message& what) {
   const wire::frame frame = wire::encode(what);
   std::vector<std::byte> flat = frame.head;
   for (const auto& part : frame.body)
-    flat.insert(flat.end(), part.bytes.begin(), part.bytes.end());
+    append(flat, part.bytes);
   return flat;
+}
+
+inline std::vector<std::byte> chunks_of(traffic_class traffic, std::span<const std::byte> bytes) {
+  std::vector<std::byte> made;
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), detail::chunk_bytes_max));
+    append(made, encode(detail::chunk_header{static_cast<std::uint32_t>(piece.size()), traffic}));
+    append(made, piece);
+    bytes = bytes.subspan(piece.size());
+  }
+  return made;
+}
+
+/// A message as it goes over a link that carries nothing else; a hello follows its preamble.
+inline std::vector<std::byte> bytes_of(const message& what) {
+  std::vector<std::byte> made;
+  if (const auto* first = std::get_if<hello>(&what)) {
+    append(made, encode(detail::preamble{first->version, first->secret}));
+    hello without_secret = *first;
+    without_secret.secret = 0;
+    append(made, chunks_of(traffic_class::control, frame_of(without_secret)));
+  } else {
+    append(made, chunks_of(traffic_class_of(what), frame_of(what)));
+  }
+  return made;
+}
+
+/// What a link may travel over.
+struct link_kind {
+  const char* name;
+  transport_options options;
+};
+inline std::vector<link_kind> link_kinds() {
+  return {{"TCP", {.unix_sockets = false}}, {"Unix", {.arena = false}}, {"arena", {}}};
 }
 
 /// Numbers that tell positions and tensors apart.

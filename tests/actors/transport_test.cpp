@@ -1,4 +1,5 @@
 // Messages on open links: intact, in order, kept alive.
+#include "actors/links/chunk_reader.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
 #include "doctest/doctest.h"
@@ -21,8 +22,6 @@ bool same_values(const piece& a, const piece& b) {
 } // namespace
 
 TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
-  pair_of_sides ends;
-  REQUIRE(ends.ready);
   const reply_message pulled{
     4, {{}, values{11, {{{{1}, 0, 3}, pattern(3, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}}}}};
   const request_message pull{3, {{}, query{{}, false, {{{1}, 2, 3}}}}};
@@ -42,65 +41,124 @@ TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
     push_of(1, 4099), reply_message{2, {receipt{5, true}, {}}},     pull,
     pulled,           failure_message{5, {errc::not_yet, "later"}}, reported,
     ordered};
-  for (const message& each : sent)
-    ends.client.links.send(ends.to_server, each);
-  REQUIRE(ends.server.wait_received(sent.size()));
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    CAPTURE(i);
-    CHECK(bytes_of(ends.server.received[i]) == bytes_of(sent[i]));
+  for (const link_kind& kind : link_kinds()) {
+    CAPTURE(kind.name);
+    pair_of_sides ends{kind.options};
+    REQUIRE(ends.ready);
+    for (std::size_t i = 0; i < sent.size(); ++i) { // One by one: classes may overtake.
+      CAPTURE(i);
+      ends.client.links.send(ends.to_server, sent[i]);
+      REQUIRE(ends.server.wait_received(i + 1));
+      CHECK(bytes_of(ends.server.received[i]) == bytes_of(sent[i]));
+    }
   }
 }
 
 TEST_CASE("both_sides_learn_who_the_other_is_and_where_they_are") {
-  side server{hello_of(7, 1)}, client{hello_of(7, 1)};
-  const endpoint where = server.listen();
-  client.links.connect(where);
-  REQUIRE(client.wait_opened());
-  REQUIRE(server.wait_opened());
-  CHECK(client.opened[0].peer == hello_of(7, 1));
-  CHECK(server.opened[0].peer == hello_of(7, 1));
-  CHECK(server.opened[0].local == to_string(where));
-  CHECK(parse_endpoint(client.opened[0].local)->host == "127.0.0.1");
+  for (const link_kind& kind : link_kinds()) {
+    CAPTURE(kind.name);
+    side server{hello_of(7, 1), kind.options}, client{hello_of(7, 1), kind.options};
+    const endpoint where = server.listen();
+    client.links.connect(where);
+    REQUIRE(client.wait_opened());
+    REQUIRE(server.wait_opened());
+    CHECK(client.opened[0].peer == hello_of(7, 1));
+    CHECK(server.opened[0].peer == hello_of(7, 1));
+    CHECK(server.opened[0].local == to_string(where));
+    if (kind.options.unix_sockets)
+      CHECK(client.opened[0].local.empty());
+    else
+      CHECK(parse_endpoint(client.opened[0].local)->host == "127.0.0.1");
+  }
 }
 
 TEST_CASE("messages_of_each_thread_keep_their_order") {
   constexpr std::uint64_t threads = 4, each = 2500;
-  pair_of_sides ends;
-  REQUIRE(ends.ready);
-  std::vector<std::thread> senders;
-  for (std::uint64_t t = 0; t < threads; ++t)
-    senders.emplace_back([&ends, t] {
-      for (std::uint64_t i = 0; i < each; ++i)
-        ends.client.links.send(ends.to_server, push_of(t << 32 | i, i % 50 == 0 ? 30'000 : 1));
-    });
-  for (std::thread& sender : senders)
-    sender.join();
-  REQUIRE(ends.server.wait_received(threads * each));
-  std::array<std::uint64_t, threads> next{};
-  std::size_t out_of_order = 0;
-  for (const message& got : ends.server.received) {
-    const std::uint64_t request = std::get<request_message>(got).number;
-    out_of_order += next[request >> 32]++ != (request & 0xffffffff);
+  for (const link_kind& kind : link_kinds()) {
+    CAPTURE(kind.name);
+    pair_of_sides ends{kind.options};
+    REQUIRE(ends.ready);
+    std::vector<std::thread> senders;
+    for (std::uint64_t t = 0; t < threads; ++t)
+      senders.emplace_back([&ends, t] {
+        for (std::uint64_t i = 0; i < each; ++i)
+          ends.client.links.send(ends.to_server, push_of(t << 32 | i, i % 50 == 0 ? 30'000 : 1));
+      });
+    for (std::thread& sender : senders)
+      sender.join();
+    REQUIRE(ends.server.wait_received(threads * each));
+    std::array<std::uint64_t, threads> next{};
+    std::size_t out_of_order = 0;
+    for (const message& got : ends.server.received) {
+      const std::uint64_t request = std::get<request_message>(got).number;
+      out_of_order += next[request >> 32]++ != (request & 0xffffffff);
+    }
+    CHECK(out_of_order == 0);
   }
-  CHECK(out_of_order == 0);
 }
 
 TEST_CASE("large_tensors_arrive_intact_and_aligned_in_both_directions_at_once") {
-  constexpr std::size_t count = std::size_t{16} << 20; // 64 MB
-  pair_of_sides ends;
-  REQUIRE(ends.ready);
-  const request_message up = push_of(1, count, 1), down = push_of(2, count, 2);
-  ends.client.links.send(ends.to_server, up);
-  ends.server.links.send(ends.to_client, down);
-  REQUIRE(ends.server.wait_received(1));
-  REQUIRE(ends.client.wait_received(1));
-  const auto& at_server =
-    std::get<request_message>(ends.server.received[0]).what.push->pieces.at(0);
-  const auto& at_client =
-    std::get<request_message>(ends.client.received[0]).what.push->pieces.at(0);
-  CHECK(same_values(at_server, up.what.push->pieces[0]));
-  CHECK(same_values(at_client, down.what.push->pieces[0]));
-  CHECK(reinterpret_cast<std::uintptr_t>(at_server.values.get()) % 64 == 0);
+  for (const link_kind& kind : link_kinds())
+    for (const std::size_t count :
+         {std::size_t{16} << 20, std::size_t{300'001}, std::size_t{5000}}) {
+      CAPTURE(kind.name);
+      CAPTURE(count);
+      pair_of_sides ends{kind.options};
+      REQUIRE(ends.ready);
+      const request_message up = push_of(1, count, 1), down = push_of(2, count, 2);
+      for (std::size_t i = 1; i <= 3; ++i) { // The first ones before the arenas are mapped.
+        ends.client.links.send(ends.to_server, up);
+        ends.server.links.send(ends.to_client, down);
+        REQUIRE(ends.server.wait_received(i));
+        REQUIRE(ends.client.wait_received(i));
+        const auto& at_server =
+          std::get<request_message>(ends.server.received[i - 1]).what.push->pieces;
+        const auto& at_client =
+          std::get<request_message>(ends.client.received[i - 1]).what.push->pieces;
+        CHECK(same_values(at_server.at(0), up.what.push->pieces[0]));
+        CHECK(same_values(at_client.at(0), down.what.push->pieces[0]));
+        CHECK(reinterpret_cast<std::uintptr_t>(at_server[0].values.get()) % 64 == 0);
+      }
+    }
+}
+
+TEST_CASE("a_higher_class_overtakes_a_large_tensor") {
+  side server;
+  const bare_peer peer{server.listen()};
+  REQUIRE(peer.send(hello_of()));
+  REQUIRE(server.wait_opened());
+  constexpr std::size_t count = std::size_t{8} << 20;
+  server.links.send(server.only_link(), push_of(1, count));
+  server.links.send(server.only_link(), reply_message{2, {receipt{}, {}}});
+  server.links.send(server.only_link(), report{});
+  buffer_pool pool;
+  detail::chunk_reader reader{pool};
+  reader.admit(nullptr);
+  std::vector<std::string> order;
+  std::size_t skip = detail::preamble_bytes; // Then the hello.
+  while (order.size() < 4 && peer.readable(10s)) {
+    const auto bytes = peer.receive();
+    for (std::span<const std::byte> rest = bytes; !rest.empty();) {
+      if (skip != 0) {
+        const std::size_t skipped = std::min(skip, rest.size());
+        skip -= skipped;
+        rest = rest.subspan(skipped);
+        continue;
+      }
+      const auto taken = reader.take(rest);
+      REQUIRE(taken);
+      rest = rest.subspan(*taken);
+      if (!reader.complete())
+        continue;
+      const auto what = reader.decode();
+      REQUIRE(what);
+      order.push_back(std::holds_alternative<hello>(*what)             ? "hello"
+                      : std::holds_alternative<report>(*what)          ? "report"
+                      : std::holds_alternative<request_message>(*what) ? "push"
+                                                                       : "reply");
+    }
+  }
+  CHECK(order == std::vector<std::string>{"hello", "report", "reply", "push"});
 }
 
 TEST_CASE("what_is_sent_before_the_link_opens_follows_the_handshake_in_order") {
@@ -118,12 +176,12 @@ TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   const bare_peer peer{server.listen()};
   std::vector<std::byte> stream = bytes_of(hello_of());
   const std::vector<message> sent{push_of(1, 3), push_of(2, 5000),
-                                  reply_message{3, {receipt{}, {}}}, push_of(4, 0)};
+                                  reply_message{3, {receipt{}, {}}},
+                                  push_of(4, 0)}; // Behind each other, so that none overtakes.
   for (const message& each : sent) {
     const auto bytes = bytes_of(each);
     stream.insert(stream.end(), bytes.begin(), bytes.end());
-    stream.resize(stream.size() + 16); // A sign of life between frames.
-    stream[stream.size() - 16] = std::byte{1};
+    append(stream, encode(detail::chunk_header{})); // A sign of life between frames.
   }
   std::minstd_rand random{5};
   for (std::size_t at = 0; at < stream.size();) {
@@ -168,11 +226,12 @@ TEST_CASE("what_a_callback_sends_leaves_when_the_round_has_settled") {
   REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
   CHECK_FALSE(peer.readable(100ms));
   checked = true;
-  const std::size_t reply_bytes = bytes_of(reply_message{0, {receipt{}, {}}}).size();
+  const std::size_t one_chunk =
+    detail::chunk_header_bytes + 51 * frame_of(reply_message{0, {receipt{}, {}}}).size();
   std::size_t bytes = 0;
-  while (bytes < 51 * reply_bytes && peer.readable(10s))
+  while (bytes < one_chunk && peer.readable(10s))
     bytes += peer.receive().size();
-  CHECK(bytes == 51 * reply_bytes);
+  CHECK(bytes == one_chunk);
   CHECK(own_thread);
   CHECK(settled == 1);
 }

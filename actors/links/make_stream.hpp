@@ -1,0 +1,26 @@
+// Which stream a connection gets.
+#pragma once
+
+#include "actors/links/stream.hpp"
+
+#include <memory>
+#include <string>
+
+namespace troupe::detail {
+
+/// Begins to connect. Null where that failed at once; `error` is then an errno, or stays as it is
+/// where another address may be tried without a word.
+std::unique_ptr<stream> connect_stream(const socket_address& where, const socket_tuning& tuning,
+                                       int& error);
+
+/// A connection that was accepted, and its peer's name in texts.
+struct accepted_stream {
+  std::unique_ptr<stream> made; ///< Null where the peer is another user's.
+  std::string peer;
+};
+
+/// `beside`: the TCP address of the listener.
+accepted_stream accept_stream(descriptor socket, const socket_address& peer,
+                              const socket_tuning& tuning, const endpoint& beside);
+
+} // namespace troupe::detail

@@ -1,0 +1,31 @@
+// A part of a file in this process's memory.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace troupe::detail {
+
+class mapping {
+public:
+  mapping() = default;
+  /// Shared with all who map the file; empty where the system refuses.
+  mapping(int descriptor, std::size_t offset, std::size_t size_bytes, bool writable);
+  ~mapping();
+  mapping(mapping&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), size_bytes_(other.size_bytes_) {}
+  mapping& operator=(mapping&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(size_bytes_, other.size_bytes_);
+    return *this;
+  }
+
+  explicit operator bool() const { return memory_ != nullptr; }
+  std::byte* data() const { return memory_; }
+
+private:
+  std::byte* memory_ = nullptr;
+  std::size_t size_bytes_ = 0;
+};
+
+} // namespace troupe::detail

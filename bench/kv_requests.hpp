@@ -1,0 +1,52 @@
+// How the benchmarks ask a kv: the one place that knows what its requests and answers look like.
+#pragma once
+
+#include "actors/kv.hpp"
+
+#include "caf/event_based_actor.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace troupe::bench {
+
+/// What a worker asks of its kv at a time.
+enum class operation { push, pull, push_pull };
+
+/// The job behind a benchmark: one asp table of so many floats, with SGD.
+job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_t servers);
+incarnation_id first_start(std::uint32_t worker);
+
+/// The requests of one worker.
+class kv_requests {
+public:
+  /// `cut`: the kv takes pieces as its blocks lie; a router cuts for itself.
+  kv_requests(job_spec job, std::uint32_t worker, bool cut);
+
+  /// The next batch of this worker; the gradient of the whole table.
+  update next_push(const std::shared_ptr<const float>& gradient);
+  /// The whole table; or its first element, as it is now.
+  query whole() const;
+  query first_element() const;
+
+private:
+  step_header step() const;
+
+  job_spec job_;
+  worker_id worker_;
+  std::vector<range> ranges_;
+  std::uint64_t pushed_ = 0;
+};
+
+struct kv_answer {
+  std::optional<failure> failed;
+  values pulled;
+};
+
+/// Sends what is there as one operation; `then` runs, as part of `self`, when all is answered.
+void ask(caf::event_based_actor* self, const kv& to, std::optional<update> push,
+         std::optional<query> pull, std::function<void(const kv_answer&)> then);
+
+} // namespace troupe::bench

@@ -1,0 +1,31 @@
+// What every benchmark's command line has.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe::bench {
+
+struct common_options {
+  std::size_t rounds = 5;
+  bool full = false; ///< Long enough for steady figures.
+  bool json = false;
+  std::vector<std::string> only;  ///< Names; empty: all.
+  std::vector<std::size_t> sizes; ///< Bytes of a payload; empty: all.
+  std::string congestion;         ///< Empty: the system's.
+
+  bool wants(const std::string& name) const {
+    return only.empty() || std::ranges::find(only, name) != only.end();
+  }
+};
+
+/// Declares them on `app`; `names`: what --only takes.
+void declare(CLI::App& app, common_options& options, const std::vector<std::string>& names);
+
+} // namespace troupe::bench

@@ -1,0 +1,53 @@
+#include "bench/server_host.hpp"
+
+#include "bench/kv_requests.hpp"
+#include "serialization/layout.hpp"
+
+#include "caf/typed_event_based_actor.hpp"
+
+#include <future>
+#include <memory>
+
+namespace troupe::bench {
+
+namespace {
+
+orders orders_for(const job_spec& job, const member_id& server) {
+  server_orders body;
+  body.job = job;
+  body.assignment = 1;
+  body.generation = {1};
+  const auto server_of = make_partition_map(job, job.servers, {});
+  for (std::uint32_t i = 0; i < job.partitions; ++i)
+    if (server_of[i].value == server.index)
+      body.partitions.push_back({i});
+  for (std::uint32_t i = 0; i < job.workers; ++i)
+    body.workers.push_back({{i}, first_start(i), 0, true});
+  return {server, 1, 1, false, {}, body};
+}
+
+} // namespace
+
+server_handle spawn_serving(caf::actor_system& system, const job_spec& job, std::uint32_t index,
+                            const std::string& address) {
+  const auto identity = server_identity(index);
+  const auto serves = std::make_shared<std::promise<void>>();
+  const auto coordinator =
+    system.spawn([=](coordinator_handle::pointer self) -> coordinator_handle::behavior_type {
+      return {[=, told = false, known = false](const report& what, const member& from) mutable {
+        if (!std::exchange(told, true))
+          self->send(from, orders_for(job, identity));
+        const bool ready = std::get<server_report>(what.body).assignment == 1;
+        if (ready && !std::exchange(known, true))
+          serves->set_value();
+      }};
+    });
+  auto server = spawn_server(system, {identity, fingerprint(job), address, {}},
+                             [coordinator](const member&) { return coordinator; }, {});
+  serves->get_future().wait();
+  return server;
+}
+
+member_id server_identity(std::uint32_t index) { return {role::server, index, {100 + index}}; }
+
+} // namespace troupe::bench

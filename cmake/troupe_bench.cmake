@@ -1,0 +1,101 @@
+# Benchmarks: programs of bench/, run small by ctest. A program is its main file and those that it
+# names here; what they share is troupe_bench.
+
+find_library(TROUPE_ZEROMQ zmq)
+find_path(TROUPE_ZEROMQ_INCLUDE zmq.h)
+find_library(TROUPE_CAF_IO caf_io REQUIRED)
+mark_as_advanced(TROUPE_ZEROMQ TROUPE_ZEROMQ_INCLUDE TROUPE_CAF_IO)
+
+set(bench ${PROJECT_SOURCE_DIR}/bench)
+add_library(troupe_bench STATIC ${bench}/child.cpp ${bench}/network_namespace.cpp
+  ${bench}/options.cpp ${bench}/raw_socket.cpp ${bench}/report.cpp)
+target_include_directories(troupe_bench PUBLIC ${PROJECT_SOURCE_DIR})
+target_link_libraries(troupe_bench PUBLIC nlohmann_json::nlohmann_json fmt::fmt CLI11::CLI11)
+if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
+  target_sources(troupe_bench PRIVATE ${bench}/zeromq.cpp)
+  target_compile_definitions(troupe_bench PUBLIC TROUPE_BENCH_ZEROMQ)
+  target_include_directories(troupe_bench SYSTEM PUBLIC ${TROUPE_ZEROMQ_INCLUDE})
+  target_link_libraries(troupe_bench PUBLIC ${TROUPE_ZEROMQ})
+endif()
+
+# troupe_add_bench(<program> <file>...): from bench/<program>.cpp and the files.
+function(troupe_add_bench program)
+  add_executable(${program} ${bench}/${program}.cpp ${ARGN})
+  # At -O2, GCC 12 vectorises no loop whose number of rounds it does not know.
+  target_compile_options(${program} PRIVATE -O3)
+  target_link_libraries(${program} PRIVATE troupe_bench Troupe::actors)
+endfunction()
+
+# troupe_add_bench_test(<name> <program> ROWS <row>... BELOW <key>=<limit> ARGUMENTS <word>...): a
+# short run whose output has those rows, with figures above 0, and the one of that key below it.
+function(troupe_add_bench_test name program)
+  cmake_parse_arguments(arg "" BELOW "ROWS;ARGUMENTS" ${ARGN})
+  add_test(NAME bench.${name}
+           COMMAND Python3::Interpreter ${bench}/smoke_test.py $<TARGET_FILE:${program}>
+                   --rows ${arg_ROWS} --below=${arg_BELOW}= --arguments ${arg_ARGUMENTS})
+  set_tests_properties(bench.${name} PROPERTIES TIMEOUT 60 LABELS bench SKIP_RETURN_CODE 77)
+endfunction()
+
+# -- optimizer_bench -----------------------------------------------------------
+
+add_executable(optimizer_bench ${bench}/optimizer_bench.cpp)
+target_include_directories(optimizer_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(optimizer_bench PRIVATE Troupe::kernels)
+add_test(NAME bench.optimizer_bench COMMAND optimizer_bench)
+set_tests_properties(bench.optimizer_bench PROPERTIES TIMEOUT 60 LABELS bench)
+
+# -- links_bench ---------------------------------------------------------------
+
+set(zeromq_rows "")
+file(GLOB link_sources CONFIGURE_DEPENDS ${bench}/link_*.cpp)
+if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
+  set(zeromq_rows zeromq zeromq-tuned)
+else()
+  list(FILTER link_sources EXCLUDE REGEX zeromq)
+endif()
+troupe_add_bench(links_bench ${link_sources})
+target_link_libraries(links_bench PRIVATE ${TROUPE_CAF_IO})
+troupe_add_bench_test(links_bench links_bench
+  ROWS memcpy read troupe memfd tcp-reno unix caf ${zeromq_rows}
+  ARGUMENTS --rounds 1 --sizes 4,65536)
+
+# -- push_pull -----------------------------------------------------------------
+
+# Servers of Troupe without a cluster, for push_pull and local_bench.
+add_library(troupe_bench_store STATIC ${bench}/kv_requests.cpp ${bench}/server_host.cpp)
+target_link_libraries(troupe_bench_store PUBLIC troupe_bench Troupe::actors)
+
+file(GLOB store_sources CONFIGURE_DEPENDS ${bench}/store_*.cpp)
+if(NOT zeromq_rows)
+  list(FILTER store_sources EXCLUDE REGEX zeromq)
+endif()
+troupe_add_bench(push_pull ${store_sources})
+target_link_libraries(push_pull PRIVATE troupe_bench_store)
+troupe_add_bench_test(push_pull push_pull
+  ROWS troupe troupe-remote ${zeromq_rows}
+  ARGUMENTS --rounds 1 --sizes 4,65536 --windows 1,8 --queued 8)
+troupe_add_bench_test(push_pull.freeze push_pull
+  ROWS troupe ARGUMENTS --only troupe --freeze 1)
+
+# -- local_bench ---------------------------------------------------------------
+
+troupe_add_bench(local_bench ${bench}/allocations.cpp)
+target_link_libraries(local_bench PRIVATE troupe_bench_store)
+troupe_add_bench_test(local_bench local_bench
+  ROWS "server actor" "plain calls" BELOW allocated_bytes=65536
+  ARGUMENTS --rounds 1 --sizes 4096,4194304)
+
+# -- torch_bench.py ------------------------------------------------------------
+
+set(torch_rows "")
+if(EXISTS /usr/lib/python3/dist-packages/torch)
+  set(torch_rows torch torch-ddp torch-rpc)
+endif()
+if(TARGET async_sgd AND TARGET plain_loop)
+  add_test(NAME bench.torch_bench
+    COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/torch_bench.py
+            --rows plain plain-x2 troupe troupe-ahead ${torch_rows}
+            --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --batch 256 --samples 6000
+                        --seconds 0.2)
+  set_tests_properties(bench.torch_bench PROPERTIES TIMEOUT 180 LABELS "bench;slow")
+endif()
