@@ -18,13 +18,16 @@ using key_ptr = std::shared_ptr<const std::uint64_t>;
 /// Keys of a sparse table, each larger than the one before. Shared, and written to by nobody.
 struct row_keys {
   table_id table;
+  std::uint32_t width = 0; ///< Of the table's rows.
   std::uint64_t count = 0;
   key_ptr keys;
+
+  std::uint64_t floats() const { return count * width; }
 
   std::span<const std::uint64_t> span() const { return {keys.get(), count}; }
 };
 
-/// Rows and their values, f32[where.count * width], in the order of the keys.
+/// Rows and their values, f32[where.floats()], in the order of the keys.
 struct row_piece {
   row_keys where;
   float_ptr values;

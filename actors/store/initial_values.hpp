@@ -3,8 +3,8 @@
 // Element i is a function of (job seed, table name, i) and of nothing else, so that any server that
 // makes a block makes the same one. Numbers are drawn from a counter: bits(k) = mix(key + k *
 // golden) with the finaliser of splitmix64 (Steele, Lea, Flood 2014); uniform takes k = i, normal
-// takes k = 2i and 2i + 1 (Box, Muller 1958, the cosine branch, in float64). A row of a sparse table
-// has a counter of its own: element i of it is a function of (job seed, table name, row's key, i).
+// takes k = 2i and 2i + 1 (Box, Muller 1958, the cosine branch, in float64). A row of a sparse
+// table has a counter of its own: its element i is a function of (job seed, table name, key, i).
 #pragma once
 
 #include "serialization/job.hpp"

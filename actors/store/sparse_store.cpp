@@ -110,6 +110,10 @@ std::string sparse_store::row_name(table_id id, std::uint64_t key, std::size_t e
 result<void> sparse_store::check_keys(const row_keys& rows) const {
   if (rows.table.value >= tables_.size() || !tables_[rows.table.value].layout)
     return {errc::shape_mismatch, "no such sparse table: " + std::to_string(rows.table.value)};
+  if (rows.width != spec(rows.table).width)
+    return {errc::shape_mismatch, "rows of " + std::to_string(rows.width) + " floats: table '"
+                                    + spec(rows.table).name + "' has "
+                                    + std::to_string(spec(rows.table).width)};
   if (rows.count > 0 && !rows.keys)
     return {errc::shape_mismatch, "rows without keys: table '" + spec(rows.table).name + "'"};
   const auto keys = rows.span();
@@ -344,7 +348,7 @@ void sparse_store::find(const table& of, std::span<const std::uint64_t> keys, ba
   }
 }
 
-std::shared_ptr<float> sparse_store::read(const row_keys& rows, bool previous) const {
+row_piece sparse_store::read(const row_keys& rows, bool previous) const {
   const table& of = tables_[rows.table.value];
   const std::size_t width = of.layout->width;
   const auto values = pool_->floats(rows.count * width);
@@ -375,7 +379,7 @@ std::shared_ptr<float> sparse_store::read(const row_keys& rows, bool previous) c
         of.layout->initial.fill(keys[k], {to, width});
     }
   }
-  return values;
+  return {{rows.table, rows.width, rows.count, nullptr}, values};
 }
 
 void sparse_store::pin(std::vector<storage::partition_image>& images) {

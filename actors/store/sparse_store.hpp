@@ -65,9 +65,9 @@ public:
   /// changes anything.
   void step(const apply_effect& effect);
 
-  /// The values, f32[rows.count * width], in the order of the keys; a copy. `previous`: read as
+  /// The values in the order of the keys, which are not repeated; a copy. `previous`: read as
   /// before the table's last step. Requires: check().
-  std::shared_ptr<float> read(const row_keys& rows, bool previous) const;
+  row_piece read(const row_keys& rows, bool previous) const;
 
   /// Adds the slabs to the images of their partitions. No copy; each slab is copied when it is
   /// written to for the first time afterwards.

@@ -13,8 +13,8 @@
 // little-endian.
 //
 //   block    u64 version, u64 steps, u64 count, u64 state_count, f32[count], f32[state_count]
-//   slab     u64 version, u64 rows, u64 row_floats, u64 1 if there are steps else 0, u64[rows] keys,
-//            u64[rows] steps or nothing, f32[rows * row_floats]
+//   slab     u64 version, u64 rows, u64 row_floats, u64 1 if there are steps else 0,
+//            u64[rows] keys, u64[rows] steps or nothing, f32[rows * row_floats]
 //   meta     u64 version, u64 tables, for each: u64 floor, u64 n, u64[n] words above the floor; and
 //            u64 slabs in this partition, where there are any
 //   complete u64 checkpoint, u32 server, u64 partitions, u64 blocks

@@ -62,14 +62,16 @@ sparse_store store_of(const job_spec& job, std::uint32_t server = 0, std::uint32
   return {job, partitions_of(job, server, servers), std::make_shared<buffer_pool>()};
 }
 
-row_keys list_of(std::uint32_t table, const keys& which) {
+row_keys list_of(std::uint32_t table, const keys& which, std::uint32_t width) {
   const auto memory = std::make_shared<keys>(which);
-  return {{table}, memory->size(), {memory, memory->data()}};
+  return {{table}, width, memory->size(), {memory, memory->data()}};
 }
 
+/// `values`: at least one row.
 row_piece piece_of(std::uint32_t table, const keys& which, const std::vector<float>& values) {
   const auto memory = std::make_shared<std::vector<float>>(values);
-  return {list_of(table, which), {memory, memory->data()}};
+  const auto width = static_cast<std::uint32_t>(values.size() / which.size());
+  return {list_of(table, which, width), {memory, memory->data()}};
 }
 
 /// What a worker sends.
@@ -100,8 +102,8 @@ result<void> apply(sparse_store& store, const apply_effect& effect,
 
 std::vector<float> read(const sparse_store& store, const job_spec& job, std::uint32_t table,
                         const keys& which, bool previous = false) {
-  const auto values = store.read(list_of(table, which), previous);
-  return {values.get(), values.get() + which.size() * job.tables[table].width};
+  const auto values = store.read(list_of(table, which, job.tables[table].width), previous);
+  return {values.values.get(), values.values.get() + values.where.floats()};
 }
 
 keys some_keys(std::mt19937_64& random, std::size_t count, std::uint64_t below) {
@@ -375,18 +377,19 @@ TEST_CASE("what does not fit is refused with its name") {
     REQUIRE(!checked);
     return checked.error();
   };
+  const row_piece none{{{0}, 2, 0, nullptr}, nullptr};
   CHECK(store.check(std::vector<row_piece>{piece_of(0, {mine}, {1, 2})}));
-  CHECK(store.check(std::vector<row_piece>{piece_of(0, {}, {})}));
+  CHECK(store.check(std::vector<row_piece>{none}));
   CHECK(error_of({piece_of(1, {mine}, {1})}).text == "no such sparse table: 1");
   CHECK(error_of({piece_of(2, {mine}, {1})}).code == errc::shape_mismatch);
+  CHECK(error_of({piece_of(0, {mine}, {1})}).text == "rows of 1 floats: table 'a' has 2");
   CHECK(error_of({piece_of(0, {mine, mine}, {1, 2, 3, 4})}).text.starts_with("keys must ascend"));
-  CHECK(error_of({piece_of(0, {mine}, {1, 2}), piece_of(0, {}, {})}).text
-        == "two lists of rows for table 'a'");
-  CHECK(error_of({{list_of(0, {mine}), nullptr}}).text == "rows without values: table 'a'");
-  CHECK(error_of({{{{0}, 3, nullptr}, nullptr}}).text == "rows without keys: table 'a'");
+  CHECK(error_of({piece_of(0, {mine}, {1, 2}), none}).text == "two lists of rows for table 'a'");
+  CHECK(error_of({{list_of(0, {mine}, 2), nullptr}}).text == "rows without values: table 'a'");
+  CHECK(error_of({{{{0}, 2, 3, nullptr}, nullptr}}).text == "rows without keys: table 'a'");
   CHECK(error_of({piece_of(0, {other}, {1, 2})}).code == errc::not_ready);
-  CHECK(store.check(std::vector<row_keys>{list_of(0, {mine}), list_of(0, {mine})}));
-  CHECK(!store.check(std::vector<row_keys>{list_of(0, {other})}));
+  CHECK(store.check(std::vector<row_keys>{list_of(0, {mine}, 2), list_of(0, {mine}, 2)}));
+  CHECK(!store.check(std::vector<row_keys>{list_of(0, {other}, 2)}));
 }
 
 // -- checkpoints --
