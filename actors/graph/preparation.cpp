@@ -52,9 +52,9 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (options.export_file || options.import_file)
     for (const auto& table : job.tables)
       if (table.is_sparse())
-        return {errc::invalid_argument,
-                "--export and --import know dense tables only, and table '" + table.name
-                  + "' is sparse: use --checkpoint and --resume"};
+        return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
+                                          + table.name
+                                          + "' is sparse: use --checkpoint and --resume"};
   const bool needs_run_directory = options.mode() == run_mode::processes;
   auto& run = options.run_directory;
   if (run.empty())

@@ -493,6 +493,7 @@ TEST_CASE("values_that_have_to_be_waited_for_do_not_hold_back_the_receipt_for_ev
   REQUIRE(found);
   CHECK(found->pushed);
   CHECK_FALSE(found->pulled);
+}
 
 namespace {
 
@@ -537,18 +538,18 @@ struct row_fixture : fixture {
 
 TEST_CASE("rows_are_pushed_once_pulled_and_kept_in_a_checkpoint") {
   row_fixture f;
-  REQUIRE(push(f.server, f.rows(0, 0, 0, {3, 7}))->reply);
-  REQUIRE(push(f.server, f.rows(1, 1, 0, {7}))->reply);
-  CHECK(push(f.server, f.rows(1, 0, 1, {3, 7}))->reply->duplicate);
+  REQUIRE(f.push(f.server, f.rows(0, 0, 0, {3, 7}))->reply);
+  REQUIRE(f.push(f.server, f.rows(1, 1, 0, {7}))->reply);
+  CHECK(f.push(f.server, f.rows(1, 0, 1, {3, 7}))->reply->duplicate);
   CHECK(f.read_rows({1, 3, 7}) == std::vector<float>{0, 0, -1, -1, -2, -2});
   auto bad = f.rows(0, 2, 1, {7, 3});
-  CHECK(push(f.server, bad)->error->code == errc::shape_mismatch);
+  CHECK(f.push(f.server, bad)->error->code == errc::shape_mismatch);
 
   auto order = f.wanted();
   order.checkpoint = 4;
   f.coordinator.order(f.server, order);
   REQUIRE(f.files->cuts.size() == 1);
-  CHECK(push(f.server, f.rows(0, 2, 1, {3}))->reply);
+  CHECK(f.push(f.server, f.rows(0, 2, 1, {3}))->reply);
   f.files->images = f.files->cuts[0].partitions;
   order.assignment = 2;
   order.restore = 4;
