@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<std::uint64_t> allocated_count = 0, allocated_bytes = 0;
 
-void* counted(std::size_t bytes, std::size_t alignment) {
+[[maybe_unused]] void* counted(std::size_t bytes, std::size_t alignment) {
   allocated_count.fetch_add(1, std::memory_order_relaxed);
   allocated_bytes.fetch_add(bytes, std::memory_order_relaxed);
   // aligned_alloc takes whole multiples of the alignment.
@@ -25,6 +25,7 @@ void* counted(std::size_t bytes, std::size_t alignment) {
 
 } // namespace
 
+#ifndef TROUPE_SANITIZED // Its operators know what they gave out.
 // The other forms end in these.
 void* operator new(std::size_t bytes) { return counted(bytes, 1); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
@@ -34,6 +35,7 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif
 
 namespace troupe::bench {
 

@@ -1,5 +1,5 @@
 // Counts what a program takes from operator new, of every form and on every thread. Linking it
-// replaces the operators.
+// replaces the operators; with sanitizers, which have their own, it counts nothing.
 #pragma once
 
 #include <cstdint>

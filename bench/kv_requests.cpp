@@ -2,17 +2,9 @@
 
 #include "serialization/layout.hpp"
 
-#include <chrono>
 #include <utility>
 
 namespace troupe::bench {
-
-namespace {
-
-/// Longer than a server is frozen for.
-constexpr std::chrono::minutes patience{5};
-
-} // namespace
 
 job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_t servers) {
   job_spec job;
@@ -64,7 +56,7 @@ query kv_requests::first_element() const { return {step(), true, {{{0}, 0, 1}}};
 void ask(caf::event_based_actor* self, const kv& to, std::optional<update> push,
          std::optional<query> pull, std::function<void(const kv_answer&)> then) {
   const bool pulls = pull.has_value();
-  self->request(to, patience, request{std::move(push), std::move(pull)})
+  self->request(to, caf::infinite, request{std::move(push), std::move(pull)})
     .then(
       [pulls, then](reply& found) {
         kv_answer answer;

@@ -8,9 +8,10 @@ find_dependency(fmt)
 find_dependency(spdlog)
 find_dependency(CLI11)
 find_dependency(nlohmann_json)
+find_dependency(OpenSSL 3.0)
 
-# Found by their files: Debian ships no CMake package for CAF, Cap'n Proto's needs a C compiler and
-# OpenSSL, RocksDB's needs what only its static library links.
+# Found by their files: Debian ships no CMake package for CAF, Cap'n Proto's needs a C compiler,
+# RocksDB's needs what only its static library links.
 function(troupe_import name library header)
   find_library(TROUPE_${library}_LIBRARY ${library} REQUIRED)
   find_path(TROUPE_${library}_INCLUDE ${header} REQUIRED)

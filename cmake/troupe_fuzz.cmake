@@ -86,7 +86,8 @@ foreach(fuzzer IN LISTS fuzzers)
     OUTPUT ${program}
     COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
             ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
-            ${TROUPE_kj_LIBRARY} ${TROUPE_rocksdb_LIBRARY} ${ZLIB_LIBRARIES} -lpthread -o ${program}
+            ${TROUPE_kj_LIBRARY} ${TROUPE_rocksdb_LIBRARY} ${ZLIB_LIBRARIES}
+            ${OPENSSL_LIBRARIES} -lpthread -o ${program}
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})
 

@@ -1,4 +1,4 @@
-# Examples; all land in bin/.
+# Examples and tools; all land in bin/.
 
 # -- examples/02_async_sgd: what its programs and its tests share --------------
 
@@ -34,3 +34,12 @@ foreach(main IN LISTS mains)
     target_link_libraries(${program} PRIVATE troupe_example_sgd)
   endif()
 endforeach()
+
+# -- cli/: program `troupe` ----------------------------------------------------
+
+file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.cpp)
+list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/cli/main.cpp)
+add_library(troupe_cli STATIC ${cli_sources})
+target_link_libraries(troupe_cli PUBLIC Troupe::actors)
+add_executable(troupe cli/main.cpp)
+target_link_libraries(troupe PRIVATE troupe_cli)

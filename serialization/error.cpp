@@ -20,6 +20,7 @@ const char* to_string(errc code) {
   case errc::damaged: return "damaged";
   case errc::in_use: return "in_use";
   case errc::invalid_argument: return "invalid_argument";
+  case errc::untrusted: return "untrusted";
   }
   return "unknown";
 }

@@ -45,6 +45,8 @@ enum class errc : std::uint8_t {
   /// A value of an option or a specification cannot be used.
   invalid_argument = 47,
   // 48 removed: diverged.
+  /// A certificate is missing or proves nothing: the peer's here, or ours there.
+  untrusted = 49,
 };
 
 /// What a receiver does with an error. Retrying is safe only for messages documented `idempotent`.

@@ -37,10 +37,12 @@ void log_line(const std::string& text) {
 }
 
 struct child_process {
-  child_process(const child_identity& identity, cluster_file from)
+  child_process(const child_identity& identity, cluster_file from,
+                std::shared_ptr<const tls_context> certificates)
       : who(identity.self), cluster(std::move(from)), system(config),
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
-              log_line, {.admit_without_secret = cluster.open_to_others}) {}
+              log_line,
+              {.admit_without_secret = cluster.open_to_others, .tls = std::move(certificates)}) {}
 
   coordinator_connector coordinator() const {
     return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
@@ -67,6 +69,15 @@ struct child_process {
   caf::actor_system system;
   node links;
 };
+
+std::shared_ptr<const tls_context> certificate_of(role who, const run_options& options) {
+  if (!options.tls_directory)
+    return nullptr;
+  auto loaded = tls_context::load(tls_files_in(*options.tls_directory, who), who);
+  if (!loaded)
+    give_up(loaded.error().text);
+  return *std::move(loaded);
+}
 
 void run_coordinator_process(child_process& self, int inherited) {
   auto store = storage::coordinator_store::open(self.cluster.checkpoint_directory);
@@ -130,7 +141,7 @@ int run_child(const child_identity& who, const run_options& options,
   if (!cluster)
     give_up(cluster.error().text);
   try {
-    child_process self{who, *std::move(cluster)};
+    child_process self{who, *std::move(cluster), certificate_of(who.self.role, options)};
     log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, who.inherited); break;

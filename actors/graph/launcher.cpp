@@ -93,6 +93,7 @@ public:
     required(validate(job_));
     if (is_main())
       required(check_outputs(options_));
+    certificates_ = required(check_certificates(options_));
     started_at_ = steady_now();
     prepare_files();
     statistics_.job_started(started_at_);
@@ -121,6 +122,7 @@ private:
   void start_processes() {
     auto place = required(choose_place(options_, job_));
     cluster_ = std::move(place.cluster);
+    required(check_addresses(options_, cluster_));
     for (const auto& remark : place.remarks)
       event(remark);
     if (!is_main()) // Other launchers of the job have other numbers.
@@ -141,7 +143,8 @@ private:
       values_ = local_->client(system_);
     } else {
       node_.emplace(system_,
-                    hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_});
+                    hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_},
+                    nullptr, transport_options{.tls = certificates_});
       connect = node_->to_coordinator(cluster_.coordinator, [board = board_](const failure& why) {
         board->publish({{}, 0, true, why.text});
       });
@@ -294,6 +297,7 @@ private:
   progress_display display_;
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
+  std::shared_ptr<const tls_context> certificates_; ///< None without --tls.
   signal_watch signals_;
   std::optional<storage::directory_lock> lock_;
   std::optional<host_processes> processes_; ///< None with --threads.

@@ -75,6 +75,24 @@ CLI::Validator between(Number least, Number greatest) {
   return CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest));
 }
 
+// Nothing falls back to plain text: it is asked for, in so many words.
+result<void> check_encryption(const run_options& options) {
+  const auto leaves_host = [](const std::optional<endpoint>& where) {
+    return where && !is_loopback(*where);
+  };
+  if (options.tls_directory && options.plaintext_on_network)
+    return {errc::invalid_argument, "--tls and --allow-plaintext-on-network: choose one"};
+  if (options.tls_directory || options.plaintext_on_network
+      || (!leaves_host(options.listen) && !leaves_host(options.join)))
+    return {};
+  const bool listens = leaves_host(options.listen);
+  return {errc::invalid_argument,
+          std::string{listens ? "--listen " : "--join "}
+            + to_string(listens ? *options.listen : *options.join)
+            + " needs --tls DIR (troupe certs makes it), or --allow-plaintext-on-network where "
+              "everyone on the network may read and change the job"};
+}
+
 result<void> check_creation(const std::filesystem::path& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0 && (errno != EEXIST || access(path.c_str(), W_OK) != 0))
@@ -242,6 +260,12 @@ void declare(CLI::App& app, run_options& options) {
       },
       "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
     ->delimiter(',');
+  cluster->add_option("--tls", options.tls_directory,
+                      "Directory of certificates (troupe certs --help): links between hosts are "
+                      "encrypted, and each end proves its role");
+  cluster->add_flag("--allow-plaintext-on-network", options.plaintext_on_network,
+                    "Let --listen and --join do without --tls: anyone on the network can then "
+                    "read and change the job");
 
   auto* files = app.add_option_group("Files");
   files->add_option("--checkpoint", options.checkpoint_directory,
@@ -318,6 +342,8 @@ result<void> validate(const run_options& options) {
     return invalid("--kill ends processes: use --processes");
   if (threads && (options.listen || options.join || !options.here.empty()))
     return invalid("--threads is one process: leave out --listen, --join and --here");
+  if (threads && options.tls_directory)
+    return invalid("--threads has no links to encrypt: leave out --tls");
   if (threads && options.given.contains("--run-dir"))
     return invalid("--threads writes no logs: leave out --run-dir");
   if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep", "--import"});
@@ -358,7 +384,7 @@ result<void> validate(const run_options& options) {
         || (plan.who.role == role::server && plan.who.index >= options.servers))
       return invalid("--kill: the job has only workers 0 to " + std::to_string(options.workers - 1)
                      + " and servers 0 to " + std::to_string(options.servers - 1));
-  return {};
+  return check_encryption(options);
 }
 
 result<void> check_outputs(const run_options& options) {

@@ -62,6 +62,8 @@ struct run_options {
   std::optional<endpoint> listen; ///< Where others may join; nullopt: loopback, any port.
   std::optional<endpoint> join;   ///< The coordinator on another host.
   std::vector<process_name> here; ///< Processes of this host; empty: all.
+  std::optional<std::filesystem::path> tls_directory; ///< Certificates; nullopt: no encryption.
+  bool plaintext_on_network = false;                  ///< Lets other hosts join without encryption.
 
   std::set<std::string> given; ///< Names of the options that the command line had.
 

@@ -1,6 +1,7 @@
 #include "actors/graph/preparation.hpp"
 
 #include "actors/draw_random.hpp"
+#include "actors/graph/host_processes.hpp"
 #include "actors/graph/import.hpp"
 #include "storage/checkpoint.hpp"
 
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -42,6 +44,19 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
   return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string() + why
                                     + (why.empty() ? "" : ")")
                                     + ": leave out --resume to start from the beginning"};
+}
+
+std::set<role> roles_here(const run_options& options) {
+  std::set<role> here;
+  for (const auto& who : processes_here(options))
+    here.insert(who.role);
+  if (!options.join)
+    here.insert(role::coordinator);
+  return here;
+}
+
+result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {
+  return tls_context::load(tls_files_in(*options.tls_directory, who), who);
 }
 
 } // namespace
@@ -130,8 +145,35 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   cluster.checkpoint_directory = *options.checkpoint_directory;
   if (!is_loopback(where))
     made.remarks.push_back("listening on " + to_string(cluster.coordinator)
-                           + " without encryption: only for networks that you trust");
+                           + (options.tls_directory
+                                ? ", encrypted"
+                                : " without encryption: only for networks that you trust"));
   return made;
+}
+
+result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options) {
+  if (!options.tls_directory)
+    return std::shared_ptr<const tls_context>{};
+  for (const role who : roles_here(options))
+    if (const auto usable = load_certificate(options, who); !usable)
+      return usable.error();
+  return load_certificate(options, role::observer);
+}
+
+result<void> check_addresses(const run_options& options, const cluster_file& cluster) {
+  if (!options.tls_directory)
+    return {};
+  const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
+  for (const role who : roles_here(options)) {
+    if (who != role::coordinator && who != role::server)
+      continue; // It only connects.
+    const auto certificate = load_certificate(options, who);
+    if (!certificate)
+      return certificate.error();
+    if (auto fits = (*certificate)->check_address(address); !fits)
+      return fits;
+  }
+  return {};
 }
 
 } // namespace troupe

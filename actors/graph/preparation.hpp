@@ -3,9 +3,11 @@
 
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/options.hpp"
+#include "actors/links/tls_context.hpp"
 #include "serialization/job.hpp"
 #include "storage/directory_lock.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,5 +35,14 @@ struct prepared_place {
 /// Opens the coordinator's socket, or finds the way to the one that --join names.
 /// Errors: invalid_argument, io_failed, in_use.
 result<prepared_place> choose_place(const run_options& options, const job_spec& job);
+
+/// Loads the certificates of --tls: those of all processes of this host, so that what is wrong with
+/// one is said here. Returns the launcher's own; none without --tls.
+/// Errors: those of tls_context::load.
+result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options);
+
+/// Whether the certificates of --tls are good at the addresses where processes of this host listen.
+/// Errors: those of tls_context.
+result<void> check_addresses(const run_options& options, const cluster_file& cluster);
 
 } // namespace troupe

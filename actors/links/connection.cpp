@@ -2,6 +2,7 @@
 
 #include "actors/links/arena_reader.hpp"
 #include "actors/links/make_stream.hpp"
+#include "actors/links/role_names.hpp"
 #include "actors/links/unix_stream.hpp"
 
 #include <algorithm>
@@ -25,6 +26,12 @@ std::vector<socket_address> to_try(const std::vector<socket_address>& addresses,
       std::ranges::copy(unix_addresses_for(each), std::back_inserter(all));
   std::ranges::copy(addresses, std::back_inserter(all));
   return all;
+}
+
+failure unproved(const char* claim, const char* proof, const hello& peer,
+                 const std::vector<role>& proved) {
+  return {errc::untrusted,
+          std::string{claim} + role_name(peer.from.role) + proof + names_of(proved)};
 }
 
 std::string ms_text(std::chrono::milliseconds time) { return std::to_string(time.count()) + " ms"; }
@@ -58,7 +65,7 @@ void connection::try_next_address(clock::time_point now) {
     const socket_address next = addresses_.back();
     addresses_.pop_back();
     int error = 0;
-    auto made = connect_stream(next, context_.tuning, error);
+    auto made = connect_stream(next, context_.options, error);
     if (error != 0)
       connect_failure_.text = "cannot be reached: " + system_text(error);
     if (made && watch(std::move(made)))
@@ -93,9 +100,20 @@ void connection::establish(clock::time_point now) {
     return;
   }
   connect_failure_ = done.error();
+  if (reaction_to(connect_failure_.code) == reaction::stop)
+    return part(now); // Another address of the same peer would not do better.
   context_.poll.remove(stream_->poll_descriptor());
   stream_->reset();
   try_next_address(now);
+}
+
+/// From a peer that the stream refuses: it gets to hear why.
+void connection::part(clock::time_point now) {
+  report_end(because(connect_failure_.code, connect_failure_.text));
+  deadline_ = now + farewell_time;
+  phase_ = phase::lingering;
+  stream_->finish_writing();
+  context_.poll.change(stream_->poll_descriptor(), id_.value, stream_->interest(false));
 }
 
 void connection::begin_greeting(clock::time_point now) {
@@ -172,7 +190,7 @@ void connection::take(std::size_t direct_bytes, std::span<const std::byte> stage
     const bool begins = preamble_filled_ < preamble_bytes;
     const auto taken = begins ? take_preamble(staged) : reader_.take(staged);
     if (!taken)
-      return garbage(taken.error());
+      return garbage(taken.error(), now);
     staged = staged.subspan(*taken);
     if (begins && preamble_filled_ == preamble_bytes)
       check_preamble(now);
@@ -204,25 +222,30 @@ void connection::deliver(clock::time_point now) {
   if (phase_ == phase::greeting)
     return greet(decoded, now);
   if (!decoded)
-    return garbage(decoded.error());
+    return garbage(decoded.error(), now);
   if (const auto* refused = std::get_if<refusal>(&*decoded))
     return drop({refused->why.code, peer_ + " ended the link: " + one_line(refused->why.text)});
   if (std::holds_alternative<hello>(*decoded))
-    return garbage({errc::malformed, "a second hello"});
+    return garbage({errc::malformed, "a second hello"}, now);
   context_.events.received(id_, std::move(*decoded));
 }
 
 void connection::greet(const result<message>& first, clock::time_point now) {
   if (!first)
-    return garbage(first.error());
+    return garbage(first.error(), now);
   if (const auto* refused = std::get_if<refusal>(&*first))
     return drop(
       {refused->why.code, peer_ + " refused the link: it " + one_line(refused->why.text)});
   const auto* peer = std::get_if<hello>(&*first);
   if (peer == nullptr)
-    return garbage({errc::malformed, "no hello"});
+    return garbage({errc::malformed, "no hello"}, now);
   if (const auto here = objection(context_.self, *peer))
     return refuse(*here, *objection(*peer, context_.self), now);
+  const auto proved = stream_->proved_roles();
+  if (proved && std::ranges::find(*proved, peer->from.role) == proved->end())
+    return refuse(unproved("claims to be ", " with a certificate for ", *peer, *proved),
+                  unproved("does not take us for ", " with a certificate for ", *peer, *proved),
+                  now);
   open(*peer);
 }
 
@@ -245,7 +268,13 @@ void connection::open(const hello& peer) {
   out_.open();
 }
 
-void connection::garbage(const failure& why) {
+void connection::garbage(const failure& why, clock::time_point now) {
+  if (phase_ == phase::greeting && may_be_tls(std::span{preamble_}.first(preamble_filled_))) {
+    const failure here{errc::malformed, "speaks TLS: start both sides with --tls DIR"};
+    // The answer is plain text, from which the peer sees what is wrong.
+    return accepted_ ? refuse(here, {errc::malformed, "does not speak TLS"}, now)
+                     : drop(because(here.code, here.text));
+  }
   if (phase_ == phase::greeting)
     return drop(because(errc::malformed, "does not speak this protocol"));
   drop(because(errc::malformed, "sent bytes that are no message: " + why.text));
@@ -308,7 +337,8 @@ void connection::end_of_stream(int error) {
     error = out_.error();
   const char* const what =
     phase_ == phase::greeting ? "closed the connection before its hello" : "closed the connection";
-  drop(because(errc::peer_lost, error == 0 ? what : "is lost: " + system_text(error)));
+  const failure why = error == 0 ? failure{errc::peer_lost, what} : stream_->explain(error);
+  drop(because(why.code, why.text));
 }
 
 void connection::linger() {

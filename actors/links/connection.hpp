@@ -24,8 +24,7 @@ namespace troupe::detail {
 /// What all links of one transport share.
 struct link_context {
   link_context(hello who, link_events what, transport_options how, std::size_t staging_bytes)
-      : self(std::move(who)), events(std::move(what)),
-        options(std::move(how)), tuning{options.silence_timeout, options.congestion_control},
+      : self(std::move(who)), events(std::move(what)), options(std::move(how)),
         staging(staging_bytes) {}
 
   preamble preamble_of_self() const { return {self.version, self.secret}; }
@@ -39,7 +38,6 @@ struct link_context {
   const hello self;
   const link_events events;
   const transport_options options;
-  const socket_tuning tuning;
   poller poll;
   buffer_pool pool;
   /// What a read brings beyond the place that waits for it; one for all links, emptied at once.
@@ -94,6 +92,7 @@ private:
   void try_next_address(clock::time_point now);
   bool watch(std::unique_ptr<stream> made);
   void establish(clock::time_point now);
+  void part(clock::time_point now);
   void begin_greeting(clock::time_point now);
   void read(clock::time_point now);
   void take(std::size_t direct_bytes, std::span<const std::byte> staged, clock::time_point now);
@@ -104,7 +103,7 @@ private:
   void open(const hello& peer);
   void bring_arena();
   void refuse(const failure& here, const failure& there, clock::time_point now);
-  void garbage(const failure& why);
+  void garbage(const failure& why, clock::time_point now);
   void end_of_stream(int error);
   void linger();
   void report_end(const failure& why);

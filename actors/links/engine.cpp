@@ -225,7 +225,7 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
     detail::descriptor made{::accept4(from.socket.get(), reinterpret_cast<sockaddr*>(&peer.storage),
                                       &peer.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC)};
     if (made) {
-      welcome(detail::accept_stream(std::move(made), peer, context_.tuning, from.beside));
+      welcome(detail::accept_stream(std::move(made), peer, context_.options, from.beside));
       continue;
     }
     // These stay until something is freed: to ask again at once would only burn time.

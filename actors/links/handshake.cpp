@@ -38,6 +38,12 @@ bool may_be_preamble(std::span<const std::byte> beginning) {
          == 0;
 }
 
+bool may_be_tls(std::span<const std::byte> beginning) {
+  constexpr std::byte alert{21}, handshake{22}, major_version{3};
+  return !beginning.empty() && (beginning[0] == alert || beginning[0] == handshake)
+         && (beginning.size() < 2 || beginning[1] == major_version);
+}
+
 preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes) {
   layout from;
   std::memcpy(&from, bytes.data(), sizeof from);

@@ -31,6 +31,8 @@ struct preamble {
 std::array<std::byte, preamble_bytes> encode(const preamble& what);
 /// False: what begins with these bytes is none. Requires: at most preamble_bytes.
 bool may_be_preamble(std::span<const std::byte> beginning);
+/// Whether who sent these bytes speaks TLS: a handshake or an alert.
+bool may_be_tls(std::span<const std::byte> beginning);
 preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes);
 
 /// Why `self` refuses who sent a preamble; nothing where it does not. The text lacks its subject:

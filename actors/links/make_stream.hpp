@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/links/stream.hpp"
+#include "actors/links/transport.hpp"
 
 #include <memory>
 #include <string>
@@ -10,8 +11,8 @@ namespace troupe::detail {
 
 /// Begins to connect. Null where that failed at once; `error` is then an errno, or stays as it is
 /// where another address may be tried without a word.
-std::unique_ptr<stream> connect_stream(const socket_address& where, const socket_tuning& tuning,
-                                       int& error);
+std::unique_ptr<stream> connect_stream(const socket_address& where,
+                                       const transport_options& options, int& error);
 
 /// A connection that was accepted, and its peer's name in texts.
 struct accepted_stream {
@@ -21,6 +22,6 @@ struct accepted_stream {
 
 /// `beside`: the TCP address of the listener.
 accepted_stream accept_stream(descriptor socket, const socket_address& peer,
-                              const socket_tuning& tuning, const endpoint& beside);
+                              const transport_options& options, const endpoint& beside);
 
 } // namespace troupe::detail

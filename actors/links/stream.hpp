@@ -4,14 +4,17 @@
 
 #include "actors/links/socket.hpp"
 #include "serialization/error.hpp"
+#include "serialization/ids.hpp"
 
 #include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace troupe::detail {
 
@@ -55,7 +58,16 @@ public:
   /// EPOLLOUT for interest(false) too; an EPOLLOUT then makes read() be called.
   virtual std::uint32_t interest(bool queued) const = 0;
 
-  /// Tells the peer that nothing more will be written.
+  /// What an errno of a transfer means, and whether the same may succeed later. The text lacks its
+  /// subject: "is lost: Connection reset by peer".
+  virtual failure explain(int error) const {
+    return {errc::peer_lost, "is lost: " + system_text(error)};
+  }
+  /// What the peer has proved that it may be; nothing where it had to prove nothing.
+  virtual std::optional<std::vector<role>> proved_roles() const { return std::nullopt; }
+
+  /// Tells the peer that nothing more will be written. After a failed establish(): the reason is on
+  /// its way, and read() throws away what still comes, because closing at once would destroy it.
   virtual void finish_writing() = 0;
   /// Ends both directions at once, also where a forked process holds a copy of the descriptor.
   virtual void reset() = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/links/endpoint.hpp"
+#include "actors/links/tls_context.hpp"
 #include "serialization/error.hpp"
 #include "serialization/messages.hpp"
 
@@ -45,7 +46,10 @@ struct transport_options {
   bool arena = true;
   /// Address space for that, for each link and direction; memory is used only as far as tensors are
   /// on their way or held. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
-  std::size_t arena_bytes = std::size_t{64} << 20;
+  std::size_t arena_bytes = std::size_t{256} << 20;
+  /// Encrypts all links over TCP, and has each peer prove its role; without it none is, so both
+  /// sides need it or neither. Unix sockets stay plain: the system vouches for their peers.
+  std::shared_ptr<const tls_context> tls{};
 };
 
 /// What happens on links. Called on the transport's thread, one call at a time; must not block.

@@ -37,9 +37,14 @@ struct uplink_shell {
       link = alive->connect(where, caf::actor_cast<link_owner>(self));
   }
 
-  void opened(link_id which) {
+  void opened(link_id which, const hello& peer) {
     if (link != which)
       return;
+    if (peer.from.role != role::coordinator) {
+      if (auto alive = board.lock())
+        alive->close(which);
+      return lost(which, {errc::untrusted, to_string(where) + " is no coordinator"});
+    }
     is_open = true;
     pause = pause_min;
     if (waiting)
@@ -97,7 +102,7 @@ uplink_shell::handle::behavior_type run(uplink_shell::pointer self, switchboard_
   state.connect();
   return {
     [&state](const report& what, const member&) { state.forward(what); },
-    [&state](opened_atom, link_id link, const hello&) { state.opened(link); },
+    [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
     [&state](link_id, message& what) { state.receive(what); },
     [&state](tick_atom) {

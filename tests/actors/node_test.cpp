@@ -394,6 +394,13 @@ TEST_CASE("a_refused_uplink_says_so_once_and_stays_away") {
   CHECK(coordinator.log.count("another job") <= 1);
 }
 
+TEST_CASE("an_uplink_to_a_process_that_is_no_coordinator_stays_away") {
+  record seen;
+  server_process server{seen};
+  worker_process worker{server.address};
+  CHECK(worker.seen.wait("refused untrusted"));
+}
+
 TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
   record seen;
   std::mutex made; // Held until `links` exists.

@@ -161,7 +161,9 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "--listen",
                          "10.0.0.1:4000",
                          "--here",
-                         "worker:2,server:1"});
+                         "worker:2,server:1",
+                         "--tls",
+                         "certs"});
   CHECK(x.workers == 3);
   CHECK(x.servers == 5);
   CHECK(x.sync == consistency{consistency_mode::ssp, 4});
@@ -194,6 +196,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.kills[1].after == 500ms);
   CHECK(x.listen == endpoint{"10.0.0.1", 4000});
   CHECK(x.here == std::vector<process_name>{{role::worker, 2}, {role::server, 1}});
+  CHECK(x.tls_directory == "certs");
   CHECK(validate(x));
 }
 
@@ -281,6 +284,31 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
   CHECK(objection({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
   // More workers than the job began with.
   CHECK(objection({"--listen", "127.0.0.1:0", "--here", "worker:9"}).empty());
+}
+
+TEST_CASE("the_network_is_not_used_without_encryption_unless_that_is_said_in_so_many_words") {
+  const std::vector<std::vector<std::string>> outside = {
+    {"--listen", "10.0.0.1:4000"},
+    {"--listen", "[fd00::1]:4000"},
+    {"--listen", "host-a:4000"},
+    {"--join", "10.0.0.1:4000", "--here", "worker:0"}};
+  const auto with = [](std::vector<std::string> words, std::vector<std::string> more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return objection(words);
+  };
+  for (const auto& words : outside) {
+    CAPTURE(words[1]);
+    CHECK(starts_with(with(words, {}), words[0] + " " + words[1] + " needs --tls DIR"));
+    CHECK(with(words, {"--tls", "d"}).empty());
+    CHECK(with(words, {"--allow-plaintext-on-network"}).empty());
+    CHECK(starts_with(with(words, {"--tls", "d", "--allow-plaintext-on-network"}),
+                      "--tls and --allow-plaintext-on-network: choose one"));
+  }
+  for (const char* own : {"127.0.0.1:0", "[::1]:4000", "localhost:4000"}) {
+    CHECK(objection({"--listen", own}).empty());
+    CHECK(objection({"--join", own, "--here", "worker:0"}).empty());
+  }
+  CHECK(starts_with(objection({"--threads", "--tls", "d"}), "--threads has no links to encrypt"));
 }
 
 TEST_CASE("the_mode_is_the_one_asked_for_or_the_one_that_fits") {

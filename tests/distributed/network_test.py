@@ -1,62 +1,22 @@
-"""Two hosts: network namespaces with addresses of their own, joined by a pair of virtual cards.
-Needs root.
-"""
-import os
-import pathlib
-import subprocess
+"""What becomes of a job whose hosts are two: kills, cuts of the line, a launcher that is lost."""
 import time
 
 import cluster
-
-HOSTS = {"a": "10.203.77.1", "b": "10.203.77.2"}
-PORT = 7777
-DIRECTORY_OF_NAMES = pathlib.Path("/run/netns")
+import two_hosts
 
 
-def ip(*words):
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=20, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
-
-
-class Network(cluster.ClusterTest):
+class Network(two_hosts.TwoHosts):
     common = ("--model", "softmax", "--epochs", 2, "--checkpoint-every", "300ms",
               *[word for i in range(4) for word in ("--slow", f"{i}:5")])
-
-    def setUp(self):
-        super().setUp()
-        self.names = {host: f"troupe-{os.getpid()}-{host}" for host in HOSTS}
-        try:
-            self.make_network()
-        except (OSError, RuntimeError) as why:
-            self.skipTest(f"no network namespaces here: {why}")
-
-    def make_network(self):
-        for name in self.names.values():
-            self.addCleanup(self.remove, name)  # Before it exists: also for half of one.
-            ip("netns", "add", name)
-        card = {host: f"tr{os.getpid()}{host}" for host in HOSTS}
-        ip("link", "add", card["a"], "netns", self.names["a"], "type", "veth",
-           "peer", "name", card["b"], "netns", self.names["b"])
-        for host, address in HOSTS.items():
-            ip("-n", self.names[host], "addr", "add", f"{address}/24", "dev", card[host])
-            ip("-n", self.names[host], "link", "set", card[host], "up")
-            ip("-n", self.names[host], "link", "set", "lo", "up")
-
-    def remove(self, name):
-        self.end_runs()
-        if (DIRECTORY_OF_NAMES / name).exists():
-            ip("netns", "del", name)
+    plain = "--allow-plaintext-on-network"
 
     def begin(self):
         checkpoints = self.home / "checkpoints"  # Of both hosts, as on a shared file system.
-        on = {host: ("ip", "netns", "exec", name) for host, name in self.names.items()}
-        where = f"{HOSTS['a']}:{PORT}"
-        here = self.start("--listen", where, "--here", "server:0,worker:0,worker:1",
-                          "--checkpoint", checkpoints, prefix=on["a"], name="a")
+        here = self.start("--listen", self.where, self.plain, "--here", "server:0,worker:0,worker:1",
+                          "--checkpoint", checkpoints, prefix=self.on["a"], name="a")
         here.await_text("without encryption")
-        there = self.start("--join", where, "--here", "server:1,worker:2,worker:3",
-                           "--checkpoint", checkpoints, prefix=on["b"], name="b")
+        there = self.start("--join", self.where, self.plain, "--here", "server:1,worker:2,worker:3",
+                           "--checkpoint", checkpoints, prefix=self.on["b"], name="b")
         here.await_text("training with 4 workers")
         return here, there
 
@@ -91,9 +51,6 @@ class Network(cluster.ClusterTest):
         self.assertTrue(here.kill("coordinator", 0))
         here.await_text("coordinator back")
         self.end(here, there)
-
-    def cut(self, state):
-        ip("-n", self.names["b"], "link", "set", f"tr{os.getpid()}b", state)
 
     def test_short_cut(self):
         here, there = self.begin()

@@ -1,0 +1,19 @@
+// One command of the program `troupe`.
+#pragma once
+
+#include "serialization/error.hpp"
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace troupe {
+
+struct command {
+  CLI::App* words = nullptr;         ///< Its part of the command line; the app owns it.
+  std::function<result<void>()> run; ///< After the parse, if it was given.
+};
+
+} // namespace troupe

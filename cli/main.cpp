@@ -1,0 +1,36 @@
+// The program `troupe`: what there is to do around a job.
+#include "cli/certs.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <vector>
+
+int main(int argc, char** argv) {
+  CLI::App app{"Tools for jobs of Troupe.", "troupe"};
+  app.require_subcommand(1);
+  const std::vector<troupe::command> commands{troupe::certs_command(app)};
+  try {
+    app.parse(argc, argv);
+    for (const auto& each : commands) {
+      if (!each.words->parsed())
+        continue;
+      if (const auto done = each.run(); !done) {
+        fmt::print(stderr, "troupe {}: {}\n", each.words->get_name(), done.error().text);
+        return EXIT_FAILURE;
+      }
+    }
+    return EXIT_SUCCESS;
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& problem) {
+    fmt::print(stderr, "troupe: {} (see troupe --help)\n", problem.what());
+    return 2; // A bad command line, as of every program of Troupe.
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "troupe: {}\n", problem.what());
+    return EXIT_FAILURE;
+  }
+}

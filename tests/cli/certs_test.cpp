@@ -1,0 +1,125 @@
+#include "cli/certs.hpp"
+
+#include "actors/links/openssl.hpp"
+#include "actors/links/tls_context.hpp"
+#include "cli/files.hpp"
+
+#include "doctest/doctest.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+using namespace troupe;
+
+namespace {
+
+struct folder {
+  folder() {
+    std::string form = (std::filesystem::temp_directory_path() / "troupe_cli_XXXXXX").string();
+    path = mkdtemp(form.data());
+  }
+  ~folder() { std::filesystem::remove_all(path); }
+
+  std::filesystem::path path;
+};
+
+int mode_of(const std::filesystem::path& path) {
+  struct stat found {};
+  return stat(path.c_str(), &found) == 0 ? found.st_mode & 07777 : 0;
+}
+
+std::string loading(const std::filesystem::path& directory, role who) {
+  const auto loaded = tls_context::load(tls_files_in(directory, who), who);
+  return loaded ? "" : loaded.error().text;
+}
+
+detail::certificate_ptr certificate_in(const std::filesystem::path& path) {
+  const detail::bio_ptr file{BIO_new_file(path.c_str(), "r")};
+  return detail::certificate_ptr{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)};
+}
+
+constexpr role all_roles[] = {role::coordinator, role::server, role::worker, role::observer};
+
+} // namespace
+
+TEST_CASE("certs: every role gets a certificate that it can start with, and private files") {
+  const folder home;
+  const auto directory = home.path / "deep" / "certs";
+  const mode_t before = umask(0);
+  const auto lines = make_certificates({.directory = directory});
+  umask(before);
+  REQUIRE(lines);
+  for (const role who : all_roles) {
+    const auto files = tls_files_in(directory, who);
+    CHECK(loading(directory, who).empty());
+    CHECK(mode_of(files.key) == 0600);
+    CHECK(mode_of(files.certificate) == 0644);
+    CHECK(detail::roles_of(*certificate_in(files.certificate)) == std::vector{who});
+    CHECK(detail::addresses_of(*certificate_in(files.certificate)).empty());
+  }
+  CHECK(mode_of(directory) == 0700);
+  const auto entries = std::filesystem::directory_iterator{directory};
+  CHECK(std::distance(begin(entries), end(entries)) == 9); // No key of the authority among them.
+}
+
+TEST_CASE("certs: hosts are looked up, and this one is always among them") {
+  const folder home;
+  REQUIRE(make_certificates({.directory = home.path, .hosts = {"10.0.0.1", "localhost"}}));
+  auto addresses = detail::addresses_of(*certificate_in(home.path / "server.pem"));
+  CHECK(std::count(addresses.begin(), addresses.end(), "10.0.0.1") == 1);
+  CHECK(std::count(addresses.begin(), addresses.end(), "127.0.0.1") == 1);
+  CHECK(std::count(addresses.begin(), addresses.end(), "::1") == 1);
+}
+
+TEST_CASE("certs: what is there is replaced only if that is asked for, and never half") {
+  const folder home;
+  REQUIRE(make_certificates({.directory = home.path}));
+  const auto before = *read_file(home.path / "worker.pem");
+  const auto refused = make_certificates({.directory = home.path});
+  CHECK(refused.error().code == errc::in_use);
+  CHECK(refused.error().text
+        == (home.path / "ca.pem").string() + " exists already: --force replaces it");
+  const auto bad = make_certificates({.directory = home.path, .hosts = {"a b"}, .replace = true});
+  CHECK(bad.error().code == errc::invalid_argument);
+  CHECK(*read_file(home.path / "worker.pem") == before);
+  REQUIRE(make_certificates({.directory = home.path, .replace = true}));
+  CHECK(*read_file(home.path / "worker.pem") != before);
+  CHECK(loading(home.path, role::worker).empty());
+}
+
+TEST_CASE("certs: a kept authority makes certificates that go together, in files of its own") {
+  const folder home;
+  const auto kept = home.path / "authority.pem";
+  REQUIRE(make_certificates({.directory = home.path / "a", .authority = kept}));
+  CHECK(mode_of(kept) == 0600);
+  REQUIRE(make_certificates(
+    {.directory = home.path / "b", .roles = {role::worker, role::observer}, .authority = kept}));
+  CHECK(*read_file(home.path / "a/ca.pem") == *read_file(home.path / "b/ca.pem"));
+  CHECK(loading(home.path / "b", role::worker).empty());
+  CHECK_FALSE(std::filesystem::exists(home.path / "b/server.pem"));
+  const auto inside =
+    make_certificates({.directory = home.path / "c", .authority = home.path / "c/authority.pem"});
+  CHECK(inside.error().text.find("which goes to every host: keep it elsewhere")
+        != std::string::npos);
+  const auto wrong =
+    make_certificates({.directory = home.path / "d", .authority = home.path / "a/ca.pem"});
+  CHECK(wrong.error().code == errc::malformed);
+}
+
+TEST_CASE("certs: certificates for no days have expired, and their owner is told at the start") {
+  const folder home;
+  REQUIRE(make_certificates({.directory = home.path, .days = 0}));
+  CHECK(loading(home.path, role::worker).find("worker.pem expired on 20") != std::string::npos);
+}
+
+TEST_CASE("certs: a directory that cannot be made is named") {
+  const folder home;
+  REQUIRE(write_file(home.path / "file", "x", 0600));
+  CHECK(make_certificates({.directory = home.path / "file" / "certs"}).error().code
+        == errc::io_failed);
+  CHECK(make_certificates({.directory = home.path / "file"}).error().text
+        == "cannot make the directory " + (home.path / "file").string() + ": File exists");
+}
