@@ -16,16 +16,30 @@ std::uint64_t payload_bytes(const std::vector<piece>& pieces) {
   return count * sizeof(float);
 }
 
+std::uint64_t payload_bytes(const std::vector<row_piece>& rows) {
+  std::uint64_t bytes = 0;
+  for (const auto& x : rows)
+    bytes +=
+      x.where.floats() * sizeof(float) + (x.where.keys ? x.where.count * sizeof(std::uint64_t) : 0);
+  return bytes;
+}
+
 } // namespace
 
-std::uint64_t payload_bytes(const update& what) { return payload_bytes(what.pieces); }
+std::uint64_t payload_bytes(const update& what) {
+  return payload_bytes(what.pieces) + payload_bytes(what.rows);
+}
 
-std::uint64_t payload_bytes(const values& what) { return payload_bytes(what.pieces); }
+std::uint64_t payload_bytes(const values& what) {
+  return payload_bytes(what.pieces) + payload_bytes(what.rows);
+}
 
 std::uint64_t payload_bytes(const query& what) {
   std::uint64_t count = 0;
   for (const auto& x : what.ranges)
     count += x.count;
+  for (const auto& x : what.rows)
+    count += x.floats() + x.count * (sizeof(std::uint64_t) / sizeof(float));
   return count * sizeof(float);
 }
 

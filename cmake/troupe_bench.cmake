@@ -44,6 +44,14 @@ target_link_libraries(optimizer_bench PRIVATE Troupe::kernels)
 add_test(NAME bench.optimizer_bench COMMAND optimizer_bench)
 set_tests_properties(bench.optimizer_bench PROPERTIES TIMEOUT 60 LABELS bench)
 
+# -- sparse_bench --------------------------------------------------------------
+
+add_executable(sparse_bench ${bench}/sparse_bench.cpp)
+target_include_directories(sparse_bench PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(sparse_bench PRIVATE Troupe::actors)
+add_test(NAME bench.sparse_bench COMMAND sparse_bench)
+set_tests_properties(bench.sparse_bench PROPERTIES TIMEOUT 60 LABELS bench)
+
 # -- links_bench ---------------------------------------------------------------
 
 set(zeromq_rows "")

@@ -66,4 +66,15 @@ struct step_options {
                                          std::span<const float> gradient,
                                          const step_options& options);
 
+/// The same in place on rows that lie apart, as a sparse table has them. rows[i] points to weights
+/// f32[width] and, right behind them, their state f32[width * state_per_weight]; no row comes
+/// twice.
+/// Shapes: gradient f32[rows.size() * width]; steps u64[rows.size()] for adam, else empty: t of
+/// each row, in place of options.step.
+/// Requires: every element of `gradient` is finite.
+/// Cost: for adam, two powers for each run of rows with equal t.
+void optimizer_step_rows(std::span<float* const> rows, std::size_t width,
+                         std::span<const float> gradient, std::span<const std::uint64_t> steps,
+                         const step_options& options);
+
 } // namespace troupe::kernels

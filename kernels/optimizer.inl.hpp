@@ -131,4 +131,39 @@ template <optimizer Kind>
   return false;
 }
 
+/// Where a step on rows reads and writes. Each row is f32[width] and its state right behind it.
+struct row_memory {
+  float* const* rows;
+  const float* gradient;
+  std::size_t count;
+  std::size_t width;
+};
+
+/// Width > 0: known to the compiler, which then needs no loop within a row. constants_stride 0: the
+/// same for all rows; 1: one entry for each.
+template <optimizer Kind, std::size_t Width>
+[[gnu::always_inline]] inline void step_rows(const row_memory& at, const step_constants* constants,
+                                             std::size_t constants_stride) {
+  const std::size_t width = Width > 0 ? Width : at.width;
+  for (std::size_t i = 0; i < at.count; ++i) {
+    float* const row = at.rows[i];
+    step_stretch<Kind>({row, row + width, row, row + width, at.gradient + i * width, width},
+                       constants[i * constants_stride]);
+  }
+}
+
+template <optimizer Kind>
+[[gnu::always_inline]] inline void
+step_rows_of(const row_memory& at, const step_constants* constants, std::size_t constants_stride) {
+  switch (at.width) {
+  case 1: return step_rows<Kind, 1>(at, constants, constants_stride);
+  case 2: return step_rows<Kind, 2>(at, constants, constants_stride);
+  case 4: return step_rows<Kind, 4>(at, constants, constants_stride);
+  case 8: return step_rows<Kind, 8>(at, constants, constants_stride);
+  case 16: return step_rows<Kind, 16>(at, constants, constants_stride);
+  case 32: return step_rows<Kind, 32>(at, constants, constants_stride);
+  default: return step_rows<Kind, 0>(at, constants, constants_stride);
+  }
+}
+
 } // namespace troupe::kernels::detail

@@ -29,6 +29,44 @@ void store_shared(const float* from, std::size_t count, float* to) {
     std::atomic_ref<float>(to[i]).store(from[i], std::memory_order_relaxed);
 }
 
+/// Rows whose constants lie on the stack at a time.
+constexpr std::size_t rows_max = 64;
+
+TROUPE_CPU_CLONES void sgd_rows(const detail::row_memory& at, const detail::step_constants& k) {
+  detail::step_rows_of<optimizer::sgd>(at, &k, 0);
+}
+
+TROUPE_CPU_CLONES void momentum_rows(const detail::row_memory& at,
+                                     const detail::step_constants& k) {
+  detail::step_rows_of<optimizer::momentum>(at, &k, 0);
+}
+
+TROUPE_CPU_CLONES void adagrad_rows(const detail::row_memory& at, const detail::step_constants& k) {
+  detail::step_rows_of<optimizer::adagrad>(at, &k, 0);
+}
+
+TROUPE_CPU_CLONES void adam_rows(const detail::row_memory& at, const detail::step_constants* k) {
+  detail::step_rows_of<optimizer::adam>(at, k, 1);
+}
+
+void adam_step_rows(const detail::row_memory& all, std::span<const std::uint64_t> steps,
+                    step_options options) {
+  detail::step_constants constants[rows_max];
+  for (std::size_t first = 0; first < all.count; first += rows_max) {
+    const std::size_t count = std::min(rows_max, all.count - first);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t step = steps[first + i];
+      if (i > 0 && step == options.step) {
+        constants[i] = constants[i - 1];
+        continue;
+      }
+      options.step = step;
+      constants[i] = detail::constants_of(options);
+    }
+    adam_rows({all.rows + first, all.gradient + first * all.width, count, all.width}, constants);
+  }
+}
+
 TROUPE_CPU_CLONES bool plain_step(const detail::step_memory& at, optimizer kind,
                                   const detail::step_constants& constants) {
   return detail::step_any(at, kind, constants);
@@ -72,6 +110,23 @@ bool optimizer_step_shared(std::span<float> weights, std::span<float> state,
       store_shared(state_here + i * length, length, state.data() + i * count + first);
   }
   return finite;
+}
+
+void optimizer_step_rows(std::span<float* const> rows, std::size_t width,
+                         std::span<const float> gradient, std::span<const std::uint64_t> steps,
+                         const step_options& options) {
+  assert(gradient.size() == rows.size() * width);
+  assert(steps.size() == (options.kind == optimizer::adam ? rows.size() : 0));
+  const flush_denormals guard;
+  const detail::row_memory at{rows.data(), gradient.data(), rows.size(), width};
+  if (options.kind == optimizer::adam)
+    return adam_step_rows(at, steps, options);
+  const auto constants = detail::constants_of(options);
+  switch (options.kind) {
+  case optimizer::sgd: return sgd_rows(at, constants);
+  case optimizer::momentum: return momentum_rows(at, constants);
+  default: return adagrad_rows(at, constants);
+  }
 }
 
 } // namespace troupe::kernels

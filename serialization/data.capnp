@@ -1,7 +1,9 @@
 # The data path: pushes, pulls and their answers. Protocol version 1.
 #
 # The values of pieces are not here but in the frame's second segment, in the order of the pieces,
-# one behind the other; where a piece begins follows from the counts of those before it.
+# one behind the other; where a piece begins follows from the counts of those before it. What each
+# struct brings there begins at a multiple of 8: the keys of its rows, u64, list by list, then the
+# values of its pieces, then those of its rows.
 @0xa2c4ae3afdec5e04;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -10,6 +12,13 @@ $Cxx.namespace("troupe::schema");
 struct Range {
   table @0 :UInt32;
   first @1 :UInt64;
+  count @2 :UInt64;
+}
+
+# Rows of a sparse table.
+struct Rows {
+  table @0 :UInt32;
+  width @1 :UInt32;
   count @2 :UInt64;
 }
 
@@ -32,12 +41,14 @@ struct Update {
   baseVersion @2 :UInt64;
   gradientNorm @3 :Float32;
   pieces @4 :List(Range);
+  rows @5 :List(Rows);  # keys and values
 }
 
 struct Query {
   step @0 :Step;
   latest @1 :Bool;
   ranges @2 :List(Range);
+  rows @3 :List(Rows);  # keys
 }
 
 struct Receipt {
@@ -48,6 +59,7 @@ struct Receipt {
 struct Values {
   version @0 :UInt64;
   pieces @1 :List(Range);
+  rows @2 :List(Rows);  # values
 }
 
 # A null pointer below: the request has no push, the reply brings no values, ...

@@ -35,6 +35,8 @@ struct Table {
   sync @2 :Consistency;
   optimizer @3 :Optimizer;
   init @4 :Initializer;
+  kind @5 :UInt8;  # table_kind
+  width @6 :UInt32;
 }
 
 struct Job {

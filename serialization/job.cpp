@@ -88,6 +88,8 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
 }
 
 std::uint64_t table_spec::size() const {
+  if (is_sparse())
+    return 0;
   std::uint64_t elements = 1;
   for (auto extent : shape)
     if (__builtin_mul_overflow(elements, extent, &elements))
@@ -114,6 +116,8 @@ std::uint64_t fingerprint(const job_spec& job) {
     hash.add(table.shape.size());
     for (auto extent : table.shape)
       hash.add(extent);
+    if (table.is_sparse())
+      hash.add(std::uint64_t{table.width});
     hash.add(static_cast<std::uint64_t>(table.optimizer.kind));
   }
   hash.add(any_bsp(job) ? std::uint64_t{job.workers} : 0);
@@ -125,6 +129,11 @@ bool any_bsp(const job_spec& job) {
   return std::any_of(job.tables.begin(), job.tables.end(), [](const table_spec& table) {
     return table.sync.mode == consistency_mode::bsp;
   });
+}
+
+bool any_sparse(const job_spec& job) {
+  return std::any_of(job.tables.begin(), job.tables.end(),
+                     [](const table_spec& table) { return table.is_sparse(); });
 }
 
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch) {

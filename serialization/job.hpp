@@ -16,6 +16,7 @@ namespace troupe {
 constexpr std::size_t name_length_max = 64;
 constexpr std::size_t tables_max = 4096;
 constexpr std::size_t rank_max = 8;
+constexpr std::uint32_t row_width_max = 4096;
 constexpr std::uint64_t elements_max = std::uint64_t{1} << 40; ///< Of all tables together.
 constexpr std::uint32_t partitions_max = 4096;
 constexpr std::uint32_t workers_max = 65536;
@@ -69,15 +70,24 @@ struct initializer {
   bool operator==(const initializer&) const = default;
 };
 
-/// A dense table of f32.
+/// Numbers are wire format.
+enum class table_kind : std::uint8_t {
+  dense = 0,  ///< An array of a fixed shape.
+  sparse = 1, ///< Rows under 64-bit keys, made by the initialiser when they are first pushed.
+};
+
+/// A table of f32.
 struct table_spec {
   std::string name;                 ///< Unique in its job; [a-z0-9_.]+, at most 64 characters.
-  std::vector<std::uint64_t> shape; ///< Row-major; every extent > 0.
+  std::vector<std::uint64_t> shape; ///< dense: row-major; every extent > 0. sparse: empty.
   troupe::consistency sync;
   optimizer_spec optimizer;
   initializer init;
+  table_kind kind = table_kind::dense;
+  std::uint32_t width = 0; ///< sparse: floats of a row, > 0. dense: 0.
 
-  std::uint64_t size() const; ///< Elements: the product of `shape`.
+  bool is_sparse() const { return kind == table_kind::sparse; }
+  std::uint64_t size() const; ///< dense: elements, the product of `shape`. sparse: 0.
   bool operator==(const table_spec&) const = default;
 };
 
@@ -109,6 +119,8 @@ std::uint64_t fingerprint(const job_spec& job);
 
 /// Some table is bsp: workers go by clocks, and servers roll back together.
 bool any_bsp(const job_spec& job);
+/// Some table is sparse.
+bool any_sparse(const job_spec& job);
 
 /// The bsp clock (counted over all passes) whose slot `batch` is: clock t of a pass has the slots
 /// tW .. min(tW + W, batches_per_pass) - 1 of that pass.

@@ -53,13 +53,33 @@ const char* optimizer_defect(const optimizer_spec& x) {
   return nullptr;
 }
 
-const char* table_defect(const table_spec& x) {
+const char* sparse_defect(const table_spec& x) {
+  if (!x.shape.empty())
+    return "a sparse table has a width and no shape";
+  if (x.width == 0 || x.width > row_width_max)
+    return "the width of its rows must be 1 to 4096";
+  if (x.sync.mode == consistency_mode::hogwild)
+    return "it is sparse, and hogwild tables must be dense";
+  return nullptr;
+}
+
+const char* dense_defect(const table_spec& x) {
   if (x.shape.empty() || x.shape.size() > rank_max)
     return "the shape must have 1 to 8 extents";
   if (std::find(x.shape.begin(), x.shape.end(), 0) != x.shape.end())
     return "every extent of the shape must be > 0";
   if (x.size() > elements_max)
     return "it must have at most 2^40 elements";
+  if (x.width != 0)
+    return "a dense table has a shape and no width";
+  return nullptr;
+}
+
+const char* table_defect(const table_spec& x) {
+  if (static_cast<std::uint8_t>(x.kind) > static_cast<std::uint8_t>(table_kind::sparse))
+    return "its kind must be dense or sparse";
+  if (const auto* defect = x.is_sparse() ? sparse_defect(x) : dense_defect(x))
+    return defect;
   if (static_cast<std::uint8_t>(x.sync.mode) > static_cast<std::uint8_t>(consistency_mode::hogwild))
     return "consistency must be bsp, ssp:S, asp or hogwild";
   if (x.sync.staleness_clocks > staleness_clocks_max)

@@ -2,6 +2,7 @@
 #include "serialization/layout.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstddef>
 #include <numeric>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr std::uint64_t block_elements_max = (std::uint64_t{1} << 20) / sizeof(float);
 constexpr std::uint64_t block_elements_min = (std::uint64_t{16} << 10) / sizeof(float);
+constexpr std::uint64_t slab_values = (std::uint64_t{64} << 10) / sizeof(float);
+constexpr std::uint64_t sparse_partition_bytes = std::uint64_t{1} << 20;
 
 std::uint64_t fnv1a64(const std::string& text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -132,11 +135,19 @@ partition_id partition_of(const job_spec& job, table_id table, std::uint64_t blo
   return {static_cast<std::uint32_t>(sum % job.partitions)};
 }
 
+std::uint64_t slab_rows(const table_spec& table) {
+  assert(table.is_sparse());
+  return std::clamp<std::uint64_t>(std::bit_floor(slab_values / table.width), 16, 4096);
+}
+
 std::vector<std::uint64_t> partition_bytes(const job_spec& job) {
   std::vector<std::uint64_t> bytes(job.partitions, 0);
   for (std::uint32_t t = 0; t < job.tables.size(); ++t) {
     const table_id table{t};
     const auto& spec = job.tables[t];
+    if (spec.is_sparse())
+      for (auto& x : bytes)
+        x += sparse_partition_bytes;
     const auto blocks = block_count(spec);
     if (blocks == 0)
       continue;

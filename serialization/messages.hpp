@@ -9,6 +9,7 @@
 #include "serialization/histogram.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
+#include "serialization/rows.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -51,12 +52,14 @@ struct step_header {
 struct update {
   step_header step;
   /// Tables that this push marks as done on every partition of the receiver, also those for which
-  /// `pieces` brings nothing. A table with a piece must be listed.
+  /// `pieces` and `rows` bring nothing. A table with a piece or a row must be listed.
   std::vector<table_id> tables;
   /// values::version of the pull that the gradient was computed from.
   std::uint64_t base_version = 0;
-  float gradient_norm = 0.0f; ///< L2 norm over all pieces of all receivers; for clipping by norm.
-  std::vector<piece> pieces;  ///< May be empty: the batch is marked as done and changes nothing.
+  /// L2 norm over all pieces and rows of all receivers; for clipping by norm.
+  float gradient_norm = 0.0f;
+  std::vector<piece> pieces; ///< May be empty: the batch is marked as done and changes nothing.
+  std::vector<row_piece> rows = {}; ///< Of sparse tables, one for each at most.
 };
 
 /// Answer to a push, given after it was applied.
@@ -71,12 +74,15 @@ struct query {
   step_header step;
   bool latest = false; ///< Answer at once with the current values, whatever the consistency.
   std::vector<range> ranges;
+  std::vector<row_keys> rows = {};
 };
 
-/// Answer to a pull. The pieces cover the ranges asked for, in any order and cut anywhere.
+/// Answer to a pull. The pieces cover the ranges asked for, in any order and cut anywhere. `rows`
+/// are those asked for, list by list in the same order; keys are not repeated, theirs are null.
 struct values {
   std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
   std::vector<piece> pieces;
+  std::vector<row_piece> rows = {};
 };
 
 /// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A

@@ -26,11 +26,12 @@ constexpr std::size_t head_bytes_min = 24;
 struct word_guess {
   std::size_t operator()(const request_message& x) const {
     const auto& [push, pull] = x.what;
-    return 64 + (push ? 3 * push->pieces.size() + push->tables.size() : 0)
-           + (pull ? 3 * pull->ranges.size() : 0);
+    return 64 + (push ? 3 * (push->pieces.size() + push->rows.size()) + push->tables.size() : 0)
+           + (pull ? 3 * (pull->ranges.size() + pull->rows.size()) : 0);
   }
   std::size_t operator()(const reply_message& x) const {
-    return 64 + (x.what.pulled ? 3 * x.what.pulled->pieces.size() : 0);
+    return 64
+           + (x.what.pulled ? 3 * (x.what.pulled->pieces.size() + x.what.pulled->rows.size()) : 0);
   }
   std::size_t operator()(const report&) const { return 2048; }
   std::size_t operator()(const orders&) const { return 2048; }

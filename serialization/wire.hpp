@@ -6,7 +6,8 @@
 //   u32  words of segment 1
 //   u32  0 (padding)
 //        segment 0: an Envelope (serialization/*.capnp)
-//        segment 1: the pieces' values, f32, in the order of the message; zero-padded to 8 bytes
+//        segment 1: keys (u64) and values (f32) of pieces and rows, see data.capnp; zero-padded to
+//                   8 bytes
 #pragma once
 
 #include "serialization/error.hpp"

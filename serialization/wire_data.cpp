@@ -10,21 +10,37 @@ namespace {
 
 constexpr std::array<std::byte, 8> padding{};
 
-void write_pieces(const std::vector<piece>& from, capnp::List<schema::Range>::Builder to,
-                  body_parts& body) {
-  body.reserve(from.size() + 1);
+template <class T>
+void add_to(body_parts& body, const std::shared_ptr<const T>& numbers, std::uint64_t count) {
+  assert(numbers || count == 0);
+  if (count > 0)
+    body.push_back({numbers, std::as_bytes(std::span{numbers.get(), count})});
+}
+
+void pad(body_parts& body) {
   std::size_t size_bytes = 0;
-  for (unsigned i = 0; i < to.size(); ++i) {
-    const auto& [where, values] = from[i];
-    assert(values || where.count == 0);
-    write(where, to[i]);
-    if (where.count == 0)
-      continue;
-    body.push_back({values, std::as_bytes(std::span{values.get(), where.count})});
-    size_bytes += body.back().bytes.size();
-  }
+  for (const auto& part : body)
+    size_bytes += part.bytes.size();
   if (const auto odd = size_bytes % padding.size(); odd != 0)
     body.push_back({nullptr, std::span{padding}.first(padding.size() - odd)});
+}
+
+void write_pieces(const std::vector<piece>& from, capnp::List<schema::Range>::Builder to,
+                  body_parts& body) {
+  body.reserve(body.size() + from.size() + 1);
+  for (unsigned i = 0; i < to.size(); ++i) {
+    write(from[i].where, to[i]);
+    add_to(body, from[i].values, from[i].where.count);
+  }
+}
+
+std::vector<row_piece> read_rows(capnp::List<schema::Rows>::Reader from) {
+  check_count(from.size(), tables_max, "lists of rows");
+  std::vector<row_piece> rows;
+  rows.reserve(from.size());
+  for (const auto element : from)
+    rows.push_back({read(element), nullptr});
+  return rows;
 }
 
 std::vector<piece> read_pieces(capnp::List<schema::Range>::Reader from, body_reader& body) {
@@ -48,6 +64,17 @@ float_ptr body_reader::take(std::uint64_t count) {
   const auto* values = reinterpret_cast<const float*>(body_.get() + taken_bytes_);
   taken_bytes_ += static_cast<std::size_t>(count) * sizeof(float);
   return {body_, values};
+}
+
+key_ptr body_reader::take_keys(std::uint64_t count) {
+  const auto first = (taken_bytes_ + 7) / 8 * 8;
+  if (first > size_bytes_ || count > (size_bytes_ - first) / sizeof(std::uint64_t))
+    throw rejected{"the rows have more keys than the message brings"};
+  if (count == 0)
+    return {};
+  const auto* keys = reinterpret_cast<const std::uint64_t*>(body_.get() + first);
+  taken_bytes_ = first + static_cast<std::size_t>(count) * sizeof(std::uint64_t);
+  return {body_, keys};
 }
 
 void body_reader::finish() const {
@@ -74,6 +101,21 @@ range read(schema::Range::Reader from) {
   return where;
 }
 
+void write(const row_keys& from, schema::Rows::Builder to) {
+  to.setTable(from.table.value);
+  to.setWidth(from.width);
+  to.setCount(from.count);
+}
+
+row_keys read(schema::Rows::Reader from) {
+  const row_keys rows{{from.getTable()}, from.getWidth(), from.getCount(), nullptr};
+  if (rows.table.value >= tables_max || rows.width == 0 || rows.width > row_width_max
+      || rows.count > elements_max)
+    throw rejected{"rows that no table has: table " + std::to_string(rows.table.value) + ", width "
+                   + std::to_string(rows.width) + ", count " + std::to_string(rows.count)};
+  return rows;
+}
+
 void write(const step_header& from, schema::Step::Builder to) {
   to.setWorker(from.worker.value);
   to.setIncarnation(from.incarnation.value);
@@ -95,29 +137,55 @@ void write(const update& from, schema::Update::Builder to, body_parts& body) {
   write_numbers(from.tables, to.initTables(static_cast<unsigned>(from.tables.size())));
   to.setBaseVersion(from.base_version);
   to.setGradientNorm(from.gradient_norm);
+  auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
+  for (unsigned i = 0; i < rows.size(); ++i) {
+    write(from.rows[i].where, rows[i]);
+    add_to(body, from.rows[i].where.keys, from.rows[i].where.count);
+  }
   write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
+  for (const auto& x : from.rows)
+    add_to(body, x.values, x.where.floats());
+  pad(body);
 }
 
 update read(schema::Update::Reader from, body_reader& body) {
   const auto tables = from.getTables();
   check_count(tables.size(), tables_max, "tables");
-  return {.step = read(from.getStep()),
-          .tables = read_numbers<table_id>(tables),
-          .base_version = from.getBaseVersion(),
-          .gradient_norm = from.getGradientNorm(),
-          .pieces = read_pieces(from.getPieces(), body)};
+  update made{.step = read(from.getStep()),
+              .tables = read_numbers<table_id>(tables),
+              .base_version = from.getBaseVersion(),
+              .gradient_norm = from.getGradientNorm(),
+              .pieces = {},
+              .rows = read_rows(from.getRows())};
+  for (auto& x : made.rows)
+    x.where.keys = body.take_keys(x.where.count);
+  made.pieces = read_pieces(from.getPieces(), body);
+  for (auto& x : made.rows)
+    x.values = body.take(x.where.floats());
+  return made;
 }
 
-void write(const query& from, schema::Query::Builder to) {
+void write(const query& from, schema::Query::Builder to, body_parts& body) {
   write(from.step, to.initStep());
   to.setLatest(from.latest);
   write_list(from.ranges, to.initRanges(static_cast<unsigned>(from.ranges.size())));
+  auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
+  for (unsigned i = 0; i < rows.size(); ++i) {
+    write(from.rows[i], rows[i]);
+    add_to(body, from.rows[i].keys, from.rows[i].count);
+  }
 }
 
-query read(schema::Query::Reader from) {
-  return {.step = read(from.getStep()),
-          .latest = from.getLatest(),
-          .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges")};
+query read(schema::Query::Reader from, body_reader& body) {
+  query made{.step = read(from.getStep()),
+             .latest = from.getLatest(),
+             .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges"),
+             .rows = {}};
+  for (const auto& x : read_rows(from.getRows())) {
+    made.rows.push_back(x.where);
+    made.rows.back().keys = body.take_keys(x.where.count);
+  }
+  return made;
 }
 
 void write(const receipt& from, schema::Receipt::Builder to) {
@@ -130,10 +198,21 @@ receipt read(schema::Receipt::Reader from) { return {from.getVersion(), from.get
 void write(const values& from, schema::Values::Builder to, body_parts& body) {
   to.setVersion(from.version);
   write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
+  auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
+  for (unsigned i = 0; i < rows.size(); ++i) {
+    write(from.rows[i].where, rows[i]);
+    add_to(body, from.rows[i].values, from.rows[i].where.floats());
+  }
+  pad(body);
 }
 
 values read(schema::Values::Reader from, body_reader& body) {
-  return {.version = from.getVersion(), .pieces = read_pieces(from.getPieces(), body)};
+  values made{.version = from.getVersion(),
+              .pieces = read_pieces(from.getPieces(), body),
+              .rows = read_rows(from.getRows())};
+  for (auto& x : made.rows)
+    x.values = body.take(x.where.floats());
+  return made;
 }
 
 void write(const request_message& from, schema::Request::Builder to, body_parts& body) {
@@ -142,7 +221,7 @@ void write(const request_message& from, schema::Request::Builder to, body_parts&
   if (from.what.push)
     write(*from.what.push, to.initPush(), body);
   if (from.what.pull)
-    write(*from.what.pull, to.initPull());
+    write(*from.what.pull, to.initPull(), body);
 }
 
 request_message read(schema::Request::Reader from, body_reader& body) {
@@ -150,7 +229,7 @@ request_message read(schema::Request::Reader from, body_reader& body) {
   if (from.hasPush())
     made.what.push = read(from.getPush(), body);
   if (from.hasPull())
-    made.what.pull = read(from.getPull());
+    made.what.pull = read(from.getPull(), body);
   if (!made.what.push && !made.what.pull)
     throw rejected{"a request that asks for nothing"};
   return made;

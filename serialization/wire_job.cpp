@@ -64,6 +64,8 @@ void write(const table_spec& from, schema::Table::Builder to) {
   write(from.sync, to.initSync());
   write(from.optimizer, to.initOptimizer());
   write(from.init, to.initInit());
+  to.setKind(static_cast<std::uint8_t>(from.kind));
+  to.setWidth(from.width);
 }
 
 table_spec read(schema::Table::Reader from) {
@@ -72,7 +74,9 @@ table_spec read(schema::Table::Reader from) {
           .shape = read_numbers<std::uint64_t>(from.getShape()),
           .sync = read(from.getSync()),
           .optimizer = read(from.getOptimizer()),
-          .init = read(from.getInit())};
+          .init = read(from.getInit()),
+          .kind = read_enum(from.getKind(), table_kind::sparse, "kind of table"),
+          .width = from.getWidth()};
 }
 
 void write(const job_spec& from, schema::Job::Builder to) {

@@ -86,13 +86,15 @@ public:
       return value.error();
     if (!*value)
       return std::optional<partition_image>{};
-    auto image = detail::decode_meta(key, **value);
-    if (!image || image->marks.size() != job_.tables.size())
+    auto meta = detail::decode_meta(key, **value);
+    if (!meta || meta->image.marks.size() != job_.tables.size())
       return damaged("the marks of partition " + std::to_string(partition.value) + " are wrong");
-    image->partition = partition;
-    if (auto blocks = read_blocks(*image, expected, pool); !blocks)
+    meta->image.partition = partition;
+    if (auto blocks = read_blocks(meta->image, expected, pool); !blocks)
       return blocks.error();
-    return image;
+    if (auto slabs = read_slabs(meta->image, meta->slabs, pool); !slabs)
+      return slabs.error();
+    return std::optional{std::move(meta->image)};
   }
 
 private:
@@ -120,6 +122,45 @@ private:
     if (at->Valid() && at->key().starts_with(prefix))
       return damaged("partition " + std::to_string(image.partition.value)
                      + " has more blocks than the job's layout");
+    return {};
+  }
+
+  result<void> read_slabs(partition_image& image, std::uint64_t expected, buffer_pool& pool) {
+    const auto prefix = detail::slab_prefix(image.partition);
+    const std::unique_ptr<rocksdb::Iterator> at{database_->NewIterator(read_options())};
+    for (at->Seek(prefix); at->Valid() && at->key().starts_with(prefix); at->Next()) {
+      auto found = detail::decode_slab(at->key().ToStringView(), at->value().ToStringView(), pool);
+      if (!found)
+        return damaged("the checksum of rows in partition " + std::to_string(image.partition.value)
+                       + " is wrong");
+      if (auto fits = check_slab(image, *found); !fits)
+        return fits;
+      image.slabs.push_back(*std::move(found));
+    }
+    if (!at->status().ok())
+      return failed(at->status());
+    if (image.slabs.size() != expected)
+      return damaged("partition " + std::to_string(image.partition.value) + " has "
+                     + std::to_string(image.slabs.size()) + " slabs of rows, not "
+                     + std::to_string(expected));
+    return {};
+  }
+
+  /// Whether it may follow those that the image has.
+  result<void> check_slab(const partition_image& image, const slab_image& next) const {
+    if (next.table.value >= job_.tables.size() || !job_.tables[next.table.value].is_sparse())
+      return damaged("there are rows of table " + std::to_string(next.table.value)
+                     + ", which is not sparse");
+    const auto& table = job_.tables[next.table.value];
+    const auto* before =
+      image.slabs.empty() || image.slabs.back().table != next.table ? nullptr : &image.slabs.back();
+    const auto position = before == nullptr ? 0 : before->slab + 1;
+    if (next.slab != position || (before != nullptr && before->count != slab_rows(table)))
+      return damaged("slab " + std::to_string(position) + " of table '" + table.name
+                     + "' is missing or not full");
+    if (next.count == 0 || next.count > slab_rows(table) || next.row_floats < table.width)
+      return damaged("slab " + std::to_string(next.slab) + " of table '" + table.name + "' has "
+                     + std::to_string(next.count) + " rows of " + std::to_string(next.row_floats));
     return {};
   }
 

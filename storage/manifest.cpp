@@ -61,11 +61,14 @@ bool from_hex(std::string_view text, std::vector<std::byte>& bytes) {
 
 json to_json(const job_spec& job) {
   auto tables = json::array();
-  for (const auto& table : job.tables)
+  for (const auto& table : job.tables) {
     tables.push_back({{"name", table.name},
                       {"shape", table.shape},
                       {"optimizer", to_string(table.optimizer.kind)},
                       {"consistency", to_string(table.sync)}});
+    if (table.is_sparse())
+      tables.back()["width"] = table.width;
+  }
   return {{"name", job.name},
           {"fingerprint", to_hex(fingerprint(job))},
           {"partitions", job.partitions},

@@ -1,6 +1,7 @@
 #include "actors/graph/judge_actor.hpp"
 
 #include "actors/exception_text.hpp"
+#include "actors/training/touched_rows.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -19,6 +20,26 @@ constexpr std::chrono::minutes pull_timeout{2};
 struct judge_state {
   judge_state() = default;
 
+  /// All of the dense tables, and what the evaluator wants of the sparse ones.
+  result<query> question() {
+    query everything;
+    everything.latest = true;
+    for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+      if (!job.tables[i].is_sparse())
+        everything.ranges.push_back({{i}, 0, job.tables[i].size()});
+    try {
+      if (make && !model)
+        model = make();
+      if (make && !model)
+        return {errc::invalid_argument, "the graph's evaluator factory made no evaluator"};
+      if (model)
+        everything.rows = touched_rows(job, [&](key_lists touched) { model->keys(touched); });
+    } catch (...) {
+      return {errc::invalid_argument, exception_text()};
+    }
+    return everything;
+  }
+
   judgement judge(std::uint64_t number, const values& answer) {
     judgement verdict;
     verdict.number = number;
@@ -28,15 +49,14 @@ struct judge_state {
     for (const auto& x : answer.pieces)
       std::memcpy(verdict.parameters[x.where.table.value].data() + x.where.first, x.values.get(),
                   x.where.count * sizeof(float));
+    for (const auto& x : answer.rows)
+      verdict.parameters[x.where.table.value].assign(x.values.get(),
+                                                     x.values.get() + x.where.floats());
     for (const auto& table : verdict.parameters)
       spans.emplace_back(table);
     try {
-      if (make && !model)
-        model = make();
       if (model)
         verdict.found = model->evaluate(spans);
-      else if (make)
-        verdict.failed = "the graph's evaluator factory made no evaluator";
     } catch (...) {
       verdict.failed = exception_text();
     }
@@ -64,11 +84,12 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
   state.done = std::move(done);
   return {
     [self, &state](judge_atom, std::uint64_t number) {
-      query everything;
-      everything.latest = true;
-      for (std::uint32_t i = 0; i < state.job.tables.size(); ++i)
-        everything.ranges.push_back({{i}, 0, state.job.tables[i].size()});
-      self->request(state.source, pull_timeout, request{{}, std::move(everything)})
+      auto everything = state.question();
+      if (!everything) {
+        state.done({number, std::nullopt, {}, everything.error().text});
+        return;
+      }
+      self->request(state.source, pull_timeout, request{{}, *std::move(everything)})
         .then([&state,
                number](const reply& answer) { state.done(state.judge(number, *answer.pulled)); },
               [&state, number](const caf::error& why) {

@@ -16,7 +16,8 @@ namespace troupe {
 struct judgement {
   std::uint64_t number = 0;                   ///< The one it was asked under.
   std::optional<evaluation> found;            ///< None where the graph has no evaluator.
-  std::vector<std::vector<float>> parameters; ///< One array for each table.
+  std::vector<std::vector<float>> parameters; ///< One array for each table; the rows of sparse ones
+                                              ///< are those that the evaluator named.
   std::string failed;                         ///< Not empty: why there is no judgement.
 };
 

@@ -64,6 +64,12 @@ result<std::shared_ptr<const tls_context>> load_certificate(const run_options& o
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   prepared_directories made;
+  if (options.export_file || options.import_file)
+    for (const auto& table : job.tables)
+      if (table.is_sparse())
+        return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
+                                          + table.name
+                                          + "' is sparse: use --checkpoint and --resume"};
   const bool needs_run_directory = options.mode() == run_mode::processes;
   auto& run = options.run_directory;
   if (run.empty())

@@ -479,7 +479,7 @@ block_store::pin(const std::vector<shard_partition>& partitions) const {
   });
   std::vector<storage::partition_image> images;
   for (const shard_partition& p : partitions)
-    images.push_back({p.partition, p.version, p.marks, std::move(blocks[p.partition])});
+    images.push_back({p.partition, p.version, p.marks, std::move(blocks[p.partition]), {}});
   return images;
 }
 

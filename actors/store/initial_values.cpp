@@ -1,5 +1,7 @@
 #include "actors/store/initial_values.hpp"
 
+#include "serialization/rows.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -41,13 +43,9 @@ float normal(std::uint64_t key, std::uint64_t element, float scale) {
   return static_cast<float>(z * static_cast<double>(scale));
 }
 
-} // namespace
-
-void fill_initial_values(std::uint64_t job_seed, const table_spec& table, std::uint64_t first,
-                         std::span<float> values) {
-  const std::uint64_t key = key_of(job_seed, table.name);
-  const float scale = table.init.scale;
-  switch (table.init.kind) {
+void fill(const initializer& how, std::uint64_t key, std::uint64_t first, std::span<float> values) {
+  const float scale = how.scale;
+  switch (how.kind) {
   case initializer_kind::zeros: std::fill(values.begin(), values.end(), 0.0f); break;
   case initializer_kind::uniform:
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -58,6 +56,20 @@ void fill_initial_values(std::uint64_t job_seed, const table_spec& table, std::u
       values[i] = normal(key, first + i, scale);
     break;
   }
+}
+
+} // namespace
+
+void fill_initial_values(std::uint64_t job_seed, const table_spec& table, std::uint64_t first,
+                         std::span<float> values) {
+  fill(table.init, key_of(job_seed, table.name), first, values);
+}
+
+row_initializer::row_initializer(std::uint64_t job_seed, const table_spec& table)
+    : table_key_(key_of(job_seed, table.name)), how_(table.init) {}
+
+void row_initializer::fill(std::uint64_t key, std::span<float> row) const {
+  troupe::fill(how_, mix(table_key_ ^ row_hash(key)), 0, row);
 }
 
 } // namespace troupe

@@ -15,6 +15,8 @@ float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
 
 const range& where_of(const range& x) { return x; }
 const range& where_of(const piece& x) { return x.where; }
+const row_keys& where_of(const row_keys& x) { return x; }
+const row_keys& where_of(const row_piece& x) { return x.where; }
 
 } // namespace
 
@@ -27,6 +29,7 @@ void router::set_view(const view& now_valid, router_effects& effects) {
   if (now_valid.epoch < view_.epoch || !fits(now_valid))
     return;
   view_ = now_valid;
+  row_split_ = row_split{view_.server_of};
   for (const auto& entry : view_.servers) {
     auto& known = servers_[entry.server];
     const bool is_new =
@@ -62,7 +65,12 @@ bool router::answers(const values& answer, const query& asked) const {
       return false;
     missing -= x.where.count;
   }
-  return missing == 0;
+  return missing == 0
+         && std::equal(answer.rows.begin(), answer.rows.end(), asked.rows.begin(), asked.rows.end(),
+                       [](const row_piece& x, const row_keys& y) {
+                         return x.where.table == y.table && x.where.width == y.width
+                                && x.where.count == y.count && (x.values || y.count == 0);
+                       });
 }
 
 bool router::answers(const reply& answer, const request& asked) const {
@@ -81,6 +89,19 @@ result<void> router::check(const range& where) const {
   return {};
 }
 
+result<void> router::check(const row_keys& where) const {
+  if (where.table.value >= job_.tables.size() || !job_.tables[where.table.value].is_sparse()
+      || job_.tables[where.table.value].width != where.width)
+    return {errc::shape_mismatch, "the job has no sparse table " + std::to_string(where.table.value)
+                                    + " with rows of " + std::to_string(where.width) + " floats"};
+  if (where.count > 0 && !where.keys)
+    return {errc::shape_mismatch, "rows without keys"};
+  if (first_unordered(where.span()) < where.count)
+    return {errc::shape_mismatch,
+            "keys must ascend: table '" + job_.tables[where.table.value].name + "'"};
+  return {};
+}
+
 template <class Whole>
 result<void> router::check(const std::vector<Whole>& all) const {
   if (view_.server_of.empty())
@@ -93,8 +114,12 @@ result<void> router::check(const std::vector<Whole>& all) const {
 
 result<void> router::check(const request& what) const {
   auto valid = what.push ? check(what.push->pieces) : result<void>{};
+  if (valid && what.push)
+    valid = check(what.push->rows);
   if (valid && what.pull)
     valid = check(what.pull->ranges);
+  if (valid && what.pull)
+    valid = check(what.pull->rows);
   return valid;
 }
 
@@ -124,6 +149,9 @@ void router::ask(request_token token, request what, router_effects& effects) {
   if (what.pull) {
     split(*what.pull, parts);
     open.answer.pulled.emplace();
+    for (const auto& x : what.pull->rows)
+      open.answer.pulled->rows.push_back({{x.table, x.width, x.count, nullptr}, nullptr});
+    open.rows = std::move(what.pull->rows);
   }
   if (parts.empty()) {
     effects.push_back(answered_effect{token, std::move(open.answer)});
@@ -147,16 +175,25 @@ void router::split(const update& what, std::map<server_id, request>& parts) {
     for_each_block(whole.where, [&](server_id owner, const range& block, std::uint64_t offset) {
       parts[owner].push->pieces.push_back({block, at_offset(whole.values, offset)});
     });
+  for (const auto& whole : what.rows)
+    for (auto& [owner, piece] : row_split_.split(whole))
+      parts[owner].push->rows.push_back(std::move(piece));
 }
 
 void router::split(const query& what, std::map<server_id, request>& parts) const {
+  const auto part_of = [&](server_id owner) -> query& {
+    auto& part = parts[owner].pull;
+    if (!part)
+      part = query{what.step, what.latest, {}};
+    return *part;
+  };
   for (const auto& whole : what.ranges)
     for_each_block(whole, [&](server_id owner, const range& block, std::uint64_t) {
-      auto& part = parts[owner].pull;
-      if (!part)
-        part = query{what.step, what.latest, {}};
-      part->ranges.push_back(block);
+      part_of(owner).ranges.push_back(block);
     });
+  for (const auto& whole : what.rows)
+    for (auto& [owner, piece] : row_split_.split({whole, nullptr}))
+      part_of(owner).rows.push_back(std::move(piece.where));
 }
 
 void router::add_part(request_token token, server_id to, request what, router_effects& effects) {
@@ -212,6 +249,7 @@ void router::answered(part_id id, reply answer, router_effects& effects) {
     whole.version = std::max(whole.version, answer.pulled->version);
     std::move(answer.pulled->pieces.begin(), answer.pulled->pieces.end(),
               std::back_inserter(whole.pieces));
+    row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
   }
   from->open.erase(id);
   part_server_.erase(id);

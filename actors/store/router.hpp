@@ -1,9 +1,11 @@
-// Splits requests over the servers that own their blocks, and brings them through failovers. A
-// plain state machine: parts go out as effects, replies come in as events. One router per client.
+// Splits requests over the servers that own their blocks and rows, and brings them through
+// failovers. A plain state machine: parts go out as effects, replies come in as events. One router
+// per client.
 #pragma once
 
 #include "actors/clock.hpp"
 #include "actors/store/request_token.hpp"
+#include "actors/store/row_split.hpp"
 #include "serialization/layout.hpp"
 #include "serialization/messages.hpp"
 
@@ -57,7 +59,7 @@ public:
   /// A newer view; servers that came back get their open parts again. One that does not fit the
   /// job is ignored.
   void set_view(const view& now_valid, router_effects& effects);
-  /// A push goes to every server, a pull to those that hold some of its ranges.
+  /// A push goes to every server, a pull to those that hold some of its ranges or rows.
   void ask(request_token token, request what, router_effects& effects);
 
   /// An answer to something else than was asked for fails the request: malformed. Where values are
@@ -78,7 +80,8 @@ private:
   };
   struct open_request {
     std::size_t parts_open = 0;
-    reply answer; ///< Has what was asked for, as far as it is there.
+    std::vector<row_keys> rows; ///< Of its pull.
+    reply answer;               ///< Has what was asked for, as far as it is there.
   };
   struct server_queue {
     server_entry entry;
@@ -100,6 +103,7 @@ private:
   /// The server that holds an open part; nullptr where the part is not open any more.
   server_queue* holder(part_id id);
   result<void> check(const range& where) const;
+  result<void> check(const row_keys& where) const;
   /// Pieces or ranges; not_ready without a view.
   template <class Whole>
   result<void> check(const std::vector<Whole>& all) const;
@@ -114,6 +118,7 @@ private:
   std::vector<std::uint64_t> block_elements_; ///< One for each table.
   router_options options_;
   view view_;
+  row_split row_split_; ///< By view_.
   std::map<server_id, server_queue> servers_;
   std::map<part_id, server_id> part_server_;
   std::map<request_token, open_request> requests_;

@@ -2,7 +2,7 @@
 
 #include "actors/clock.hpp"
 #include "actors/member_port.hpp"
-#include "actors/store/block_store.hpp"
+#include "actors/store/table_store.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -14,29 +14,34 @@
 #include <unordered_map>
 #include <utility>
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::block_store)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::table_store>)
 
 namespace troupe {
 
 namespace {
 
-std::vector<table_id> tables_of(const std::vector<range>& ranges) {
+std::vector<table_id> tables_of(const query& pull) {
   std::vector<table_id> tables;
-  for (const auto& x : ranges)
-    if (std::find(tables.begin(), tables.end(), x.table) == tables.end())
-      tables.push_back(x.table);
+  const auto add = [&](const auto& all) {
+    for (const auto& x : all)
+      if (std::find(tables.begin(), tables.end(), x.table) == tables.end())
+        tables.push_back(x.table);
+  };
+  add(pull.ranges);
+  add(pull.rows);
   return tables;
 }
 
-/// Makes one block store, then ends. Drawing the numbers of a large model takes many seconds, in
+/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, in
 /// which the server has to report.
-using filler = caf::typed_actor<
-  caf::replies_to<read_atom, job_spec, std::vector<partition_id>>::with<block_store>>;
+using filler =
+  caf::typed_actor<caf::replies_to<read_atom, job_spec,
+                                   std::vector<partition_id>>::with<std::shared_ptr<table_store>>>;
 
 filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool) {
   return {[self, pool](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
     self->quit();
-    return block_store{job, here, pool};
+    return std::make_shared<table_store>(job, here, pool);
   }};
 }
 
@@ -79,8 +84,13 @@ struct server_shell {
     // A second copy of a slot waits with the first; its payload is of no use.
     if (auto kept = requests.find(token.value);
         kept != requests.end() && kept->second.what.push && !decide->holds(token))
-      kept->second.what.push->pieces.clear();
+      drop_payload(*kept->second.what.push);
     return open;
+  }
+
+  static void drop_payload(update& push) {
+    push.pieces.clear();
+    push.rows.clear();
   }
 
   result<void> check(const request& what) {
@@ -88,13 +98,13 @@ struct server_shell {
       return {errc::not_ready, "the server has no partitions yet"};
     auto valid = what.push ? check(*what.push) : result<void>{};
     if (valid && what.pull)
-      valid = values->check(what.pull->ranges);
+      valid = values->check(*what.pull);
     return valid;
   }
 
   result<void> check(const update& push) {
     bytes_received += payload_bytes(push);
-    auto valid = values->check(push.pieces);
+    auto valid = values->check(push);
     if (valid && is_bsp)
       valid = values->check_finite(push);
     if (!valid && reaction_to(valid.error().code) != reaction::retry)
@@ -109,7 +119,7 @@ struct server_shell {
 
   void pull(request_token token, shard_effects& effects) {
     const auto& what = *requests.at(token.value).what.pull;
-    decide->pull(token, what.step, what.latest, tables_of(what.ranges), now_of(*self), effects);
+    decide->pull(token, what.step, what.latest, tables_of(what), now_of(*self), effects);
   }
 
   // Carrying out an effect may append more. A pull follows when the push of its request is done.
@@ -189,8 +199,8 @@ struct server_shell {
   void run(const answer_effect& effect, shard_effects&) {
     apply_admitted();
     auto& open = requests.at(effect.pull.value);
-    open.answer.pulled =
-      troupe::values{effect.version, values->read(open.what.pull->ranges, effect.previous)};
+    open.answer.pulled = values->read(*open.what.pull, effect.previous);
+    open.answer.pulled->version = effect.version;
     bytes_sent += payload_bytes(*open.answer.pulled);
     deliver(effect.pull);
   }
@@ -281,7 +291,7 @@ struct server_shell {
                                        : self->spawn(run_filler, pool);
     self->request(by, storage_timeout, read_atom_v, what.job, what.partitions)
       .then(
-        [this, what](block_store& filled) {
+        [this, what](std::shared_ptr<table_store>& filled) {
           if (what.assignment != wanted_assignment)
             return;
           std::vector<shard_partition> fresh;
@@ -301,14 +311,15 @@ struct server_shell {
         [this, what](const std::vector<storage::partition_image>& images) {
           if (what.assignment != wanted_assignment)
             return;
-          if (auto whole = block_store::complete(what.job, images); !whole) {
-            give_up(whole.error().text, what.restore);
+          auto read = table_store::restored(what.job, images, pool);
+          if (!read) {
+            give_up(read.error().text, what.restore);
             return;
           }
           std::vector<shard_partition> restored;
           for (const auto& image : images)
             restored.push_back({image.partition, image.version, image.marks});
-          begin(what, std::move(restored), block_store{what.job, images, pool});
+          begin(what, std::move(restored), *std::move(read));
         },
         [this, number = what.assignment, checkpoint = what.restore](const caf::error& error) {
           if (number != wanted_assignment)
@@ -327,8 +338,8 @@ struct server_shell {
   }
 
   void begin(const server_orders& what, std::vector<shard_partition> partitions,
-             block_store filled) {
-    values.emplace(std::move(filled));
+             std::shared_ptr<table_store> filled) {
+    values = std::move(filled);
     decide.emplace(what.job, what.generation, std::move(partitions), options.shard);
     is_bsp = any_bsp(what.job);
     assignment = what.assignment;
@@ -405,7 +416,7 @@ struct server_shell {
   std::shared_ptr<buffer_pool> pool;
 
   std::optional<shard> decide;
-  std::optional<block_store> values;
+  std::shared_ptr<table_store> values;
   bool is_bsp = false; ///< Some table is.
   std::unordered_map<std::uint64_t, open_request> requests;
   std::deque<request_token> pulls_due; ///< Their pushes are done.

@@ -3,6 +3,7 @@
 #include "actors/exception_text.hpp"
 #include "actors/lane.hpp"
 #include "actors/training/sampler.hpp"
+#include "actors/training/touched_rows.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -37,6 +38,19 @@ struct gradient_state {
     }
   }
 
+  keys_outcome keys(const keys_task& task) {
+    keys_outcome outcome{task.number, failed, {}};
+    if (!failed.empty())
+      return outcome;
+    try {
+      const auto work = batches->at(task.batch);
+      outcome.rows = touched_rows(job, [&](key_lists touched) { model->keys(work, touched); });
+    } catch (...) {
+      outcome.failed = exception_text();
+    }
+    return outcome;
+  }
+
   gradient_outcome compute(const gradient_task& task) {
     gradient_outcome outcome;
     outcome.number = task.number;
@@ -47,14 +61,16 @@ struct gradient_state {
     std::vector<std::shared_ptr<float>> gradients;
     std::vector<std::span<float>> gradient_spans;
     std::vector<std::span<const float>> parameter_spans;
+    const auto keys = keys_by_table(job, task.rows);
     for (std::size_t i = 0; i < job.tables.size(); ++i) {
-      const auto size = job.tables[i].size();
+      const auto size = job.tables[i].size() + keys[i].size() * job.tables[i].width;
       parameter_spans.emplace_back(task.parameters[i].get(), size);
       gradients.push_back(pool.floats(size));
       gradient_spans.emplace_back(gradients.back().get(), size);
     }
     try {
-      const auto work = batches->at(task.batch);
+      auto work = batches->at(task.batch);
+      work.keys = keys;
       outcome.samples = work.samples.size();
       const kernels::flush_denormals guard;
       outcome.loss = model->gradient(work, parameter_spans, gradient_spans);
@@ -69,12 +85,16 @@ struct gradient_state {
         squares += kernels::squared_norm(gradient);
       else
         outcome.finite = outcome.finite && kernels::first_non_finite(gradient) == gradient.size();
-      outcome.pieces.push_back({{{i}, 0, gradient.size()}, std::move(gradients[i])});
+      if (!job.tables[i].is_sparse())
+        outcome.pieces.push_back({{{i}, 0, gradient.size()}, std::move(gradients[i])});
     }
+    for (const auto& x : task.rows)
+      outcome.rows.push_back({x, std::move(gradients[x.table.value])});
     outcome.norm = static_cast<float>(std::sqrt(squares));
     outcome.finite = outcome.finite && std::isfinite(outcome.norm);
     if (!outcome.finite) {
       outcome.pieces.clear();
+      outcome.rows.clear();
       outcome.norm = 0;
     }
     return outcome;
@@ -107,6 +127,15 @@ gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_stat
         return;
       }
       state.own_lane->send(asker, state.compute(task));
+      state.own_lane->run();
+    },
+    [self, &state](const keys_task& task) {
+      const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
+      if (!state.own_lane) {
+        self->send(asker, state.keys(task));
+        return;
+      }
+      state.own_lane->send(asker, state.keys(task));
       state.own_lane->run();
     },
   };

@@ -23,23 +23,39 @@ using trainer_factory = std::function<std::unique_ptr<trainer>()>;
 struct gradient_task {
   std::uint64_t number = 0; ///< Comes back with the outcome.
   batch_id batch;
-  std::vector<float_ptr> parameters; ///< One array for each table, whole.
+  std::vector<float_ptr> parameters; ///< One array for each table: whole, or the rows of `rows`.
+  std::vector<row_keys> rows;        ///< Of sparse tables; from keys_outcome.
   std::uint64_t version = 0;         ///< Of the parameters; comes back with the outcome.
 };
 
 struct gradient_outcome {
   std::uint64_t number = 0;
-  std::string failed;        ///< What the trainer threw; the rest is then empty.
-  bool finite = true;        ///< Every element.
-  std::vector<piece> pieces; ///< One for each table; none where the gradient is not finite.
-  float norm = 0;            ///< 0 where no table clips by it: another pass over the gradient.
-  double loss = 0;           ///< Mean over the batch.
+  std::string failed;          ///< What the trainer threw; the rest is then empty.
+  bool finite = true;          ///< Every element.
+  std::vector<piece> pieces;   ///< One for each dense table; none where the gradient is not finite.
+  std::vector<row_piece> rows; ///< The same for sparse tables.
+  float norm = 0;              ///< 0 where no table clips by it: another pass over the gradient.
+  double loss = 0;             ///< Mean over the batch.
   std::uint64_t samples = 0;
   std::uint64_t base_version = 0;
 };
 
+/// Which rows of sparse tables does the batch need?
+struct keys_task {
+  std::uint64_t number = 0; ///< Comes back with the outcome.
+  batch_id batch;
+};
+
+struct keys_outcome {
+  std::uint64_t number = 0;
+  std::string failed;         ///< What the trainer threw; `rows` is then empty.
+  std::vector<row_keys> rows; ///< One for each sparse table.
+};
+
 } // namespace troupe
 
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::keys_task)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::keys_outcome)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradient_task)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::gradient_outcome)
 
@@ -50,10 +66,13 @@ namespace troupe {
 ///   // Computes the gradient of one batch. One-way; tasks are done in order, and each ends with a
 ///   // gradient_outcome to its sender, also where the trainer threw or could not even be made.
 ///   (gradient_task)
+///   // Says which rows a batch needs. One-way; ends with a keys_outcome to its sender.
+///   (keys_task)
 /// }
 /// ~~~
-using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>>;
-using gradient_receiver = caf::typed_actor<caf::reacts_to<gradient_outcome>>;
+using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reacts_to<keys_task>>;
+using gradient_receiver =
+  caf::typed_actor<caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
 
 /// Lifetime:  until it is told to exit; a gradient being computed is finished first.
 /// Capacity:  gradients while `pieces` of outcomes live.

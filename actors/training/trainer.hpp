@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -20,9 +21,17 @@ struct batch {
   /// For any randomness of the trainer (dropout, augmentation): a function of job seed and batch,
   /// so that a batch gives the same gradient whoever computes it.
   std::uint64_t seed = 0;
+  /// One list for each table of the job: of a sparse table the keys that trainer::keys named, in
+  /// ascending order, each once. Empty for dense tables, and in trainer::keys.
+  std::span<const std::span<const std::uint64_t>> keys = {};
 };
 
-/// One f32 array for each table of the job, in the job's order.
+/// One list for each table of the job, to which the keys of sparse tables are added: in any order,
+/// and as often as one likes.
+using key_lists = std::span<std::vector<std::uint64_t>>;
+
+/// One f32 array for each table of the job, in the job's order. That of a sparse table has the rows
+/// of the keys that were named, in ascending order of the keys: f32[keys, width].
 using const_tensors = std::span<const std::span<const float>>;
 using mutable_tensors = std::span<const std::span<float>>;
 
@@ -30,6 +39,9 @@ using mutable_tensors = std::span<const std::span<float>>;
 class trainer {
 public:
   virtual ~trainer() = default;
+  /// Names the rows of sparse tables that the gradient of this batch needs or changes. Called some
+  /// time before gradient(), with other batches' calls between them. May throw.
+  virtual void keys(const batch& /*work*/, key_lists /*touched*/) {}
   /// Writes d(mean loss over the batch)/d(parameter) to every element of `gradients`; returns the
   /// mean loss. Must be a function of its arguments alone. May throw: the job then stops with the
   /// text.
@@ -49,6 +61,8 @@ struct evaluation {
 class evaluator {
 public:
   virtual ~evaluator() = default;
+  /// Names the rows of sparse tables that evaluate() needs. Called before each evaluate().
+  virtual void keys(key_lists /*touched*/) {}
   virtual evaluation evaluate(const_tensors parameters) = 0;
 };
 

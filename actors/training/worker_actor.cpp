@@ -28,7 +28,7 @@ constexpr int non_finite_max = 20;
 
 struct worker_shell {
   using handle = member::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
-                                caf::reacts_to<gradient_outcome>>;
+                                caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
   using pointer = handle::stateful_pointer<worker_shell>;
 
   worker_shell() = default;
@@ -42,8 +42,10 @@ struct worker_shell {
     steps.emplace(options.job, options.pipeline);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i) {
       all_tables.push_back({i});
-      all_ranges.push_back({{i}, 0, options.job.tables[i].size()});
+      if (!options.job.tables[i].is_sparse())
+        all_ranges.push_back({{i}, 0, options.job.tables[i].size()});
     }
+    is_sparse = any_sparse(options.job);
     gradients =
       spawn_gradient_actor(self->system(), options.job, std::move(make), options.own_thread);
     self->attach_functor(
@@ -102,7 +104,7 @@ struct worker_shell {
     if (!failed.empty())
       return;
     while (const auto step = steps->next_pull())
-      ask({}, *step);
+      prepare({}, *step);
     while (const auto step = steps->next_compute())
       compute(*step);
   }
@@ -117,8 +119,27 @@ struct worker_shell {
     gradient_outcome outcome;
   };
 
+  /// Asks once it is known which rows the next step needs.
+  void prepare(std::optional<done_step> done, const std::optional<training_step>& next) {
+    if (!is_sparse || !next)
+      return ask(std::move(done), next, {});
+    self->send(gradients, keys_task{next->number, next->batch});
+    prepared.emplace(next->number, open_question{std::move(done), *next});
+  }
+
+  void named(keys_outcome& what) {
+    auto found = prepared.extract(what.number);
+    if (!found)
+      return;
+    if (!what.failed.empty())
+      return fail(what.failed);
+    auto& [done, next] = found.mapped();
+    ask(std::move(done), next, std::move(what.rows));
+  }
+
   /// One request: the push of a step, the pull for another one, or both.
-  void ask(std::optional<done_step> done, const std::optional<training_step>& next) {
+  void ask(std::optional<done_step> done, const std::optional<training_step>& next,
+           std::vector<row_keys> rows) {
     request what;
     std::optional<training_step> pushed;
     std::uint64_t samples = 0;
@@ -126,20 +147,25 @@ struct worker_shell {
       auto& [step, outcome] = *done;
       pushed = step;
       samples = outcome.samples;
-      what.push = update{header(step), all_tables, outcome.base_version, outcome.norm,
-                         std::move(outcome.pieces)};
+      what.push = update{header(step),
+                         all_tables,
+                         outcome.base_version,
+                         outcome.norm,
+                         std::move(outcome.pieces),
+                         std::move(outcome.rows)};
       counters.bytes_sent += payload_bytes(*what.push);
       ++counters.pushes_sent;
     }
     if (next)
-      what.pull = query{header(*next), false, all_ranges};
+      what.pull = query{header(*next), false, all_ranges, rows};
     requests.send<reply>(
       self, values_of,
-      [this, pushed, samples, next, asked_at = now_of(*self)](const reply& answer) {
+      [this, pushed, samples, next, rows = std::move(rows),
+       asked_at = now_of(*self)](const reply& answer) {
         if (pushed)
           acknowledged(*pushed, samples);
         if (next)
-          arrived(*next, *answer.pulled, asked_at);
+          arrived(*next, rows, *answer.pulled, asked_at);
         advance();
       },
       [this, pushed, next](const caf::error& error) {
@@ -154,22 +180,27 @@ struct worker_shell {
       std::move(what));
   }
 
-  void arrived(const training_step& step, const values& answer, time_point asked_at) {
+  void arrived(const training_step& step, const std::vector<row_keys>& rows, const values& answer,
+               time_point asked_at) {
     if (!steps->pulled(step.number))
       return;
     counters.bytes_received += payload_bytes(answer);
-    pulled.insert_or_assign(step.number, arrival{whole_tables(answer), answer.version, asked_at});
+    pulled.insert_or_assign(step.number,
+                            arrival{whole_tables(answer), rows, answer.version, asked_at});
   }
 
   /// Here and not in the trainer's thread, which may still be busy with an earlier step.
   std::vector<float_ptr> whole_tables(const values& answer) {
     std::vector<std::shared_ptr<float>> tables;
     for (const auto& table : options.job.tables)
-      tables.push_back(pool.floats(table.size()));
+      tables.push_back(table.is_sparse() ? nullptr : pool.floats(table.size()));
     for (const auto& x : answer.pieces)
       std::memcpy(tables[x.where.table.value].get() + x.where.first, x.values.get(),
                   x.where.count * sizeof(float));
-    return {tables.begin(), tables.end()};
+    std::vector<float_ptr> all{tables.begin(), tables.end()};
+    for (const auto& x : answer.rows) // As they are: nobody writes to them.
+      all[x.where.table.value] = x.values;
+    return all;
   }
 
   void compute(const training_step& step) {
@@ -180,7 +211,7 @@ struct worker_shell {
     }
     self->send(gradients,
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
-                             found->second.version});
+                             std::move(found->second.rows), found->second.version});
     pulled.erase(pulled.begin(), std::next(found)); // Older ones: of steps that were dropped.
   }
 
@@ -214,7 +245,7 @@ struct worker_shell {
     } else {
       non_finite_in_row = 0;
     }
-    ask(done_step{*step, std::move(done)}, steps->next_pull_with(*step));
+    prepare(done_step{*step, std::move(done)}, steps->next_pull_with(*step));
     advance();
   }
 
@@ -238,8 +269,15 @@ struct worker_shell {
 
   struct arrival {
     std::vector<float_ptr> parameters;
+    std::vector<row_keys> rows;
     std::uint64_t version = 0;
     time_point asked_at{0};
+  };
+
+  /// A request that waits for the keys of the rows that it asks for.
+  struct open_question {
+    std::optional<done_step> done;
+    training_step next;
   };
 
   pointer self = nullptr;
@@ -248,15 +286,17 @@ struct worker_shell {
   member_port port;
   gradient_actor gradients;
   std::vector<table_id> all_tables;
-  std::vector<range> all_ranges;
+  std::vector<range> all_ranges; ///< Of dense tables.
+  bool is_sparse = false;        ///< Some table is.
   buffer_pool pool;
 
   std::optional<pipeline> steps;
   open_requests requests{step_timeout};
-  std::map<std::uint64_t, arrival> pulled;     ///< By number of the step that is to be computed.
-  std::deque<gradient_outcome> computed_steps; ///< More than one where steps are slowed.
-  std::size_t computing = 0;                   ///< Gradients given out.
-  time_point idle_since{0};                    ///< When the last gradient was done.
+  std::map<std::uint64_t, arrival> pulled; ///< By number of the step that is to be computed.
+  std::map<std::uint64_t, open_question> prepared; ///< By number of the step that is pulled for.
+  std::deque<gradient_outcome> computed_steps;     ///< More than one where steps are slowed.
+  std::size_t computing = 0;                       ///< Gradients given out.
+  time_point idle_since{0};                        ///< When the last gradient was done.
   int non_finite_in_row = 0;
 
   epoch_id view_epoch;
@@ -279,6 +319,7 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
     [&state](tick_atom) { state.tick(); },
     [&state](step_atom) { state.finish_step(); },
     [&state](gradient_outcome& what) { state.computed(what); },
+    [&state](keys_outcome& what) { state.named(what); },
   };
 }
 

@@ -6,19 +6,22 @@
 // a sum is right by chance at best, and those of 64 neighbours together with probability 2^-64.
 // bsp subtracts the mean of the n gradients of a clock, so there each is multiplied by n first.
 // All numbers are integers up to 2^24: exact in float32, in any order.
+//
+// With --sparse the elements lie in rows of 16, and a batch touches about half of the rows: row r
+// where bit r mod 64 of another random word of the batch is set.
 #include "actors/graph/program.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -32,6 +35,17 @@ float term(std::uint64_t word, std::size_t element) {
   return 1.0f + static_cast<float>(word >> element % bits & 1);
 }
 
+constexpr std::uint32_t row_width = 16;
+
+/// Keys are far apart, as those of real tables.
+std::uint64_t key_of(std::uint64_t row) { return row * 0x9e3779b97f4a7c15; }
+std::uint64_t row_of(std::uint64_t key) { return key * 0xf1de83e19937733d; } // Undoes key_of().
+
+/// Bit r mod 64: whether the batch of this word touches row r.
+std::uint64_t rows_word(std::uint64_t word) { return random_word(word); }
+
+bool touches(std::uint64_t rows, std::uint64_t row) { return (rows >> row % bits & 1) != 0; }
+
 std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) { return (number + by - 1) / by; }
 
 /// How many batches there are, and how many of them make one step.
@@ -39,6 +53,7 @@ struct schedule {
   std::uint64_t passes = 1;
   std::uint64_t batches = 1; ///< Of a pass.
   std::uint64_t slots = 1;   ///< Batches of a step. bsp: the workers, but fewer at a pass's end.
+  std::uint64_t rows = 0;    ///< --sparse: of the table.
 
   std::uint64_t slots_beside(std::uint64_t index) const {
     return std::min(slots, batches - index / slots * slots);
@@ -62,13 +77,23 @@ class counting_trainer final : public troupe::trainer {
 public:
   explicit counting_trainer(const schedule& all) : all_(all) {}
 
+  void keys(const troupe::batch& work, troupe::key_lists touched) override {
+    const std::uint64_t rows = rows_word(random_word(work.id.value));
+    for (std::uint64_t row = 0; row < all_.rows; ++row)
+      if (touches(rows, row))
+        touched[0].push_back(key_of(row));
+  }
+
   /// sgd at rate 1 subtracts the gradient.
   double gradient(const troupe::batch& work, troupe::const_tensors,
                   troupe::mutable_tensors gradients) override {
     const std::uint64_t word = random_word(work.id.value);
     const auto scale = -static_cast<float>(all_.slots_beside(work.index));
-    for (std::size_t i = 0; i < gradients[0].size(); ++i)
-      gradients[0][i] = scale * term(word, i);
+    for (std::size_t i = 0; i < gradients[0].size(); ++i) {
+      const std::size_t first =
+        all_.rows == 0 ? 0 : row_of(work.keys[0][i / row_width]) * row_width;
+      gradients[0][i] = scale * term(word, first + (all_.rows == 0 ? i : i % row_width));
+    }
     return 0.0;
   }
 
@@ -79,19 +104,29 @@ private:
 /// Loss: how many elements are wrong. Accuracy: 1 when none is, else 0.
 class counting_judge final : public troupe::evaluator {
 public:
-  explicit counting_judge(const schedule& all) {
+  explicit counting_judge(const schedule& all)
+      : expected_(all.rows == 0 ? bits : bits * row_width) {
     for (std::uint64_t batch = 0; batch < all.passes * all.batches; ++batch) {
-      const std::uint64_t word = random_word(batch);
-      for (std::size_t i = 0; i < bits; ++i)
-        expected_[i] += term(word, i);
+      const std::uint64_t word = random_word(batch), rows = rows_word(word);
+      for (std::size_t i = 0; i < expected_.size(); ++i)
+        if (all.rows == 0 || touches(rows, i / row_width))
+          expected_[i] += term(word, i);
     }
+    for (std::uint64_t row = 0; row < all.rows; ++row)
+      keys_.push_back(key_of(row));
+    std::ranges::sort(keys_);
   }
+
+  void keys(troupe::key_lists touched) override { touched[0] = keys_; }
 
   troupe::evaluation evaluate(troupe::const_tensors parameters) override {
     const auto found = parameters[0];
     std::size_t right = 0;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      right += found[i] == expected_[i % bits];
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const std::size_t element =
+        keys_.empty() ? i : row_of(keys_[i / row_width]) * row_width + i % row_width;
+      right += found[i] == expected_[element % expected_.size()];
+    }
     const auto [least, most] = std::ranges::minmax(found);
     const auto [least_expected, most_expected] = std::ranges::minmax(expected_);
     return {static_cast<double>(found.size() - right),
@@ -102,7 +137,8 @@ public:
   }
 
 private:
-  std::array<float, bits> expected_{};
+  std::vector<float> expected_;     ///< From here on they repeat.
+  std::vector<std::uint64_t> keys_; ///< --sparse: of all rows, in ascending order.
 };
 
 } // namespace
@@ -119,14 +155,22 @@ int main(int argc, char** argv) {
     .add_option("--samples", samples, "Samples of a pass; --batch of them make a batch")
     ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
     ->capture_default_str();
+  bool sparse = false;
+  program.command_line().add_flag("--sparse", sparse,
+                                  "Count in rows of a sparse table; a batch touches half of them");
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
     const schedule all{options.passes, divided_up(samples, options.batch_samples),
-                       bsp ? options.workers : 1u};
+                       bsp ? options.workers : 1u, sparse ? elements / row_width : 0};
     check_exact(all);
     troupe::table_spec counts{"counts", {elements}, options.sync, {}, {}};
     counts.optimizer.learning_rate = 1.0f;
+    if (sparse) {
+      counts.shape.clear();
+      counts.kind = troupe::table_kind::sparse;
+      counts.width = row_width;
+    }
     troupe::graph g;
     auto servers = g.servers({counts});
     g.workers(samples, [=] { return std::make_unique<counting_trainer>(all); }).into(servers);

@@ -22,11 +22,14 @@ int main(int argc, char** argv) {
   program.command_line()
     .add_option("--model", shape, "softmax, or mlp:WIDTH,... of the hidden layers")
     ->capture_default_str();
+  bool sparse = false;
+  program.command_line().add_flag(
+    "--sparse", sparse, "Keep the first layer's weights as rows; workers ask for those they touch");
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     auto samples =
       std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
-    const auto model = required(async_sgd::parse_model(shape, *samples));
+    const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
     troupe::graph g;
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
     g.workers(samples->train.labels.size(), [=] { return make_trainer(model, samples); })

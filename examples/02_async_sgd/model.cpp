@@ -31,18 +31,34 @@ initializer weight_initializer(const model& shape, std::size_t layer) {
   return {initializer_kind::uniform, std::sqrt(6.0f / (last ? in + out : in))};
 }
 
+/// Adds the features that occur in these samples, as often as they do.
+void add_features(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                  std::vector<std::uint64_t>& to) {
+  for (const std::uint32_t sample : which)
+    for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
+      to.push_back(rows.columns[k]);
+}
+
 class network_trainer final : public troupe::trainer {
 public:
   network_trainer(const model& shape, std::shared_ptr<const dataset> data)
-      : data_(std::move(data)), network_(shape.widths, data_->train) {}
+      : sparse_(shape.sparse), data_(std::move(data)), network_(shape.widths, data_->train) {}
+
+  void keys(const troupe::batch& work, troupe::key_lists touched) override {
+    if (sparse_)
+      add_features(std::get<sparse_rows>(data_->train.rows), work.samples, touched[0]);
+  }
 
   double gradient(const troupe::batch& work, const_tensors parameters,
                   mutable_tensors gradients) override {
+    if (sparse_)
+      network_.use_rows(work.keys[0]);
     network_.forward(work.samples, parameters);
     return network_.backward(work.samples, parameters, gradients);
   }
 
 private:
+  bool sparse_;
   std::shared_ptr<const dataset> data_;
   network network_;
 };
@@ -53,7 +69,15 @@ public:
       : data_(std::move(data)), network_(shape.widths, data_->test) {
     all_.resize(data_->test.labels.size());
     std::iota(all_.begin(), all_.end(), 0u);
+    if (!shape.sparse)
+      return;
+    add_features(std::get<sparse_rows>(data_->test.rows), all_, features_);
+    std::ranges::sort(features_);
+    features_.erase(std::unique(features_.begin(), features_.end()), features_.end());
+    network_.use_rows(features_);
   }
+
+  void keys(troupe::key_lists touched) override { touched[0] = features_; }
 
   troupe::evaluation evaluate(const_tensors parameters) override {
     // Large enough for a fast product, small enough for a cache.
@@ -88,6 +112,7 @@ private:
   std::shared_ptr<const dataset> data_;
   network network_;
   std::vector<std::uint32_t> all_;
+  std::vector<std::uint64_t> features_; ///< Where w1 is sparse: those that occur, in order.
   std::vector<float> scores_;
 };
 
@@ -103,19 +128,27 @@ std::vector<table_spec> model::tables(const troupe::consistency& sync,
                       sync,
                       optimizer,
                       weight_initializer(*this, layer)});
+    if (layer == 0 && sparse) {
+      result.back().shape.clear();
+      result.back().kind = troupe::table_kind::sparse;
+      result.back().width = widths[1];
+    }
     result.push_back({"b" + number, {widths[layer + 1]}, sync, optimizer, {}});
   }
   return result;
 }
 
-result<model> parse_model(const std::string& text, const dataset& data) {
+result<model> parse_model(const std::string& text, const dataset& data, bool sparse) {
   constexpr std::uint32_t width_max = 65'536;
   constexpr std::size_t hidden_max = 16;
   const result<model> refused{
     errc::invalid_argument, "unknown model '" + text
                               + "'; known: softmax, mlp:256 or mlp:256,128,... with 1 to 16 widths "
                                 "between 1 and 65536"};
-  model shape{text, {data.features}};
+  if (sparse && !std::holds_alternative<sparse_rows>(data.train.rows))
+    return {errc::invalid_argument,
+            "--sparse needs sparse data, libsvm:TRAIN,TEST, not '" + data.name + "'"};
+  model shape{text, {data.features}, sparse};
   if (text != "softmax") {
     if (!text.starts_with("mlp:"))
       return refused;

@@ -17,17 +17,20 @@ namespace async_sgd {
 struct model {
   std::string name;                  ///< As given to parse_model().
   std::vector<std::uint32_t> widths; ///< Features, hidden layers, classes.
+  bool sparse = false;               ///< w1 is a sparse table: a row for each feature that occurs.
 
   std::size_t layers() const { return widths.size() - 1; }
-  /// w1 f32[features, width], b1 f32[width], w2, b2, ...; every table with the same sync and
+  /// w1 f32[features, width] or rows f32[width] under feature numbers (from 0), b1 f32[width], w2,
+  /// b2, ...; every table with the same sync and
   /// optimizer.
   std::vector<troupe::table_spec> tables(const troupe::consistency& sync,
                                          const troupe::optimizer_spec& optimizer) const;
 };
 
 /// "softmax" or "mlp:256,128" (widths of its ReLU layers) for the features and classes of `data`.
-/// Errors: invalid_argument.
-troupe::result<model> parse_model(const std::string& text, const dataset& data);
+/// `sparse`: with w1 as a sparse table, for sparse samples. Errors: invalid_argument.
+troupe::result<model> parse_model(const std::string& text, const dataset& data,
+                                  bool sparse = false);
 
 /// Gradients on the training samples. Cost: no allocation once it has seen its largest batch.
 /// Sets OpenBLAS, of the whole process, to one thread.

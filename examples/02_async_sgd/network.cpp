@@ -83,6 +83,12 @@ network::network(std::vector<std::uint32_t> widths, const samples& data)
   openblas_set_num_threads(1);
 }
 
+void network::use_rows(std::span<const std::uint64_t> features) {
+  row_of_.resize(widths_.front());
+  for (std::uint32_t i = 0; i < features.size(); ++i)
+    row_of_[features[i]] = i;
+}
+
 void network::reserve(std::size_t rows) {
   if (outputs_.back().size() >= rows * widths_.back())
     return;
@@ -101,7 +107,7 @@ void network::first_layer_sparse(const sparse_rows& rows, std::span<const std::u
   float* out = outputs_[0].data();
   for (const std::uint32_t sample : which) {
     for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
-      add_scaled(rows.values[k], weights.data() + rows.columns[k] * width, width, out);
+      add_scaled(rows.values[k], weights.data() + row_of(rows.columns[k]) * width, width, out);
     out += width;
   }
 }
@@ -113,7 +119,7 @@ void network::first_gradient_sparse(const sparse_rows& rows, std::span<const std
   const float* row = delta.data();
   for (const std::uint32_t sample : which) {
     for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
-      add_scaled(rows.values[k], row, width, gradient.data() + rows.columns[k] * width);
+      add_scaled(rows.values[k], row, width, gradient.data() + row_of(rows.columns[k]) * width);
     row += width;
   }
 }

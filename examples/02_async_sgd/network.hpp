@@ -27,6 +27,10 @@ public:
   /// Borrowed: `data` outlives this. Sets OpenBLAS, of the whole process, to one thread.
   network(std::vector<std::uint32_t> widths, const samples& data);
 
+  /// From now on w1 and its gradient have only the rows of these features, in ascending order:
+  /// f32[features.size(), width]. Others must not occur. Requires: sparse rows.
+  void use_rows(std::span<const std::uint64_t> features);
+
   /// The logits f32[which.size(), classes], valid until the next call.
   /// Shapes: parameters w1 f32[features, width], b1 f32[width], w2, ...
   std::span<const float> forward(std::span<const std::uint32_t> which,
@@ -45,6 +49,9 @@ private:
                              std::span<const float> delta, std::span<float> gradient) const;
   double delta_of_loss(std::span<const std::uint32_t> which);
 
+  std::size_t row_of(std::uint32_t feature) const {
+    return row_of_.empty() ? feature : row_of_[feature];
+  }
   std::size_t layers() const { return widths_.size() - 1; }
 
   std::vector<std::uint32_t> widths_;
@@ -52,6 +59,7 @@ private:
   std::vector<float> input_;                ///< Rows of the batch; empty for sparse rows.
   std::vector<std::vector<float>> outputs_; ///< Of each layer; the last becomes its delta.
   std::vector<std::vector<float>> deltas_;  ///< Of each hidden layer.
+  std::vector<std::uint32_t> row_of_;       ///< Of each feature, since use_rows(); else empty.
 };
 
 } // namespace async_sgd

@@ -23,6 +23,8 @@ public:
       : body_(std::move(body)), size_bytes_(size_bytes) {}
 
   float_ptr take(std::uint64_t count);
+  /// Goes on at a multiple of 8 bytes.
+  key_ptr take_keys(std::uint64_t count);
   /// Throws unless all but the padding was taken.
   void finish() const;
 
@@ -43,17 +45,20 @@ request_message read(schema::Request::Reader from, body_reader& body);
 reply_message read(schema::Reply::Reader from, body_reader& body);
 failure_message read(schema::FailureReply::Reader from);
 void write(const update& from, schema::Update::Builder to, body_parts& body);
-void write(const query& from, schema::Query::Builder to);
+void write(const query& from, schema::Query::Builder to, body_parts& body);
 void write(const receipt& from, schema::Receipt::Builder to);
 void write(const values& from, schema::Values::Builder to, body_parts& body);
 update read(schema::Update::Reader from, body_reader& body);
-query read(schema::Query::Reader from);
+query read(schema::Query::Reader from, body_reader& body);
 receipt read(schema::Receipt::Reader from);
 values read(schema::Values::Reader from, body_reader& body);
 void write(const step_header& from, schema::Step::Builder to);
 void write(const range& from, schema::Range::Builder to);
+void write(const row_keys& from, schema::Rows::Builder to);
 step_header read(schema::Step::Reader from);
 range read(schema::Range::Reader from);
+/// Without its keys.
+row_keys read(schema::Rows::Reader from);
 
 // -- wire_link.cpp --
 void write(const hello& from, schema::Hello::Builder to);

@@ -8,6 +8,8 @@ namespace troupe::storage::detail {
 namespace {
 
 std::string shape_of(const table_spec& table) {
+  if (table.is_sparse())
+    return "sparse with rows of " + std::to_string(table.width);
   std::string text;
   for (const auto extent : table.shape)
     text += (text.empty() ? "" : "x") + std::to_string(extent);
@@ -31,7 +33,7 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
     const auto name = "table '" + mine.name + "'";
     if (other == nullptr)
       return name + " is not in it";
-    if (other->shape != mine.shape)
+    if (shape_of(*other) != shape_of(mine))
       return name + both(shape_of(*other), shape_of(mine));
     if (other->optimizer.kind != mine.optimizer.kind)
       return "the optimizer of " + name

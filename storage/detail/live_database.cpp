@@ -43,8 +43,36 @@ rocksdb::WriteOptions write_options() {
   return options;
 }
 
-std::uint64_t size_bytes(const block_image& image) {
-  return (image.count + image.state_count) * sizeof(float);
+/// A block or a slab, as this database sees it.
+struct stored_image {
+  std::string key;
+  std::uint64_t version = 0;
+  float_ptr values;
+  float_ptr state;
+  std::uint64_t size_bytes = 0;
+};
+
+stored_image seen(partition_id partition, const block_image& image) {
+  return {block_key(partition, image.table, image.block), image.version, image.values, image.state,
+          (image.count + image.state_count) * sizeof(float)};
+}
+
+stored_image seen(partition_id partition, const slab_image& image) {
+  return {slab_key(partition, image.table, image.slab), image.version, image.rows, nullptr,
+          image.count * (image.row_floats * sizeof(float) + sizeof(std::uint64_t))};
+}
+
+record encoded(std::string_view key, const block_image& image) { return encode_block(key, image); }
+record encoded(std::string_view key, const slab_image& image) { return encode_slab(key, image); }
+
+template <class Visit>
+void for_each_image(const cut& what, Visit visit) {
+  for (const auto& partition : what.partitions) {
+    for (const auto& image : partition.blocks)
+      visit(seen(partition.partition, image), image);
+    for (const auto& image : partition.slabs)
+      visit(seen(partition.partition, image), image);
+  }
 }
 
 bool same_owner(const std::weak_ptr<const float>& known, const float_ptr& now) {
@@ -58,11 +86,13 @@ public:
       : database_(database), options_(write_options()),
         batch_(0, 0, options_.protection_bytes_per_key, 0) {}
 
-  rocksdb::Status put(const std::string& key, const block_record& record) {
+  rocksdb::Status put(const std::string& key, const record& what) {
     const std::array<rocksdb::Slice, 1> keys{key};
-    const std::array<rocksdb::Slice, 3> values{
-      record.header, rocksdb::Slice{record.values.data(), record.values.size()},
-      rocksdb::Slice{record.state.data(), record.state.size()}};
+    const auto slice = [](std::string_view part) {
+      return rocksdb::Slice{part.data(), part.size()};
+    };
+    const std::array<rocksdb::Slice, 4> values{what.header, slice(what.rest[0]),
+                                               slice(what.rest[1]), slice(what.rest[2])};
     auto status = batch_.Put(rocksdb::SliceParts{keys.data(), keys.size()},
                              rocksdb::SliceParts{values.data(), values.size()});
     return status.ok() && batch_.GetDataSize() >= batch_bytes ? finish() : status;
@@ -113,12 +143,12 @@ void live_database::discard() {
   (void)remove_tree(directory_);
 }
 
-bool live_database::is_clean(const std::string& key, const block_image& image) const {
+bool live_database::is_clean(const std::string& key, std::uint64_t version, const float_ptr& values,
+                             const float_ptr& state) const {
   const auto found = known_.find(key);
-  return found != known_.end() && found->second.version == image.version
-         && found->second.first_value == image.values.get()
-         && same_owner(found->second.values, image.values)
-         && same_owner(found->second.state, image.state);
+  return found != known_.end() && found->second.version == version
+         && found->second.first_value == values.get() && same_owner(found->second.values, values)
+         && same_owner(found->second.state, state);
 }
 
 bool live_database::starting_anew_is_cheaper(const cut& what) const {
@@ -126,12 +156,11 @@ bool live_database::starting_anew_is_cheaper(const cut& what) const {
     return true;
   std::uint64_t total = 0;
   std::uint64_t dirty = 0;
-  for (const auto& partition : what.partitions)
-    for (const auto& image : partition.blocks) {
-      total += size_bytes(image);
-      if (!is_clean(block_key(partition.partition, image.table, image.block), image))
-        dirty += size_bytes(image);
-    }
+  for_each_image(what, [&](const stored_image& x, const auto&) {
+    total += x.size_bytes;
+    if (!is_clean(x.key, x.version, x.values, x.state))
+      dirty += x.size_bytes;
+  });
   std::vector<rocksdb::LiveFileMetaData> files;
   database_->GetLiveFilesMetaData(&files);
   std::uint64_t stored = 0;
@@ -149,7 +178,7 @@ result<void> live_database::store(const cut& what) {
   auto stored = [&]() -> result<void> {
     if (auto opened = open(); !opened)
       return opened;
-    if (auto written = put_blocks(what); !written)
+    if (auto written = put_images(what); !written)
       return written;
     if (auto done = put_summary(what); !done)
       return done;
@@ -163,21 +192,22 @@ result<void> live_database::store(const cut& what) {
   return stored;
 }
 
-result<void> live_database::put_blocks(const cut& what) {
+result<void> live_database::put_images(const cut& what) {
   ++cuts_;
   batch_writer writer{*database_};
-  for (const auto& partition : what.partitions) {
-    for (const auto& image : partition.blocks) {
-      const auto key = block_key(partition.partition, image.table, image.block);
-      if (is_clean(key, image)) {
-        known_[key].cut = cuts_;
-        continue;
-      }
-      if (const auto status = writer.put(key, encode_block(key, image)); !status.ok())
-        return database_failure("write", directory_, status);
-      known_[key] = {image.version, image.values, image.state, image.values.get(), cuts_};
+  auto put = rocksdb::Status::OK();
+  for_each_image(what, [&](const stored_image& x, const auto& image) {
+    if (!put.ok())
+      return;
+    if (is_clean(x.key, x.version, x.values, x.state)) {
+      known_[x.key].cut = cuts_;
+      return;
     }
-  }
+    put = writer.put(x.key, encoded(x.key, image));
+    known_[x.key] = {x.version, x.values, x.state, x.values.get(), cuts_};
+  });
+  if (!put.ok())
+    return database_failure("write", directory_, put);
   for (auto at = known_.begin(); at != known_.end();) {
     if (at->second.cut == cuts_) {
       ++at;

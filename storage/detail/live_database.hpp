@@ -1,6 +1,6 @@
-// A server's own RocksDB: the last written state of each of its blocks. Values are in memory
-// anyway, so it may be thrown away and written again at any time; that replaces both compaction and
-// repair.
+// A server's own RocksDB: the last written state of each of its blocks and slabs. Values are in
+// memory anyway, so it may be thrown away and written again at any time; that replaces both
+// compaction and repair.
 #pragma once
 
 #include "serialization/error.hpp"
@@ -19,8 +19,8 @@
 namespace troupe::storage::detail {
 
 /// Invariants:
-/// (1) while database_ is open, it holds exactly the blocks of known_, with the content that the
-///     remembered memory had: store() changes both, and any error discards both.
+/// (1) while database_ is open, it holds exactly the blocks and slabs of known_, with the content
+///     that the remembered memory had: store() changes both, and any error discards both.
 /// (2) space: obsolete blocks are at most about as large as the valid ones; store() starts anew
 ///     where that costs fewer bytes than adding to what is there.
 class live_database {
@@ -28,8 +28,8 @@ public:
   explicit live_database(std::filesystem::path directory);
   ~live_database();
 
-  /// Writes the blocks that changed, then marks, versions and 'cut complete' in one batch, and
-  /// flushes. Errors: io_failed, damaged; the database is then discarded.
+  /// Writes what changed, then marks, versions and 'cut complete' in one batch, and flushes.
+  /// Errors: io_failed, damaged; the database is then discarded.
   result<void> store(const cut& what);
 
   /// Makes `target` (absent, same file system) a consistent copy by hard links, and returns the
@@ -41,20 +41,22 @@ public:
   void discard();
 
 private:
-  /// What tells a block's content: its version, and the memory it lay in, which is never written
-  /// to. Versions alone could repeat after a rollback. Weak: it keeps no memory alive.
+  /// What tells the content of a block or slab: its version, and the memory it lay in, which is
+  /// never written to while a cut has it. Versions alone could repeat after a
+  /// rollback. Weak: it keeps no memory alive.
   struct identity {
     std::uint64_t version = 0;
     std::weak_ptr<const float> values;
     std::weak_ptr<const float> state;
     const float* first_value = nullptr;
-    std::uint64_t cut = 0; ///< Serial number of the last cut that had this block.
+    std::uint64_t cut = 0; ///< Serial number of the last cut that had it.
   };
 
   result<void> open();
-  bool is_clean(const std::string& key, const block_image& image) const;
+  bool is_clean(const std::string& key, std::uint64_t version, const float_ptr& values,
+                const float_ptr& state) const;
   bool starting_anew_is_cheaper(const cut& what) const;
-  result<void> put_blocks(const cut& what);
+  result<void> put_images(const cut& what);
   result<void> put_summary(const cut& what);
 
   std::filesystem::path directory_;

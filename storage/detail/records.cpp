@@ -16,16 +16,18 @@ namespace {
 
 constexpr std::uint32_t format = 1;
 constexpr std::size_t envelope_bytes = 8; ///< Format and checksum.
-constexpr std::size_t block_header_bytes = envelope_bytes + 4 * 8;
+/// Of blocks and slabs: four numbers.
+constexpr std::size_t header_bytes = envelope_bytes + 4 * 8;
 
-std::string_view bytes_of_floats(const float_ptr& values, std::uint64_t count) {
-  return {reinterpret_cast<const char*>(values.get()), count * sizeof(float)};
+template <class T>
+std::string_view bytes_of_numbers(const std::shared_ptr<const T>& values, std::uint64_t count) {
+  return {reinterpret_cast<const char*>(values.get()), count * sizeof(T)};
 }
 
-std::uint32_t sum_of(std::string_view key, std::string_view header, std::string_view rest = {},
-                     std::string_view end = {}) {
-  auto sum = crc32c(bytes_of(key));
-  for (const auto part : {header, rest, end})
+std::uint32_t sum_of(std::string_view key, std::string_view header,
+                     const std::array<std::string_view, 3>& rest = {}) {
+  auto sum = crc32c(bytes_of(header), crc32c(bytes_of(key)));
+  for (const auto part : rest)
     sum = crc32c(bytes_of(part), sum);
   return sum;
 }
@@ -49,12 +51,36 @@ std::optional<std::string_view> disclose(std::string_view key, std::string_view 
   return body;
 }
 
-float_ptr copy_floats(std::string_view bytes, buffer_pool& pool) {
+template <class T>
+std::shared_ptr<const T> copy_numbers(std::string_view bytes, buffer_pool& pool) {
   if (bytes.empty())
     return nullptr;
-  auto floats = pool.floats(bytes.size() / sizeof(float));
-  std::memcpy(floats.get(), bytes.data(), bytes.size());
-  return floats;
+  const auto memory = pool.bytes(bytes.size());
+  std::memcpy(memory.get(), bytes.data(), bytes.size());
+  return {memory, reinterpret_cast<const T*>(memory.get())};
+}
+
+record record_of(std::string_view key, std::string numbers,
+                 const std::array<std::string_view, 3>& rest) {
+  return {envelope(sum_of(key, numbers, rest)) + numbers, rest};
+}
+
+/// A letter, partition, table, and block or slab: as block_key() and slab_key() make it.
+constexpr std::size_t key_bytes = 17;
+
+std::string key_of(std::string prefix, table_id table, std::uint64_t number) {
+  return std::move(prefix) + byte_writer{}.big(table.value).big(number).take();
+}
+
+std::uint64_t number_in(std::string_view big_endian) {
+  std::uint64_t number = 0;
+  for (const char c : big_endian)
+    number = number << 8 | static_cast<unsigned char>(c);
+  return number;
+}
+
+table_id table_in(std::string_view key) {
+  return {static_cast<std::uint32_t>(number_in(key.substr(5, 4)))};
 }
 
 } // namespace
@@ -64,7 +90,15 @@ std::string block_prefix(partition_id partition) {
 }
 
 std::string block_key(partition_id partition, table_id table, std::uint64_t block) {
-  return block_prefix(partition) + byte_writer{}.big(table.value).big(block).take();
+  return key_of(block_prefix(partition), table, block);
+}
+
+std::string slab_prefix(partition_id partition) {
+  return 'r' + byte_writer{}.big(partition.value).take();
+}
+
+std::string slab_key(partition_id partition, table_id table, std::uint64_t slab) {
+  return key_of(slab_prefix(partition), table, slab);
 }
 
 std::string meta_key(partition_id partition) {
@@ -73,18 +107,31 @@ std::string meta_key(partition_id partition) {
 
 std::string complete_key() { return "z"; }
 
-block_record encode_block(std::string_view key, const block_image& image) {
-  const auto numbers = byte_writer{}
-                         .little(image.version)
-                         .little(image.steps)
-                         .little(image.count)
-                         .little(image.state_count)
-                         .take();
-  block_record record;
-  record.values = bytes_of_floats(image.values, image.count);
-  record.state = bytes_of_floats(image.state, image.state_count);
-  record.header = envelope(sum_of(key, numbers, record.values, record.state)) + numbers;
-  return record;
+record encode_block(std::string_view key, const block_image& image) {
+  return record_of(key,
+                   byte_writer{}
+                     .little(image.version)
+                     .little(image.steps)
+                     .little(image.count)
+                     .little(image.state_count)
+                     .take(),
+                   {bytes_of_numbers(image.values, image.count),
+                    bytes_of_numbers(image.state, image.state_count),
+                    {}});
+}
+
+record encode_slab(std::string_view key, const slab_image& image) {
+  const std::uint64_t steps = image.steps ? 1 : 0;
+  return record_of(key,
+                   byte_writer{}
+                     .little(image.version)
+                     .little(image.count)
+                     .little(image.row_floats)
+                     .little(steps)
+                     .take(),
+                   {bytes_of_numbers(image.keys, image.count),
+                    bytes_of_numbers(image.steps, steps * image.count),
+                    bytes_of_numbers(image.rows, image.count * image.row_floats)});
 }
 
 std::string encode_meta(std::string_view key, const partition_image& image) {
@@ -95,6 +142,8 @@ std::string encode_meta(std::string_view key, const partition_image& image) {
     for (const auto word : marks.words())
       writer.little(word);
   }
+  if (!image.slabs.empty())
+    writer.little(std::uint64_t{image.slabs.size()});
   return enclose(key, writer.take());
 }
 
@@ -110,35 +159,59 @@ std::string encode_complete(std::string_view key, const cut_complete& what) {
 std::optional<block_image> decode_block(std::string_view key, std::string_view value,
                                         buffer_pool& pool) {
   const auto body = disclose(key, value);
-  // 'b' u32 u32 u64, as block_key() makes it.
-  if (!body || key.size() != 17 || value.size() < block_header_bytes)
+  if (!body || key.size() != key_bytes || value.size() < header_bytes)
     return std::nullopt;
-  byte_reader numbers{body->substr(0, block_header_bytes - envelope_bytes)};
+  byte_reader numbers{body->substr(0, header_bytes - envelope_bytes)};
   block_image image;
   image.version = numbers.little<std::uint64_t>();
   image.steps = numbers.little<std::uint64_t>();
   image.count = numbers.little<std::uint64_t>();
   image.state_count = numbers.little<std::uint64_t>();
-  const auto floats = body->substr(block_header_bytes - envelope_bytes);
+  const auto floats = body->substr(header_bytes - envelope_bytes);
   const auto available = floats.size() / sizeof(float);
   if (floats.size() % sizeof(float) != 0 || image.count > available
       || image.state_count != available - image.count)
     return std::nullopt;
-  for (const char c : key.substr(5, 4))
-    image.table.value = image.table.value << 8 | static_cast<unsigned char>(c);
-  for (const char c : key.substr(9, 8))
-    image.block = image.block << 8 | static_cast<unsigned char>(c);
-  image.values = copy_floats(floats.substr(0, image.count * sizeof(float)), pool);
-  image.state = copy_floats(floats.substr(image.count * sizeof(float)), pool);
+  image.table = table_in(key);
+  image.block = number_in(key.substr(9));
+  image.values = copy_numbers<float>(floats.substr(0, image.count * sizeof(float)), pool);
+  image.state = copy_numbers<float>(floats.substr(image.count * sizeof(float)), pool);
   return image;
 }
 
-std::optional<partition_image> decode_meta(std::string_view key, std::string_view value) {
+std::optional<slab_image> decode_slab(std::string_view key, std::string_view value,
+                                      buffer_pool& pool) {
+  const auto body = disclose(key, value);
+  if (!body || key.size() != key_bytes || value.size() < header_bytes)
+    return std::nullopt;
+  byte_reader numbers{body->substr(0, header_bytes - envelope_bytes)};
+  slab_image image;
+  image.version = numbers.little<std::uint64_t>();
+  image.count = numbers.little<std::uint64_t>();
+  image.row_floats = numbers.little<std::uint64_t>();
+  const auto steps = numbers.little<std::uint64_t>();
+  const auto rest = body->substr(header_bytes - envelope_bytes);
+  // Any of them alone is a bound, so that no product of them overflows.
+  if (steps > 1 || image.count > rest.size() || image.row_floats > rest.size()
+      || rest.size() != image.count * (8 * (1 + steps) + 4 * image.row_floats))
+    return std::nullopt;
+  image.table = table_in(key);
+  image.slab = number_in(key.substr(9));
+  const std::size_t numbers_bytes = image.count * sizeof(std::uint64_t);
+  image.keys = copy_numbers<std::uint64_t>(rest.substr(0, numbers_bytes), pool);
+  image.steps =
+    copy_numbers<std::uint64_t>(rest.substr(numbers_bytes, steps * numbers_bytes), pool);
+  image.rows = copy_numbers<float>(rest.substr((1 + steps) * numbers_bytes), pool);
+  return image;
+}
+
+std::optional<partition_meta> decode_meta(std::string_view key, std::string_view value) {
   const auto body = disclose(key, value);
   if (!body)
     return std::nullopt;
   byte_reader reader{*body};
-  partition_image image;
+  partition_meta meta;
+  partition_image& image = meta.image;
   image.version = reader.little<std::uint64_t>();
   const auto tables = reader.little<std::uint64_t>();
   for (std::uint64_t i = 0; i < tables && reader.left() > 0; ++i) {
@@ -151,9 +224,11 @@ std::optional<partition_image> decode_meta(std::string_view key, std::string_vie
       word = reader.little<std::uint64_t>();
     image.marks.emplace_back(floor, std::move(words));
   }
+  if (reader.left() > 0)
+    meta.slabs = reader.little<std::uint64_t>();
   if (!reader.complete() || image.marks.size() != tables)
     return std::nullopt;
-  return image;
+  return meta;
 }
 
 std::optional<cut_complete> decode_complete(std::string_view key, std::string_view value) {

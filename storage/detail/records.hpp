@@ -1,6 +1,7 @@
 // Keys and values of a server's database.
 //
 //   'b' partition table block   (big-endian u32 u32 u64)  a block: header, values, optimiser state
+//   'r' partition table slab    (big-endian u32 u32 u64)  rows: header, keys, steps, values + state
 //   'm' partition               (big-endian u32)          version of a partition, marks by table
 //   'z'                         'cut complete': checkpoint, server, how much there is
 //
@@ -12,7 +13,10 @@
 // little-endian.
 //
 //   block    u64 version, u64 steps, u64 count, u64 state_count, f32[count], f32[state_count]
-//   meta     u64 version, u64 tables, for each: u64 floor, u64 n, u64[n] words above the floor
+//   slab     u64 version, u64 rows, u64 row_floats, u64 1 if there are steps else 0,
+//            u64[rows] keys, u64[rows] steps or nothing, f32[rows * row_floats]
+//   meta     u64 version, u64 tables, for each: u64 floor, u64 n, u64[n] words above the floor; and
+//            u64 slabs in this partition, where there are any
 //   complete u64 checkpoint, u32 server, u64 partitions, u64 blocks
 #pragma once
 
@@ -37,27 +41,37 @@ struct cut_complete {
 };
 
 std::string block_key(partition_id partition, table_id table, std::uint64_t block);
-/// Beginning of the keys of all blocks of a partition.
+std::string slab_key(partition_id partition, table_id table, std::uint64_t slab);
+/// Beginning of the keys of all blocks, or slabs, of a partition.
 std::string block_prefix(partition_id partition);
+std::string slab_prefix(partition_id partition);
 std::string meta_key(partition_id partition);
 std::string complete_key();
 
-/// A block's value in three stretches that follow each other; two are borrowed from the image.
-struct block_record {
+/// A value in stretches that follow each other; all but the first are borrowed from the image.
+struct record {
   std::string header;
-  std::string_view values;
-  std::string_view state;
+  std::array<std::string_view, 3> rest;
 };
 
-block_record encode_block(std::string_view key, const block_image& image);
+record encode_block(std::string_view key, const block_image& image);
+record encode_slab(std::string_view key, const slab_image& image);
 std::string encode_meta(std::string_view key, const partition_image& image);
 std::string encode_complete(std::string_view key, const cut_complete& what);
 
-// Nothing where the record is not what was written under this key. The decoded block's memory is a
-// copy, from `pool`; decode_meta leaves the partition number and the blocks empty.
+/// What is known of a partition beside its blocks and slabs.
+struct partition_meta {
+  partition_image image; ///< Without its number, blocks and slabs.
+  std::uint64_t slabs = 0;
+};
+
+// Nothing where the record is not what was written under this key. The memory of a decoded block or
+// slab is a copy, from `pool`.
 std::optional<block_image> decode_block(std::string_view key, std::string_view value,
                                         buffer_pool& pool);
-std::optional<partition_image> decode_meta(std::string_view key, std::string_view value);
+std::optional<slab_image> decode_slab(std::string_view key, std::string_view value,
+                                      buffer_pool& pool);
+std::optional<partition_meta> decode_meta(std::string_view key, std::string_view value);
 std::optional<cut_complete> decode_complete(std::string_view key, std::string_view value);
 
 } // namespace troupe::storage::detail

@@ -87,6 +87,30 @@ TEST_CASE("neighbouring elements are not correlated") {
   }
 }
 
+TEST_CASE("a row is a function of seed, table and key, wherever it is made") {
+  for (const auto kind : {initializer_kind::uniform, initializer_kind::normal}) {
+    table_spec table = table_of(kind, 0.5f);
+    const auto row = [&](std::uint64_t seed, std::uint64_t key, std::size_t width) {
+      std::vector<float> values(width);
+      row_initializer{seed, table}.fill(key, values);
+      return values;
+    };
+    const auto first = row(1, 42, 16);
+    const auto shorter = row(1, 42, 3);
+    CHECK(std::equal(shorter.begin(), shorter.end(), first.begin()));
+    CHECK(row(2, 42, 16) != first);
+    CHECK(row(1, 43, 16) != first);
+    table.name = "other";
+    CHECK(row(1, 42, 16) != first);
+    std::vector<float> column;
+    for (std::uint64_t key = 0; key < 100'000; ++key)
+      column.push_back(row(1, key, 1)[0]);
+    CHECK(std::abs(mean(column, 1)) < 0.005);
+    const double variance = kind == initializer_kind::uniform ? 0.25 / 3 : 0.25;
+    CHECK(mean(column, 2) == doctest::Approx(variance).epsilon(0.02));
+  }
+}
+
 TEST_CASE("values never change between versions") {
   // A server without a checkpoint makes them anew, perhaps with another build than its
   // predecessor's. Computed apart from this program, from the formulas in the header.

@@ -380,3 +380,90 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
     }
   }
 }
+
+namespace {
+
+/// The routed job with a sparse table "rows" behind the others.
+struct row_fixture : router_fixture {
+  row_fixture() {
+    table_spec table;
+    table.name = "rows";
+    table.kind = table_kind::sparse;
+    table.width = 2;
+    job.tables.push_back(table);
+    decide = router{job};
+    set_view(routed_view(job));
+  }
+
+  static row_keys keys(std::vector<std::uint64_t> which, std::uint32_t width = 2) {
+    const auto memory = std::make_shared<std::vector<std::uint64_t>>(std::move(which));
+    return {{2}, width, memory->size(), {memory, memory->data()}};
+  }
+
+  /// Under key k lie k and 10 k.
+  static values answer(const query& asked) {
+    values made{1, {}};
+    for (const auto& list : asked.rows) {
+      const auto floats = numbers(list.floats());
+      for (std::uint64_t i = 0; i < list.count; ++i) {
+        floats.get()[2 * i] = static_cast<float>(list.span()[i]);
+        floats.get()[2 * i + 1] = static_cast<float>(10 * list.span()[i]);
+      }
+      made.rows.push_back({{list.table, list.width, list.count, nullptr}, floats});
+    }
+    return made;
+  }
+};
+
+} // namespace
+
+TEST_CASE("rows_go_to_the_servers_of_their_partitions_and_come_back_in_the_order_asked") {
+  row_fixture f;
+  query what;
+  what.rows = {f.keys({1, 2, 3, 4, 5, 6, 7, 8, 9}), f.keys({3})};
+  CHECK(f.pull(1, what) == texts{"pull 1 to 0 attempt 1", "pull 2 to 1 attempt 1"});
+  for (const auto& part : f.sent)
+    for (const auto& list : part.what.pull->rows)
+      for (const auto key : list.span())
+        CHECK(partition_of(f.job, key).value % 2 == part.to.server.value);
+  CHECK(f.answered(1, {{}, f.answer(*f.last_of(1).what.pull)}).empty());
+  CHECK(f.answered(2, {{}, f.answer(*f.last_of(2).what.pull)}).size() == 1);
+  REQUIRE(f.last_values.rows.size() == 2);
+  for (std::uint64_t i = 0; i < 9; ++i) {
+    CHECK(f.last_values.rows[0].values.get()[2 * i] == static_cast<float>(i + 1));
+    CHECK(f.last_values.rows[0].values.get()[2 * i + 1] == static_cast<float>(10 * (i + 1)));
+  }
+  CHECK(f.last_values.rows[1].values.get()[0] == 3.0f);
+}
+
+TEST_CASE("pushed_rows_are_cut_and_every_server_still_marks_the_batch") {
+  row_fixture f;
+  update what;
+  what.tables = {{2}};
+  what.rows = {{f.keys({5}), numbers(2)}};
+  const auto owner = partition_of(f.job, 5).value % 2;
+  CHECK(f.push(1, what).size() == 2);
+  CHECK(f.sent.at(owner).what.push->rows.size() == 1);
+  CHECK(f.sent.at(1 - owner).what.push->rows.empty());
+}
+
+TEST_CASE("rows_that_cannot_be_are_refused_and_other_answers_than_asked_for_too") {
+  const auto refused = [](const row_keys& rows) {
+    row_fixture f;
+    query what;
+    what.rows = {rows};
+    return f.pull(1, what) == texts{"failed 1 shape_mismatch"};
+  };
+  CHECK(refused(row_fixture::keys({1}, 3)));
+  CHECK(refused(row_fixture::keys({1, 1})));
+  CHECK(refused(row_fixture::keys({2, 1})));
+  CHECK(refused({{0}, 2, 0, nullptr}));
+  CHECK(refused({{2}, 2, 1, nullptr}));
+  row_fixture f;
+  query what;
+  what.rows = {f.keys({5})};
+  f.pull(1, what);
+  auto fewer = f.answer(*f.last_of(1).what.pull);
+  fewer.rows.clear();
+  CHECK(f.answered(1, {{}, fewer}) == texts{"failed 1 malformed"});
+}

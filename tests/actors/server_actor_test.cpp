@@ -494,3 +494,65 @@ TEST_CASE("values_that_have_to_be_waited_for_do_not_hold_back_the_receipt_for_ev
   CHECK(found->pushed);
   CHECK_FALSE(found->pulled);
 }
+
+namespace {
+
+/// The fixture's table made sparse, with rows of two.
+struct row_fixture : fixture {
+  explicit row_fixture(consistency sync = asp()) : fixture(sync, true) {
+    job.tables[0].shape.clear();
+    job.tables[0].kind = table_kind::sparse;
+    job.tables[0].width = 2;
+    server_options options;
+    options.self = {role::server, 0, {77}};
+    options.job = fingerprint(job);
+    options.own_thread = false;
+    server =
+      owned(spawn_server(system, options, coordinator.connector(), spawn_files(*this, files)));
+    serve();
+  }
+
+  static row_keys keys(std::vector<std::uint64_t> which) {
+    const auto memory = std::make_shared<std::vector<std::uint64_t>>(std::move(which));
+    return {{0}, 2, memory->size(), {memory, memory->data()}};
+  }
+
+  update rows(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
+              std::vector<std::uint64_t> which) const {
+    auto what = gradient(worker, batch, clock, std::vector<float>(2 * which.size(), 1.0f));
+    what.rows = {{keys(std::move(which)), what.pieces[0].values}};
+    what.pieces.clear();
+    return what;
+  }
+
+  std::vector<float> read_rows(std::vector<std::uint64_t> which) {
+    query what{{{0}, first_start(0), {1}, {0}, 0}, true, {}, {keys(std::move(which))}};
+    const auto answer = pull(server, what);
+    REQUIRE(answer->reply);
+    const auto& found = answer->reply->rows.at(0);
+    return {found.values.get(), found.values.get() + found.where.floats()};
+  }
+};
+
+} // namespace
+
+TEST_CASE("rows_are_pushed_once_pulled_and_kept_in_a_checkpoint") {
+  row_fixture f;
+  REQUIRE(f.push(f.server, f.rows(0, 0, 0, {3, 7}))->reply);
+  REQUIRE(f.push(f.server, f.rows(1, 1, 0, {7}))->reply);
+  CHECK(f.push(f.server, f.rows(1, 0, 1, {3, 7}))->reply->duplicate);
+  CHECK(f.read_rows({1, 3, 7}) == std::vector<float>{0, 0, -1, -1, -2, -2});
+  auto bad = f.rows(0, 2, 1, {7, 3});
+  CHECK(f.push(f.server, bad)->error->code == errc::shape_mismatch);
+
+  auto order = f.wanted();
+  order.checkpoint = 4;
+  f.coordinator.order(f.server, order);
+  REQUIRE(f.files->cuts.size() == 1);
+  CHECK(f.push(f.server, f.rows(0, 2, 1, {3}))->reply);
+  f.files->images = f.files->cuts[0].partitions;
+  order.assignment = 2;
+  order.restore = 4;
+  f.coordinator.order(f.server, order);
+  CHECK(f.read_rows({1, 3, 7}) == std::vector<float>{0, 0, -1, -1, -2, -2});
+}

@@ -49,6 +49,7 @@ COMMAND_LINES = [
     ("--model forest", 1, "softmax, mlp"),
     ("--model mlp:0", 1, "softmax, mlp"),
     ("--model mlp:16,x", 1, "softmax, mlp"),
+    ("--sparse", 1, "--sparse needs sparse data, libsvm:TRAIN,TEST, not 'digits'"),
     ("--listen here", 2, "host:port"),
     ("--listen 127.0.0.1:70000", 2, "--listen"),
     ("--listen 203.0.113.9:4000", 2, "--listen 203.0.113.9:4000 needs --tls DIR"),

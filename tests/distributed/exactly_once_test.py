@@ -44,9 +44,15 @@ class ExactlyOnce(cluster.ClusterTest):
     def test_bsp(self):
         self.check((cluster.arguments.kills + 2) // 3, "--sync", "bsp")
 
+    def test_sparse(self):
+        self.check((cluster.arguments.kills + 1) // 2, "--sparse")
+
+    def test_sparse_bsp(self):
+        self.check((cluster.arguments.kills + 2) // 3, "--sync", "bsp", "--sparse")
+
 
 if __name__ == "__main__":
     options = cluster.parser(__doc__)
-    options.add_argument("--kills", type=int, default=15, help="of the asp run; a third of it in bsp")
+    options.add_argument("--kills", type=int, default=15, help="of the asp run; fewer in the others")
     options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     cluster.main(options=options)

@@ -295,6 +295,38 @@ TEST_CASE("optimizer_step_shared on one thread equals optimizer_step") {
       }
 }
 
+TEST_CASE("optimizer_step_rows gives the bits of optimizer_step on each row, whatever the width") {
+  constexpr std::size_t count = 131;
+  constexpr std::array<std::uint64_t, 4> ages{1, 1, 7, 100'000};
+  for (const step_options& options : variants())
+    for (const std::size_t width : {1u, 2u, 3u, 4u, 8u, 16u, 17u, 32u, 64u}) {
+      const std::size_t states = state_per_weight(options.kind) * width;
+      std::vector<float> gradient;
+      std::vector<std::vector<float>> rows, expected;
+      std::vector<std::uint64_t> steps;
+      for (std::size_t i = 0; i < count; ++i) {
+        problem p = make_problem(options, inputs::extreme, width, 7 * i + width);
+        if (options.kind == optimizer::adam) {
+          steps.push_back(ages[i % ages.size()]);
+          p.options.step = steps.back();
+        }
+        const outcome o = run(p);
+        gradient.insert(gradient.end(), p.gradient.begin(), p.gradient.end());
+        rows.push_back(p.weights);
+        rows.back().insert(rows.back().end(), p.state.begin(), p.state.end());
+        expected.push_back(o.weights);
+        expected.back().insert(expected.back().end(), o.state.begin(), o.state.end());
+        REQUIRE(rows.back().size() == width + states);
+      }
+      std::vector<float*> pointers;
+      for (auto& row : rows)
+        pointers.push_back(row.data());
+      optimizer_step_rows(pointers, width, gradient, steps, options);
+      for (std::size_t i = 0; i < count; ++i)
+        REQUIRE(same_bits(rows[i], expected[i]));
+    }
+}
+
 TEST_CASE("optimizer_step takes denormal inputs for zeros and gives no denormal result") {
   const auto is_denormal = [](float x) { return x != 0.0f && std::fabs(x) < least_normal; };
   for (const step_options& options : variants())

@@ -17,6 +17,14 @@ inline std::vector<piece> golden_pieces() {
   return {{{{1}, 4096, 3}, {values, values->data()}}, {{{2}, 0, 2}, {values, values->data() + 3}}};
 }
 
+inline row_piece golden_rows() {
+  const auto keys = std::make_shared<std::vector<std::uint64_t>>(
+    std::vector<std::uint64_t>{7, 0x0123456789abcdef, ~std::uint64_t{0}});
+  const auto values =
+    std::make_shared<std::vector<float>>(std::vector{1.0f, 2.0f, -3.0f, 4.5f, 5.0f, 6.0f});
+  return {{{3}, 2, 3, {keys, keys->data()}}, {values, values->data()}};
+}
+
 inline job_spec golden_job() {
   job_spec job;
   job.name = "golden job";
@@ -96,6 +104,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .events_total = 12};
   const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
   const query pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
+  auto rows_read = golden_rows();
+  rows_read.where.keys = nullptr;
   return {
     {"hello", hello{1, 0x1122334455667788, 9, server}},
     {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
@@ -105,6 +115,11 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"reply_pushed", reply_message{7, {receipt{42, true}, {}}}},
     {"reply_pulled", reply_message{8, {{}, values{43, golden_pieces()}}}},
     {"reply_both", reply_message{9, {receipt{42, true}, values{43, golden_pieces()}}}},
+    {"request_rows",
+     request_message{11,
+                     {update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}},
+                      query{step, false, {}, {golden_rows().where}}}}},
+    {"reply_rows", reply_message{11, {{}, values{44, golden_pieces(), {rows_read}}}}},
     {"failure", failure_message{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
     {"report_worker",
      report{

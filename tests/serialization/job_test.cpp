@@ -23,6 +23,14 @@ job_spec small_job() {
   return job;
 }
 
+table_spec sparse_table(std::uint32_t width) {
+  table_spec table;
+  table.name = "w";
+  table.kind = table_kind::sparse;
+  table.width = width;
+  return table;
+}
+
 using change = std::function<void(job_spec&)>;
 
 job_spec changed(const change& how) {
@@ -103,6 +111,17 @@ TEST_CASE("each defect of a job is named") {
      }},
     {"2^40", [](job_spec& x) { x.tables[0].shape.assign(3, std::uint64_t{1} << 32); }},
     {"2^40", [](job_spec& x) { x.tables[0].shape = {std::uint64_t{1} << 40}; }},
+    {"width and no shape", [](job_spec& x) { x.tables[0].kind = table_kind::sparse; }},
+    {"shape and no width", [](job_spec& x) { x.tables[0].width = 2; }},
+    {"1 to 4096", [](job_spec& x) { x.tables[0] = sparse_table(0); }},
+    {"1 to 4096", [](job_spec& x) { x.tables[0] = sparse_table(4097); }},
+    {"kind", [](job_spec& x) { x.tables[0].kind = static_cast<table_kind>(2); }},
+    {"table 'w': it is sparse",
+     [](job_spec& x) {
+       x.tables[0] = sparse_table(4);
+       for (auto& table : x.tables)
+         table.sync.mode = consistency_mode::hogwild;
+     }},
     {"staleness", [](job_spec& x) { x.tables[0].sync.staleness_clocks = 1'000'001; }},
     {"hogwild", [](job_spec& x) { x.tables[0].sync.mode = consistency_mode::hogwild; }},
     {"scale", [=](job_spec& x) { x.tables[0].init.scale = nan; }},
@@ -178,9 +197,14 @@ TEST_CASE("the fingerprint changes with what two processes must agree on") {
     [](job_spec& x) { x.tables[0].shape = {200}; },
     [](job_spec& x) { x.tables[1].optimizer.kind = optimizer_kind::adam; },
     [](job_spec& x) { x.tables[1].sync.mode = consistency_mode::bsp; },
+    [](job_spec& x) { x.tables[0] = sparse_table(200); },
   };
   for (const auto& how : matters)
     CHECK(fingerprint(changed(how)) != base);
+  const auto width = [](std::uint32_t floats) {
+    return fingerprint(changed([=](job_spec& x) { x.tables[0] = sparse_table(floats); }));
+  };
+  CHECK(width(3) != width(4));
 }
 
 TEST_CASE("the fingerprint ignores what may differ or change") {

@@ -46,6 +46,31 @@ std::uint64_t moves(const std::vector<server_id>& from, const std::vector<server
 
 } // namespace
 
+TEST_CASE("a sparse table has no blocks, slabs of about 64 KiB, and as much in each partition") {
+  table_spec table;
+  table.name = "rows";
+  table.kind = table_kind::sparse;
+  for (const auto& [width, rows] : {std::pair{1u, 4096u},
+                                    {4u, 4096u},
+                                    {16u, 1024u},
+                                    {20u, 512u},
+                                    {64u, 256u},
+                                    {1000u, 16u},
+                                    {4096u, 16u}}) {
+    table.width = width;
+    CHECK(slab_rows(table) == rows);
+    CHECK(block_count(table) == 0);
+  }
+  const auto job = job_of({table});
+  CHECK(spread(partition_bytes(job)) == 0);
+  std::vector<std::uint64_t> rows_of(job.partitions, 0);
+  for (std::uint64_t key = 0; key < 64'000; ++key)
+    ++rows_of[partition_of(job, key).value];
+  CHECK(*std::max_element(rows_of.begin(), rows_of.end()) < 1150);
+  CHECK(*std::min_element(rows_of.begin(), rows_of.end()) > 850);
+  CHECK(partition_of(job, 12'345).value == 17);
+}
+
 TEST_CASE("blocks are a sixteenth of the table between 16 KiB and 1 MiB") {
   CHECK(block_elements(table_of(1)) == 4096);
   CHECK(block_elements(table_of(65'536)) == 4096);
@@ -82,9 +107,13 @@ TEST_CASE("partitions have the bytes of their blocks") {
     auto job = random_job(random);
     job.tables.push_back(table_of(random.below(50'000'000) + 1, "large"));
     std::vector<std::uint64_t> expected(job.partitions, 0);
-    for (std::uint32_t t = 0; t < job.tables.size(); ++t)
+    for (std::uint32_t t = 0; t < job.tables.size(); ++t) {
+      if (job.tables[t].is_sparse())
+        for (auto& bytes : expected)
+          bytes += 1 << 20;
       for (std::uint64_t block = 0; block < block_count(job.tables[t]); ++block)
         expected.at(partition_of(job, {t}, block).value) += 4 * block_range(job, {t}, block).count;
+    }
     CHECK(partition_bytes(job) == expected);
   }
 }

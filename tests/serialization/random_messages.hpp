@@ -36,6 +36,30 @@ inline piece random_piece(random_source& random) {
   return {where, {values, values->data()}};
 }
 
+inline row_keys random_rows(random_source& random) {
+  row_keys rows{{static_cast<std::uint32_t>(random.below(tables_max))},
+                static_cast<std::uint32_t>(1 + random.below(5)),
+                random.below(4),
+                nullptr};
+  if (rows.count == 0)
+    return rows;
+  auto keys = std::make_shared<std::vector<std::uint64_t>>(rows.count);
+  for (auto& key : *keys)
+    key = random.number();
+  rows.keys = {keys, keys->data()};
+  return rows;
+}
+
+inline row_piece random_row_piece(random_source& random) {
+  row_piece made{random_rows(random), nullptr};
+  auto values = std::make_shared<std::vector<float>>(made.where.floats());
+  for (auto& x : *values)
+    x = random.real();
+  if (made.where.count > 0)
+    made.values = {values, values->data()};
+  return made;
+}
+
 inline batch_set random_set(random_source& random) {
   return {batch_id{random.below(1000)}, random.several([&] { return random.next(); })};
 }
@@ -72,8 +96,13 @@ inline server_counters random_server_counters(random_source& random) {
 inline table_spec random_table(random_source& random, std::uint32_t index) {
   table_spec table;
   table.name = "t" + std::to_string(index) + (random.chance() ? ".bias" : "_x");
-  for (auto rank = 1 + random.below(3); rank > 0; --rank)
-    table.shape.push_back(1 + random.below(400));
+  if (random.below(4) == 0) {
+    table.kind = table_kind::sparse;
+    table.width = static_cast<std::uint32_t>(1 + random.below(row_width_max));
+  } else {
+    for (auto rank = 1 + random.below(3); rank > 0; --rank)
+      table.shape.push_back(1 + random.below(400));
+  }
   table.sync = {static_cast<consistency_mode>(random.below(3)),
                 static_cast<std::uint32_t>(random.below(10))};
   table.optimizer.kind = static_cast<optimizer_kind>(random.below(4));
@@ -198,13 +227,24 @@ inline message random_message(random_source& random, std::size_t kind) {
     return orders{random_member(random), random.number(), random.number(),
                   random.chance(),       random.text(),   std::move(body)};
   };
+  auto rows_without_keys = [&] {
+    auto rows = random.several([&] { return random_row_piece(random); });
+    for (auto& x : rows)
+      x.where.keys = nullptr;
+    return rows;
+  };
   auto push = [&] {
-    return update{random_step(random), random.several([&] { return table_id{random.number32()}; }),
-                  random.number(), random.real(), pieces()};
+    return update{random_step(random),
+                  random.several([&] { return table_id{random.number32()}; }),
+                  random.number(),
+                  random.real(),
+                  pieces(),
+                  random.several([&] { return random_row_piece(random); })};
   };
   auto pull = [&] {
     return query{random_step(random), random.chance(),
-                 random.several([&] { return random_range(random); })};
+                 random.several([&] { return random_range(random); }),
+                 random.several([&] { return random_rows(random); })};
   };
   switch (kind) {
   case 0:
@@ -218,7 +258,7 @@ inline message random_message(random_source& random, std::size_t kind) {
     if (random.chance())
       made.what.pushed = receipt{random.number(), random.chance()};
     if (random.chance())
-      made.what.pulled = values{random.number(), pieces()};
+      made.what.pulled = values{random.number(), pieces(), rows_without_keys()};
     return made;
   }
   case 6: return failure_message{random.number(), random_failure(random)};
@@ -242,19 +282,36 @@ inline bool same(const std::vector<piece>& a, const std::vector<piece>& b) {
   });
 }
 
+inline bool same(const row_keys& a, const row_keys& b) {
+  return a.table == b.table && a.width == b.width && a.count == b.count
+         && (a.keys == nullptr) == (b.keys == nullptr)
+         && (!a.keys || std::ranges::equal(a.span(), b.span()));
+}
+
+inline bool same(const std::vector<row_piece>& a, const std::vector<row_piece>& b) {
+  return std::equal(
+    a.begin(), a.end(), b.begin(), b.end(), [](const row_piece& x, const row_piece& y) {
+      const auto bytes = x.where.floats() * sizeof(float);
+      return same(x.where, y.where)
+             && (bytes == 0 || std::memcmp(x.values.get(), y.values.get(), bytes) == 0);
+    });
+}
+
 inline bool same(const update& a, const update& b) {
   return a.step == b.step && a.tables == b.tables && a.base_version == b.base_version
-         && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces);
+         && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces) && same(a.rows, b.rows);
 }
 
 inline bool same(const query& a, const query& b) {
-  return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges;
+  return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges
+         && std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
+                       [](const row_keys& x, const row_keys& y) { return same(x, y); });
 }
 
 inline bool same(const receipt& a, const receipt& b) { return a == b; }
 
 inline bool same(const values& a, const values& b) {
-  return a.version == b.version && same(a.pieces, b.pieces);
+  return a.version == b.version && same(a.pieces, b.pieces) && same(a.rows, b.rows);
 }
 
 template <class T>

@@ -190,7 +190,11 @@ TEST_CASE("another job's checkpoint stops the search") {
        x.tables[0].shape = {784, 128};
      }},
     {"another model: table 'w9' is not in it", [](job_spec& x) { x.tables[1].name = "w9"; }},
-    {"another model: its table 'b' is not in this job", [](job_spec& x) { x.tables.pop_back(); }},
+    {"another model: its table 'adam_rows' is not in this job",
+     [](job_spec& x) { x.tables.pop_back(); }},
+    {"another model: table 'rows' is sparse with rows of 600 there and sparse with rows of 601 "
+     "here",
+     [](job_spec& x) { x.tables[3].width = 601; }},
     {"another model: the optimizer of table 'w2' is momentum there and adagrad here",
      [](job_spec& x) { x.tables[1].optimizer.kind = optimizer_kind::adagrad; }},
     {"another model: table 0 is 'w1' there and 'w2' here",

@@ -12,14 +12,14 @@
 
 namespace troupe::storage {
 
-/// Three tables, one of them of a single block; 8 partitions.
+/// Three dense tables, one of them of a single block, and two sparse ones; 8 partitions.
 inline job_spec sample_job() {
   job_spec job;
   job.name = "sample";
   job.partitions = 8;
   job.workers = 3;
   job.samples = 1000;
-  job.tables.resize(3);
+  job.tables.resize(5);
   job.tables[0].name = "w1";
   job.tables[0].shape = {784, 64};
   job.tables[0].optimizer.kind = optimizer_kind::adam;
@@ -28,6 +28,12 @@ inline job_spec sample_job() {
   job.tables[1].optimizer.kind = optimizer_kind::momentum;
   job.tables[2].name = "b";
   job.tables[2].shape = {10};
+  for (std::size_t i = 3; i < 5; ++i) {
+    job.tables[i].name = i == 3 ? "rows" : "adam_rows";
+    job.tables[i].kind = table_kind::sparse;
+    job.tables[i].width = 600; // 16 rows a slab.
+  }
+  job.tables[4].optimizer.kind = optimizer_kind::adam;
   return job;
 }
 
@@ -42,6 +48,24 @@ inline float_ptr random_floats(std::uint64_t count, std::mt19937_64& random) {
 
 inline std::uint64_t sample_state_per_weight(optimizer_kind kind) {
   return kind == optimizer_kind::sgd ? 0 : kind == optimizer_kind::adam ? 2 : 1;
+}
+
+inline slab_image sample_slab(table_id table, std::uint64_t slab, std::uint64_t count,
+                              std::uint64_t row_floats, bool has_steps, std::mt19937_64& random) {
+  const auto numbers = [&] {
+    const auto made = std::make_shared<std::vector<std::uint64_t>>(count);
+    for (auto& x : *made)
+      x = random();
+    return key_ptr{made, made->data()};
+  };
+  return {.table = table,
+          .slab = slab,
+          .version = random() % 100,
+          .count = count,
+          .keys = numbers(),
+          .row_floats = row_floats,
+          .rows = random_floats(count * row_floats, random),
+          .steps = has_steps ? numbers() : nullptr};
 }
 
 /// All partitions of a job with random content; ordered by partition, table and block.
@@ -60,6 +84,13 @@ inline std::vector<partition_image> sample_partitions(const job_spec& job, std::
   }
   for (table_id table; table.value < job.tables.size(); ++table.value) {
     const auto& spec = job.tables[table.value];
+    if (spec.is_sparse())
+      for (auto& image : images)
+        for (std::uint64_t slab = 0; slab < image.partition.value % 3; ++slab)
+          image.slabs.push_back(
+            sample_slab(table, slab, slab == 0 ? slab_rows(spec) : 5,
+                        spec.width * (1 + sample_state_per_weight(spec.optimizer.kind)),
+                        spec.optimizer.kind == optimizer_kind::adam, random));
     for (std::uint64_t block = 0; block < block_count(spec); ++block) {
       block_image image;
       image.table = table;
@@ -87,13 +118,26 @@ inline bool same(const block_image& a, const block_image& b) {
          && same_floats(a.state, b.state, a.state_count);
 }
 
+inline bool same(const slab_image& a, const slab_image& b) {
+  const auto same_numbers = [&](const key_ptr& x, const key_ptr& y) {
+    return (x == nullptr) == (y == nullptr)
+           && (!x || std::memcmp(x.get(), y.get(), a.count * sizeof(std::uint64_t)) == 0);
+  };
+  return a.table == b.table && a.slab == b.slab && a.version == b.version && a.count == b.count
+         && a.row_floats == b.row_floats && same_numbers(a.keys, b.keys)
+         && same_numbers(a.steps, b.steps) && same_floats(a.rows, b.rows, a.count * a.row_floats);
+}
+
 inline bool same(const std::vector<partition_image>& a, const std::vector<partition_image>& b) {
   if (a.size() != b.size())
     return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].partition != b[i].partition || a[i].version != b[i].version || a[i].marks != b[i].marks
-        || a[i].blocks.size() != b[i].blocks.size())
+        || a[i].blocks.size() != b[i].blocks.size() || a[i].slabs.size() != b[i].slabs.size())
       return false;
+    for (std::size_t j = 0; j < a[i].slabs.size(); ++j)
+      if (!same(a[i].slabs[j], b[i].slabs[j]))
+        return false;
     for (std::size_t j = 0; j < a[i].blocks.size(); ++j)
       if (!same(a[i].blocks[j], b[i].blocks[j]))
         return false;

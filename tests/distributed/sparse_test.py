@@ -1,0 +1,62 @@
+"""Sparse tables: what is trained is what dense tables give; one line where they cannot be used."""
+import random
+
+import cluster
+
+FEATURES, SAMPLES = 400, 2000
+
+
+def write_samples(path, seed):
+    """Classes told apart by which of their features occur; no file of others is needed."""
+    dice = random.Random(seed)
+    with path.open("w") as file:
+        for _ in range(SAMPLES):
+            label = dice.randrange(3)
+            features = {3 * dice.randrange(FEATURES // 3) + dice.choice((label, dice.randrange(3)))
+                        for _ in range(12)}
+            row = " ".join(f"{i + 1}:{dice.choice((0.5, 1, 2))}" for i in sorted(features))
+            file.write(f"{label} {row}\n")
+
+
+class Sparse(cluster.ClusterTest):
+    common = ("--batch", 50, "--workers", 2, "--model", "softmax")
+
+    def setUp(self):
+        super().setUp()
+        files = [self.home / name for name in ("train", "test")]
+        for seed, path in enumerate(files):
+            write_samples(path, seed)
+        self.data = ("--data", f"libsvm:{files[0]},{files[1]}")
+
+    def loss(self, name, *options, epochs=3, servers=2, **more):
+        run = self.finish(*self.data, "--epochs", epochs, "--servers", servers, *options,
+                          name=name, **more)
+        self.assertGreater(run.report["test_accuracy"], 0.6)
+        losses = [x["test_loss"] for x in run.report["loss_curve"] if "test_loss" in x]
+        return losses[-1], run
+
+    def test_same_as_dense(self):
+        """In bsp the order of sums is fixed, so even the last bits are equal: a row without a
+        gradient stays as it is, and a dense element with a zero gradient does too."""
+        dense, _ = self.loss("dense", "--sync", "bsp")
+        sparse, _ = self.loss("sparse", "--sync", "bsp", "--sparse")
+        self.assertEqual(dense, sparse)
+        alone, _ = self.loss("threads", "--sync", "bsp", "--sparse", "--threads",
+                             processes=False)
+        self.assertEqual(sparse, alone)
+
+    def test_asp(self):
+        self.loss("asp", "--sparse", "--optimizer", "adam", "--lr", 0.01)
+
+    def test_restores_on_another_number_of_servers(self):
+        state = self.home / "state"
+        options = ("--sync", "bsp", "--sparse", "--optimizer", "adam", "--lr", 0.01)
+        whole, _ = self.loss("whole", *options, epochs=4)
+        self.loss("half", *options, "--checkpoint", state, epochs=2)
+        resumed, _ = self.loss("resumed", *options, "--checkpoint", state, "--resume", epochs=4,
+                               servers=3)
+        self.assertEqual(whole, resumed)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
