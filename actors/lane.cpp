@@ -1,5 +1,7 @@
 #include "actors/lane.hpp"
 
+#include <chrono>
+
 #include "caf/actor_system.hpp"
 #include "caf/scheduler/abstract_coordinator.hpp"
 
@@ -7,21 +9,24 @@ namespace troupe {
 
 namespace {
 
-/// Messages of one turn: enough to make turns cheap, few enough to be fair.
-constexpr std::size_t turn_messages_max = 16;
+/// Time of one run(). Whoever waits for the lane's thread waits so long, and for one message more.
+constexpr std::chrono::milliseconds run_time_max{2};
 
 } // namespace
 
 lane::~lane() { leave_rest_to_scheduler(); }
 
 void lane::run() {
-  for (std::size_t turns = 0; !jobs_.empty() && turns < jobs_max_; ++turns) {
+  const auto end = std::chrono::steady_clock::now() + run_time_max;
+  for (std::size_t turns = 0; !jobs_.empty() && turns < turns_max_; ++turns) {
     auto* job = jobs_.front();
     jobs_.pop_front();
-    if (job->resume(this, turn_messages_max) == caf::resumable::resume_later)
+    if (job->resume(this, 1) == caf::resumable::resume_later)
       jobs_.push_back(job);
     else
       caf::intrusive_ptr_release(job);
+    if (std::chrono::steady_clock::now() >= end)
+      break;
   }
   leave_rest_to_scheduler();
 }

@@ -21,9 +21,9 @@ namespace troupe {
 /// the lane's thread does.
 class lane : public caf::execution_unit {
 public:
-  /// `jobs_max`: beyond so many turns of actors in one run() the scheduler takes over the rest.
-  lane(caf::actor_system& system, std::size_t jobs_max)
-      : caf::execution_unit(&system), jobs_max_(jobs_max) {}
+  /// `turns_max`: beyond so many messages in one run(), or 2 ms, the scheduler takes over the rest.
+  lane(caf::actor_system& system, std::size_t turns_max)
+      : caf::execution_unit(&system), turns_max_(turns_max) {}
   ~lane() override;
   lane(const lane&) = delete;
   lane& operator=(const lane&) = delete;
@@ -35,7 +35,7 @@ public:
       nullptr, caf::make_message_id(), caf::make_message(std::forward<Ts>(what)...), this);
   }
 
-  /// Runs who has messages, until nobody has.
+  /// Runs who has messages.
   void run();
 
   void exec_later(caf::resumable* job) override { jobs_.push_back(job); }
@@ -43,7 +43,7 @@ public:
 private:
   void leave_rest_to_scheduler();
 
-  const std::size_t jobs_max_;
+  const std::size_t turns_max_;
   std::deque<caf::resumable*> jobs_; ///< With a reference to each.
 };
 

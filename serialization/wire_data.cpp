@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cassert>
+#include <cstring>
 
 namespace troupe::wire::detail {
 
@@ -72,9 +73,12 @@ key_ptr body_reader::take_keys(std::uint64_t count) {
     throw rejected{"the rows have more keys than the message brings"};
   if (count == 0)
     return {};
-  const auto* keys = reinterpret_cast<const std::uint64_t*>(body_.get() + first);
-  taken_bytes_ = first + static_cast<std::size_t>(count) * sizeof(std::uint64_t);
-  return {body_, keys};
+  // Copied: who checks a key uses it afterwards, and a slot's writer may still change it.
+  const auto size = static_cast<std::size_t>(count) * sizeof(std::uint64_t);
+  const std::shared_ptr<std::uint64_t[]> keys{new std::uint64_t[count]};
+  std::memcpy(keys.get(), body_.get() + first, size);
+  taken_bytes_ = first + size;
+  return {keys, keys.get()};
 }
 
 void body_reader::finish() const {
@@ -181,6 +185,11 @@ query read(schema::Query::Reader from, body_reader& body) {
              .latest = from.getLatest(),
              .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges"),
              .rows = {}};
+  std::uint64_t floats = 0;
+  for (const range& x : made.ranges)
+    floats += x.count; // At most 2^40 each, of at most 2^18 ranges.
+  if (floats > body_bytes_max / sizeof(float))
+    throw rejected{"a query for more values than one message can bring"};
   for (const auto& x : read_rows(from.getRows())) {
     made.rows.push_back(x.where);
     made.rows.back().keys = body.take_keys(x.where.count);

@@ -77,7 +77,7 @@ std::optional<arena_writer::slot> arena_writer::take(std::size_t bytes) {
     return std::nullopt;
   slot wanted{0, static_cast<std::uint32_t>(count)};
   const std::scoped_lock lock{mutex_};
-  if (!granules_.has_recent(wanted.count))
+  if (!granules_.has_recent(wanted.count) || given_.size() >= given_max)
     reclaim();
   if (given_.size() >= given_max)
     return std::nullopt;

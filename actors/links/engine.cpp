@@ -61,7 +61,11 @@ transport::engine::engine(hello self, link_events events, transport_options opti
   pthread_setname_np(thread_.native_handle(), "troupe-links");
 }
 
-transport::engine::~engine() {
+transport::engine::~engine() { stop(); }
+
+void transport::engine::stop() {
+  if (!thread_.joinable())
+    return;
   stopping_ = true;
   context_.poll.wake();
   thread_.join();

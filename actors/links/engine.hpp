@@ -25,6 +25,7 @@ class transport::engine {
 public:
   engine(hello self, link_events events, transport_options options);
   ~engine();
+  void stop();
 
   result<endpoint> serve(detail::descriptor listener);
   link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);

@@ -25,7 +25,7 @@ struct gateway_shell {
     requests.send<reply>(
       self, target,
       [this, number = asked.number](reply& answer) {
-        if (auto why = answer.pulled ? too_long(answer.pulled->pieces) : std::nullopt)
+        if (auto why = answer.pulled ? too_long(payload_bytes(*answer.pulled)) : std::nullopt)
           send(failure_message{number, *std::move(why)});
         else
           send(reply_message{number, std::move(answer)});

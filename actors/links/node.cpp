@@ -100,8 +100,12 @@ node::node(caf::actor_system& system, hello self, std::function<void(std::string
 node::~node() {
   // A callback may hold services_ just now; but the links, whose thread it runs on, end here.
   std::shared_ptr<detail::switchboard> links;
-  const std::lock_guard lock{services_->mutex};
-  links.swap(services_->links);
+  {
+    const std::lock_guard lock{services_->mutex};
+    links.swap(services_->links);
+  }
+  // Ends the thread here: an actor on it may be the last to let go of the switchboard.
+  links->stop();
 }
 
 result<endpoint> node::listen(const endpoint& where) {

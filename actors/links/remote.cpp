@@ -6,6 +6,7 @@
 #include "caf/typed_event_based_actor.hpp"
 #include "caf/typed_response_promise.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -25,17 +26,18 @@ struct remote_shell {
 
   promise forward(request what) {
     auto open = self->make_response_promise<reply>();
-    if (const auto why = what.push ? too_long(what.push->pieces) : std::nullopt) {
+    const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
+    const auto pulled_bytes = what.pull ? payload_bytes(*what.pull) : 0;
+    if (const auto why = too_long(std::max(pushed_bytes, pulled_bytes))) {
       open.deliver(to_caf(*why));
       return open;
     }
-    const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
-    if (!memory->take(pushed_bytes)) {
+    if (pushed_bytes != 0 && !memory->take(pushed_bytes)) {
       open.deliver(to_caf({errc::overloaded, "more pushes wait than this process may hold"}));
       return open;
     }
     const auto number = next_request++;
-    pending.emplace(number, open_request{open, pushed_bytes, payload_bytes(what), false});
+    pending.emplace(number, open_request{open, pushed_bytes, pushed_bytes + pulled_bytes, false});
     waiting.push_back({{number, std::move(what)}, now_of(*self)});
     connect();
     send_waiting();

@@ -40,6 +40,8 @@ public:
   void send(link_id link, const message& what) { transport_->send(link, what); }
   void close(link_id link) { transport_->close(link); }
   troupe::transport& transport() { return *transport_; }
+  /// Ends all links. Actors that hold the switchboard just now can still call it.
+  void stop() { transport_->stop(); }
 
 private:
   std::optional<link_owner> owner_of(link_id link);
@@ -58,10 +60,7 @@ using switchboard_ptr = std::weak_ptr<switchboard>;
 
 /// What is wrong with a message of so many values, which could only end its link, and that again
 /// and again.
-inline std::optional<failure> too_long(const std::vector<piece>& pieces) {
-  std::uint64_t bytes = 0;
-  for (const auto& x : pieces)
-    bytes += x.where.count * sizeof(float);
+inline std::optional<failure> too_long(std::uint64_t bytes) {
   if (bytes <= wire::body_bytes_max)
     return std::nullopt;
   return failure{errc::shape_mismatch, "too many values for one message: " + std::to_string(bytes)

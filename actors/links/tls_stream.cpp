@@ -277,8 +277,11 @@ std::size_t tls_stream::write_some(record_source& from, bool& room) {
 void tls_stream::encrypt(std::span<const std::byte> bytes) {
   std::size_t written = 0;
   ERR_clear_error();
-  if (const int outcome = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written); outcome != 1)
+  if (const int outcome = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written); outcome != 1) {
     settle(outcome);
+    if (!failure_) // It must not count as sent.
+      fail({errc::peer_lost, "sent half a TLS message"});
+  }
 }
 
 /// Whether all of it left.
@@ -313,11 +316,7 @@ void tls_stream::say_goodbye() {
 transfer tls_stream::discard() {
   std::array<std::byte, 4096> scratch;
   iovec place{scratch.data(), scratch.size()};
-  transfer got;
-  do
-    got = below_->read({&place, 1});
-  while (got.how == transfer::status::moved);
-  return got;
+  return below_->read({&place, 1}); // Once: the poller says whether there is more.
 }
 
 transfer tls_stream::failed() const {

@@ -10,6 +10,8 @@ transport::transport(hello self, link_events events, transport_options options)
 
 transport::~transport() = default;
 
+void transport::stop() { engine_->stop(); }
+
 result<endpoint> transport::listen(const endpoint& where) {
   auto made = detail::open_listener(where);
   if (!made)

@@ -24,8 +24,7 @@ struct transport_options {
   std::chrono::milliseconds handshake_timeout{3000};
   /// A link over which nothing arrives for so long is lost. The transport sends a sign of life
   /// where nothing else was sent for a quarter of it, so an idle link is not silent. A smaller
-  /// value than
-  /// 1 s would mistake a busy machine for a dead one. Both sides need about the same value.
+  /// value than 1 s would mistake a busy machine for a dead one. Both sides need about the same.
   std::chrono::milliseconds silence_timeout{10'000};
   /// Bytes queued for one link beyond which send() drops the link as lost: the peer does not read.
   /// A single message may be larger.
@@ -85,6 +84,10 @@ public:
   ~transport();
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
+
+  /// Does what the destructor does, but for freeing memory; later calls of members do nothing. So
+  /// that the last of several owners may be a callback. Not inside a callback; idempotent.
+  void stop();
 
   /// Starts to accept; returns where. Errors: in_use, io_failed, invalid_argument.
   result<endpoint> listen(const endpoint& where);

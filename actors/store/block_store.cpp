@@ -2,6 +2,7 @@
 
 #include "actors/store/initial_values.hpp"
 #include "actors/store/step_options.hpp"
+#include "actors/store/stretches.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -59,59 +60,6 @@ kernels::step_options options_of(const optimizer_spec& optimizer, const apply_ef
   options.gradient_scale = 1.0f / static_cast<float>(effect.pushes.size());
   return options;
 }
-
-/// Elements [first, end) of a block.
-struct stretch {
-  std::uint64_t first = 0;
-  std::uint64_t end = 0;
-};
-
-/// What the shares of a block cover; only shares that overlap are joined.
-template <class Shares>
-std::vector<stretch> stretches_of(const Shares& shares) {
-  std::vector<stretch> all;
-  for (const auto& x : shares)
-    all.push_back({x.first, x.first + x.count});
-  std::sort(all.begin(), all.end(),
-            [](const stretch& a, const stretch& b) { return a.first < b.first; });
-  std::vector<stretch> joined;
-  for (const stretch& x : all) {
-    if (!joined.empty() && x.first < joined.back().end)
-      joined.back().end = std::max(joined.back().end, x.end);
-    else
-      joined.push_back(x);
-  }
-  return joined;
-}
-
-/// The optimiser state of some elements of a block, as the kernels want it: m of all, then v of
-/// all.
-class state_of_stretch {
-public:
-  state_of_stretch(float* state, std::size_t per_element, std::uint64_t block_elements, stretch at)
-      : state_(state), per_element_(per_element), block_elements_(block_elements), at_(at),
-        count_(at.end - at.first), copy_(per_element * count_) {
-    for (std::size_t i = 0; i < per_element_; ++i)
-      std::copy_n(row(i), count_, copy_.data() + i * count_);
-  }
-
-  std::span<float> values() { return copy_; }
-
-  void write_back() {
-    for (std::size_t i = 0; i < per_element_; ++i)
-      std::copy_n(copy_.data() + i * count_, count_, row(i));
-  }
-
-private:
-  float* row(std::size_t i) { return state_ + i * block_elements_ + at_.first; }
-
-  float* state_;
-  std::size_t per_element_;
-  std::uint64_t block_elements_;
-  stretch at_;
-  std::size_t count_;
-  std::vector<float> copy_;
-};
 
 } // namespace
 
@@ -316,17 +264,40 @@ void block_store::apply_admitted(std::span<const admitted_push> pushes) {
   std::vector<successor> fresh;
   for (auto first = shares.begin(); first != shares.end();) {
     const auto last = std::find_if(first, shares.end(), [&](const share& x) {
-      return x.table != first->table || x.block != first->block || x.push != first->push;
+      return x.table != first->table || x.block != first->block;
     });
-    if (fresh.empty() || fresh.back().table != first->table || fresh.back().block != first->block)
-      fresh.push_back(successor_of(first->table, first->block));
-    const auto& [effect, push] = pushes[first->push];
-    std::for_each(first, last, [](share& x) { x.push = 0; });
-    const auto done = step(fresh.back(), effect, {&push, 1}, {first, last});
-    assert(done);
+    if (auto next = step_admitted(pushes, {first, last}); next.steps > 0)
+      fresh.push_back(std::move(next));
     first = last;
   }
   publish(std::move(fresh));
+}
+
+/// One block. A push whose memory turned bad after admit(), which only a hostile process of this
+/// host can bring about, is left out; that costs nobody else's.
+block_store::successor block_store::step_admitted(std::span<const admitted_push> pushes,
+                                                  std::span<const share> shares) {
+  std::set<std::size_t> bad;
+  for (;;) {
+    successor next = successor_of(shares.front().table, shares.front().block);
+    auto first = shares.begin();
+    while (first != shares.end()) {
+      const std::size_t number = first->push;
+      const auto last =
+        std::find_if(first, shares.end(), [=](const share& x) { return x.push != number; });
+      std::vector<share> own(first, last);
+      for (share& x : own)
+        x.push = 0;
+      const auto& [effect, push] = pushes[number];
+      if (!bad.contains(number) && !step(next, effect, {&push, 1}, own)) {
+        bad.insert(number);
+        break;
+      }
+      first = last;
+    }
+    if (first == shares.end())
+      return next;
+  }
 }
 
 block_store::successor block_store::successor_of(table_id table, std::uint64_t index) {
@@ -357,7 +328,7 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
   if (clips.size() == 1)
     options.gradient_scale *= std::exchange(clips.front(), 1.0f);
 
-  const std::vector<stretch> stretches = stretches_of(shares);
+  const std::vector<detail::stretch> stretches = detail::stretches_of(shares);
   const bool whole = stretches.front().end - stretches.front().first == old.count;
   if (whole) {
     const auto gradient = gradient_of(shares, clips, 0, old.count);
@@ -371,10 +342,10 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
     std::copy_n(values_before, old.count, next.values.get());
     std::copy_n(state_before, state_count, next.state.get());
   }
-  for (const stretch& at : stretches) {
+  for (const detail::stretch& at : stretches) {
     const auto gradient = gradient_of(shares, clips, at.first, at.end - at.first);
     const std::span<float> values{next.values.get() + at.first, gradient.size()};
-    state_of_stretch state{next.state.get(), per_element, old.count, at};
+    detail::state_of_stretch state{next.state.get(), per_element, old.count, at};
     if (!kernels::optimizer_step(values, state.values(), values, state.values(), gradient, options))
       return not_finite(pushes, shares.front(), at.first);
     state.write_back();

@@ -116,6 +116,7 @@ private:
   std::vector<share> shares_of(const apply_effect& effect,
                                std::span<const update* const> pushes) const;
   successor successor_of(table_id table, std::uint64_t index);
+  successor step_admitted(std::span<const admitted_push> pushes, std::span<const share> shares);
   result<void> step(successor& next, const apply_effect& effect,
                     std::span<const update* const> pushes, std::span<const share> shares);
   std::span<const float> gradient_of(std::span<const share> shares, std::span<const float> clips,

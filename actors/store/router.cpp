@@ -76,7 +76,9 @@ bool router::answers(const values& answer, const query& asked) const {
 bool router::answers(const reply& answer, const request& asked) const {
   if (asked.push && !answer.pushed)
     return false;
-  return !asked.pull || !answer.pulled || answers(*answer.pulled, *asked.pull);
+  if (asked.pull && !answer.pulled)
+    return asked.push.has_value();
+  return !asked.pull || answers(*answer.pulled, *asked.pull);
 }
 
 result<void> router::check(const range& where) const {
@@ -201,9 +203,13 @@ void router::add_part(request_token token, server_id to, request what, router_ef
   auto& server = servers_[to];
   server.open.emplace(id, open_part{token, std::move(what)});
   part_server_[id] = to;
-  // While others wait to be sent again, this one waits behind them (invariant 2).
-  if (server.entry.serving && !server.resend_at)
-    send(server, id, effects);
+  send_in_turn(server, id, effects);
+}
+
+/// While others wait to be sent again, this one waits with them (invariant 2).
+void router::send_in_turn(server_queue& to, part_id id, router_effects& effects) {
+  if (to.entry.serving && !to.resend_at)
+    send(to, id, effects);
 }
 
 void router::send(server_queue& to, part_id id, router_effects& effects) {
@@ -222,12 +228,15 @@ router::server_queue* router::holder(part_id id) {
   return found == part_server_.end() ? nullptr : &servers_.at(found->second);
 }
 
-void router::answered(part_id id, reply answer, router_effects& effects) {
+void router::answered(part_id id, std::uint64_t attempt, reply answer, router_effects& effects) {
   auto* from = holder(id);
   if (from == nullptr)
     return;
   auto& part = from->open.at(id);
   const auto token = part.owner;
+  const bool is_late = attempt != from->attempt;
+  if (is_late && !part.what.push && !answer.pulled)
+    return; // Its push was acknowledged meanwhile, and the pull is asked for again.
   if (!answers(answer, part.what)) {
     fail_request(token, {errc::malformed, "a server answered something else than it was asked"},
                  effects);
@@ -240,7 +249,7 @@ void router::answered(part_id id, reply answer, router_effects& effects) {
   }
   if (part.what.pull && !answer.pulled) {
     part.what.push.reset();
-    send(*from, id, effects);
+    send_in_turn(*from, id, effects);
     return;
   }
   if (part.what.pull) {
@@ -283,7 +292,7 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
   if (from == nullptr || attempt != from->attempt)
     return;
   if (why.code == errc::not_yet) { // The server is well; ask for this one again.
-    send(*from, id, effects);
+    send_in_turn(*from, id, effects);
   } else if (reaction_to(why.code) == reaction::retry) {
     ++from->attempt; // Outcomes of what is in flight no longer count, but for successes.
     if (from->entry.serving)

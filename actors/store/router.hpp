@@ -64,7 +64,7 @@ public:
 
   /// An answer to something else than was asked for fails the request: malformed. Where values are
   /// still to be waited for, the part asks for them again, alone.
-  void answered(part_id part, reply answer, router_effects& effects);
+  void answered(part_id part, std::uint64_t attempt, reply answer, router_effects& effects);
   /// Errors to retry keep the part; the others fail its request.
   void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
               router_effects& effects);
@@ -96,6 +96,7 @@ private:
   void split(const query& what, std::map<server_id, request>& parts) const;
   void add_part(request_token token, server_id to, request what, router_effects& effects);
   void send(server_queue& to, part_id id, router_effects& effects);
+  void send_in_turn(server_queue& to, part_id id, router_effects& effects);
   void send_all(server_queue& to, router_effects& effects);
   static void remember_version(server_queue& of, batch_id batch, std::uint64_t version);
   static std::uint64_t base_version(const server_queue& of, batch_id batch);

@@ -50,9 +50,9 @@ struct router_shell {
     const auto to = handle_of(effect.to);
     requests.send<reply>(
       self, to,
-      [this, part = effect.part](reply& answer) {
+      [this, part = effect.part, attempt = effect.attempt](reply& answer) {
         router_effects effects;
-        decide->answered(part, std::move(answer), effects);
+        decide->answered(part, attempt, std::move(answer), effects);
         carry_out(effects);
       },
       [this, part = effect.part, attempt = effect.attempt](const caf::error& why) {

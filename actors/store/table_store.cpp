@@ -70,9 +70,8 @@ void table_store::apply_admitted(std::span<const block_store::admitted_push> pus
     if (push->rows.empty())
       continue;
     const row_push rows = rows_of(*push);
-    [[maybe_unused]] const auto added = rows_.add_up(effect, {&rows, 1});
-    assert(added);
-    rows_.step(effect);
+    if (rows_.add_up(effect, {&rows, 1})) // Else as in block_store::step_admitted.
+      rows_.step(effect);
   }
 }
 

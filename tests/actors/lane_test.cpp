@@ -6,6 +6,7 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -61,6 +62,7 @@ TEST_CASE("actors_run_on_the_thread_of_their_lane_and_so_do_those_they_send_to")
     here.send(first, i);
   CHECK(f.seen.empty());
   here.run();
+  std::sort(f.seen.begin(), f.seen.end());
   CHECK(f.seen == std::vector<int>{1, 2, 3, 101, 102, 103});
   CHECK(f.all_here());
 }

@@ -122,8 +122,9 @@ struct router_fixture {
   texts set_view(const view& what) {
     return run([&](auto& effects) { decide.set_view(what, effects); });
   }
-  texts answered(std::uint64_t part, reply answer) {
-    return run([&](auto& effects) { decide.answered({part}, std::move(answer), effects); });
+  texts answered(std::uint64_t part, reply answer, std::uint64_t attempt = 1) {
+    return run(
+      [&](auto& effects) { decide.answered({part}, attempt, std::move(answer), effects); });
   }
   texts pushed(std::uint64_t part, receipt answer = {}) { return answered(part, {answer, {}}); }
   /// With just what was asked for.

@@ -248,10 +248,15 @@ TEST_CASE("values_that_have_to_be_waited_for_are_asked_for_again_without_the_pus
   router_fixture f;
   f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
   CHECK(f.answered(1, {receipt{3, false}, {}}) == texts{"pull 1 to 0 attempt 1"});
-  // The answer of an attempt that was given up.
-  CHECK(f.answered(1, {receipt{3, true}, {}}) == texts{"pull 1 to 0 attempt 1"});
+  CHECK(f.answered(1, {receipt{3, true}, {}}, 0).empty()); // Of an attempt that was given up.
   f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
+}
+
+TEST_CASE("an_answer_without_values_fails_a_pull_alone") {
+  router_fixture f;
+  f.pull(1);
+  CHECK(f.answered(1, {}) == texts{"failed 1 malformed"});
 }
 
 TEST_CASE("an_answer_without_a_receipt_fails_a_push") {
@@ -274,7 +279,7 @@ TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
     asked.ranges = {{{1}, 0, 3}};
     f.pull(1, asked);
     CHECK(f.run([&](auto& effects) {
-      f.decide.answered({1}, {{}, values{0, pieces}}, effects);
+      f.decide.answered({1}, 1, {{}, values{0, pieces}}, effects);
     }) == texts{"failed 1 malformed"});
   }
 }
@@ -319,7 +324,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
         answer.pulled = answer_to(*part.what.pull, 1);
       if (part.what.pull && must_wait)
         asked_again.insert(part.part.value);
-      apply([&](auto& effects) { f.decide.answered(part.part, answer, effects); });
+      apply([&](auto& effects) { f.decide.answered(part.part, part.attempt, answer, effects); });
       asked_again.erase(part.part.value);
     };
     const auto fail = [&](const send_part_effect& part, errc code) {

@@ -242,8 +242,11 @@ inline message random_message(random_source& random, std::size_t kind) {
                   random.several([&] { return random_row_piece(random); })};
   };
   auto pull = [&] {
-    return query{random_step(random), random.chance(),
-                 random.several([&] { return random_range(random); }),
+    return query{random_step(random), random.chance(), random.several([&] {
+                   auto where = random_range(random);
+                   where.count = random.below(1 << 20);
+                   return where;
+                 }),
                  random.several([&] { return random_rows(random); })};
   };
   switch (kind) {

@@ -181,6 +181,8 @@ TEST_CASE("values must be as many as the pieces say") {
 TEST_CASE("ranges that no table can have are refused") {
   auto received = [](range where) { return decode_frame(flatten(wire::encode(pull_of({where})))); };
   CHECK(received({{4095}, elements_max - 1, 1}));
+  CHECK(received({{0}, 0, wire::body_bytes_max / 4}));
+  CHECK(!received({{0}, 0, wire::body_bytes_max / 4 + 1})); // Which no answer could bring.
   CHECK(!received({{4096}, 0, 1}));
   CHECK(!received({{0}, elements_max, 1}));
   CHECK(!received({{0}, 1, ~std::uint64_t{0}}));
@@ -194,7 +196,7 @@ TEST_CASE("enumerators that do not exist are refused") {
 
   auto of_code = [](unsigned x) { return failure_message{0, {static_cast<errc>(x), ""}}; };
   CHECK(decode_frame(flatten(wire::encode(of_code(47)))));
-  for (unsigned code : {0, 4, 19, 24, 39, 48, 255})
+  for (unsigned code : {0, 5, 19, 24, 39, 48, 255})
     CHECK(!decode_frame(flatten(wire::encode(of_code(code)))));
 
   observer_orders body;
