@@ -1,5 +1,6 @@
 // What bounds the requests of a process: bytes on the way to one peer, and memory of all that wait.
-// Who pushes faster than a peer applies is slowed down at the first bound and refused at the second.
+// Who pushes faster than a peer applies is slowed down at the first bound and refused at the
+// second.
 #pragma once
 
 #include <algorithm>
