@@ -230,11 +230,12 @@ public:
       const auto line = checked(process_->line().receive());
       if (line.contains("cut")) {
         figures.client_cuts += line.at("cut").get<std::uint64_t>();
+        cutting_ = false;
         continue;
       }
       figures.repeated += line.at("repeated").get<bool>() ? 1 : 0;
       acknowledged_[line.at("turn")] = true;
-      if (++since_break_ >= next_break_ && breaks_left_ > 0)
+      if (++since_break_ >= next_break_ && breaks_left_ > 0 && !cutting_)
         break_something();
     }
   }
@@ -268,7 +269,7 @@ private:
     wait_until([end] { return seconds_now() >= end; });
     switch (breaks_left_ % 3) {
     case 0: ++figures.kills; return start();
-    case 1: return process_->line().send({{"do", "cut"}});
+    case 1: cutting_ = true; return process_->line().send({{"do", "cut"}});
     case 2: figures.server_cuts += shards_.cut(dice_() % servers);
     }
   }
@@ -280,6 +281,7 @@ private:
   shard_servers& shards_;
   std::mt19937_64 dice_;
   std::vector<bool> acknowledged_;
+  bool cutting_ = false; ///< It was told to, and has not answered.
   std::uint64_t since_break_ = 0, next_break_ = 1;
   std::unique_ptr<child> process_;
 };
