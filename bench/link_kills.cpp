@@ -153,8 +153,10 @@ row row_of(const kill_figures& x, std::uint64_t seed) {
     .text("threads", "threads", change(x.before.threads, x.after.threads))
     .text("actors", "actors", change(x.before.actors, x.after.actors))
     .text("arenas", "arenas", change(x.before.arenas, x.after.arenas))
-    .text("resident_mb", "RSS MB", change(x.before.resident_mb, x.after.resident_mb))
-    .text("shared_mb", "of it shared", change(x.before.shared_mb, x.after.shared_mb));
+    .hidden("resident_mb_before", x.before.resident_mb)
+    .hidden("resident_mb", x.after.resident_mb)
+    .text("resident", "RSS MB", change(x.before.resident_mb, x.after.resident_mb))
+    .text("shared", "of it shared", change(x.before.shared_mb, x.after.shared_mb));
   return made;
 }
 
