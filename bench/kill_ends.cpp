@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{10};
 /// Far more than a request takes, and more than `patience`, so that it ends none.
-constexpr std::chrono::seconds request_end{60};
+constexpr std::chrono::seconds request_end{20};
 /// What send_more() may add to; without a bound, a slow peer would have a queue that only grows.
 constexpr std::size_t open_requests_max = 32;
 constexpr std::size_t held_max = 4;
