@@ -56,6 +56,7 @@ set_tests_properties(bench.sparse_bench PROPERTIES TIMEOUT 60 LABELS bench)
 
 set(zeromq_rows "")
 file(GLOB link_sources CONFIGURE_DEPENDS ${bench}/link_*.cpp)
+list(FILTER link_sources EXCLUDE REGEX link_kills) # A program of its own.
 if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
   set(zeromq_rows zeromq zeromq-tuned)
 else()
@@ -92,6 +93,15 @@ target_link_libraries(local_bench PRIVATE troupe_bench_store)
 troupe_add_bench_test(local_bench local_bench
   ROWS "server actor" "plain calls" BELOW allocated_bytes=65536
   ARGUMENTS --rounds 1 --sizes 4096,4194304)
+
+# -- link_kills ----------------------------------------------------------------
+
+troupe_add_bench(link_kills ${bench}/kill_ends.cpp ${bench}/kill_kinds.cpp ${bench}/kill_pushes.cpp
+  ${bench}/kill_rounds.cpp ${bench}/kill_traffic.cpp ${bench}/process_state.cpp)
+target_link_libraries(link_kills PRIVATE troupe_bench_store)
+troupe_add_bench_test(link_kills link_kills
+  ROWS arena unix tcp tls
+  ARGUMENTS --rounds 2 --seed 1)
 
 # -- torch_bench.py ------------------------------------------------------------
 

@@ -186,7 +186,8 @@ result<certified_key> certificate_authority::issue(const certificate_order& orde
   for (const auto& host : order.hosts)
     if (!is_address(host) && !is_name(host))
       return {errc::invalid_argument, "'" + host + "' is neither a name nor an address of a host"};
-  if (order.expires_at > expires_at())
+  // Certificates know no fractions of seconds.
+  if (std::chrono::floor<std::chrono::seconds>(order.expires_at) > expires_at())
     return {errc::invalid_argument,
             "the authority itself expires before that, on "
               + detail::date_text(*X509_get0_notAfter(parts_->certificate.get()))};

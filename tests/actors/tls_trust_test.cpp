@@ -117,6 +117,11 @@ TEST_CASE("tls: an authority issues nothing that outlives it, and for no host th
   }
 }
 
+TEST_CASE("tls: an authority issues what ends when it ends itself, to fractions of a second") {
+  const auto end = std::chrono::floor<std::chrono::seconds>(in_days(1)) + 999ms;
+  CHECK(certificate_authority{end}.issue({{role::worker}, {}, end}));
+}
+
 TEST_CASE("tls: another authority is refused, and both sides say so") {
   const job_certificates job, other;
   auto sockets = tcp_pair();
