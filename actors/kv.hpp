@@ -43,10 +43,11 @@ namespace troupe {
 ///   // values, within the consistency of the tables named; after the push, where there are both.
 ///   // reply:      the receipt after the update was applied (or had been before); values, whose
 ///   //             pieces cover the ranges.
-///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed;
-///   //             not_ready, peer_lost, timed_out (retry); on any of them a push may have been
-///   //             applied only if the request has a pull too, else the values are unchanged.
-///   //             not_yet: a pull alone has waited 500 ms in vain; ask again.
+///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed, overloaded;
+///   //             not_ready, peer_lost, timed_out (retry). On an error of the pull, or where the
+///   //             answer was lost, the push may have been applied.
+///   //             not_yet: a pull alone has waited 500 ms in vain; ask again. Where there was a
+///   //             push too, the reply then brings its receipt and no values.
 ///   // idempotent: yes; pushes by the batch number, for each table and partition.
 ///   (request) -> reply
 /// }

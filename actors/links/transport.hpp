@@ -43,8 +43,9 @@ struct transport_options {
   /// Whether they leave large tensors in memory that both have mapped: one copy instead of two, at
   /// several times the speed.
   bool arena = true;
-  /// Address space for that, for each link and direction; memory is used only as far as tensors are
-  /// on their way or held. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
+  /// Address space for that, for each link and direction; memory is used as far as tensors have
+  /// been on their way or held at a time. More go over the socket. A multiple of 4096, from 64 KiB
+  /// to 4 GiB.
   std::size_t arena_bytes = std::size_t{256} << 20;
   /// Encrypts all links over TCP, and has each peer prove its role; without it none is, so both
   /// sides need it or neither. Unix sockets stay plain: the system vouches for their peers.

@@ -106,7 +106,7 @@ struct gradient_state {
   std::optional<sampler> batches;
   buffer_pool pool;
   bool any_clip = false;
-  std::optional<lane> own_lane; ///< Where it has a thread of its own.
+  std::optional<lane> own_lane;
 
   static inline const char* name = "gradient";
 };
@@ -114,10 +114,11 @@ struct gradient_state {
 static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>);
 
 gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_state> self,
-                                  job_spec job, const trainer_factory& make, bool own_thread) {
+                                  job_spec job, const trainer_factory& make,
+                                  gradient_thread where) {
   auto& state = self->state;
   state.init(std::move(job), make);
-  if (own_thread)
+  if (where == gradient_thread::lane)
     state.own_lane.emplace(self->system(), turns_max);
   return {
     [self, &state](const gradient_task& task) {
@@ -144,10 +145,10 @@ gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_stat
 } // namespace
 
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    bool own_thread) {
-  if (!own_thread)
-    return system.spawn(run, std::move(job), std::move(make), false);
-  return system.spawn<caf::detached>(run, std::move(job), std::move(make), true);
+                                    gradient_thread where) {
+  if (where == gradient_thread::none)
+    return system.spawn(run, std::move(job), std::move(make), where);
+  return system.spawn<caf::detached>(run, std::move(job), std::move(make), where);
 }
 
 } // namespace troupe

@@ -76,8 +76,13 @@ using gradient_receiver =
 
 /// Lifetime:  until it is told to exit; a gradient being computed is finished first.
 /// Capacity:  gradients while `pieces` of outcomes live.
-/// own_thread: false where a test schedules all actors itself.
+enum class gradient_thread {
+  none, ///< The scheduler's: a test schedules all actors itself.
+  own,  ///< Its own: the next gradient begins while others deal with this one.
+  lane, ///< Its own, and a lane: the asker's step goes on there, while nobody waits for a gradient.
+};
+
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    bool own_thread);
+                                    gradient_thread where);
 
 } // namespace troupe

@@ -26,6 +26,13 @@ constexpr std::chrono::minutes step_timeout{10};
 // Gradients that are not finite, in a row, after which the model is taken to have diverged.
 constexpr int non_finite_max = 20;
 
+/// Where values are pulled ahead, the next gradient is begun at once.
+gradient_thread gradient_thread_of(const worker_options& options) {
+  if (!options.own_thread)
+    return gradient_thread::none;
+  return options.pipeline.ahead_max > 0 ? gradient_thread::own : gradient_thread::lane;
+}
+
 struct worker_shell {
   using handle = member::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
                                 caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
@@ -46,8 +53,8 @@ struct worker_shell {
         all_ranges.push_back({{i}, 0, options.job.tables[i].size()});
     }
     is_sparse = any_sparse(options.job);
-    gradients =
-      spawn_gradient_actor(self->system(), options.job, std::move(make), options.own_thread);
+    gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
+                                     gradient_thread_of(options));
     self->attach_functor(
       [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
     self->delayed_send(self, report_interval, tick_atom_v);
