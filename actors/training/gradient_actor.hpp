@@ -74,14 +74,15 @@ using gradient_actor = caf::typed_actor<caf::reacts_to<gradient_task>, caf::reac
 using gradient_receiver =
   caf::typed_actor<caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
 
-/// Lifetime:  until it is told to exit; a gradient being computed is finished first.
-/// Capacity:  gradients while `pieces` of outcomes live.
+/// On whose thread trainers compute.
 enum class gradient_thread {
   none, ///< The scheduler's: a test schedules all actors itself.
   own,  ///< Its own: the next gradient begins while others deal with this one.
   lane, ///< Its own, and a lane: the asker's step goes on there, while nobody waits for a gradient.
 };
 
+/// Lifetime:  until it is told to exit; a gradient being computed is finished first.
+/// Capacity:  gradients while `pieces` of outcomes live.
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
                                     gradient_thread where);
 
