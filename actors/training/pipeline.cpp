@@ -68,7 +68,7 @@ std::optional<training_step> pipeline::next_pull_with(const training_step& push)
   const auto next = std::find_if(steps_.begin(), steps_.end(),
                                  [](const entry& x) { return x.phase == phase::to_pull; });
   if (next == steps_.end()
-      || (any_bsp_ && bsp_clock(job_, next->step.batch) <= bsp_clock(job_, push.batch)))
+      || (any_bsp_ && bsp_clock(job_, next->step.batch) != bsp_clock(job_, push.batch) + 1))
     return std::nullopt;
   return next_pull();
 }

@@ -55,7 +55,9 @@ public:
   /// The values of this step are to be pulled.
   std::optional<training_step> next_pull();
   /// The same, where the pull may share a request with this push, and so its receipt and its values
-  /// wait for each other. In bsp not within one clock, whose receipts need all of its slots.
+  /// wait for each other. In bsp only for the clock behind that of the push: that one's values are
+  /// there with the receipt. Those of the same clock need receipts of others, and those of a later
+  /// one may wait for a batch that this worker gets only when the receipt has ended a lease.
   std::optional<training_step> next_pull_with(const training_step& push);
   /// The gradient of this step is to be computed. Where values are pulled ahead, a second step is
   /// given out while one is being computed, so that the trainer finds it when it is done.

@@ -213,3 +213,17 @@ TEST_CASE("nothing_is_begun_before_the_admission") {
   f.steps.obey(what);
   CHECK_FALSE(f.steps.next_pull());
 }
+
+TEST_CASE("in_bsp_a_pull_shares_the_request_of_the_push_of_the_clock_before_only") {
+  // Two slots a clock: the push is of clock 1.
+  for (const auto& [next, shares] : {std::pair{3, false}, {4, true}, {5, true}, {6, false}}) {
+    CAPTURE(next);
+    fixture f{{}, bsp()};
+    const auto first =
+      f.compute_of({{1, {2}, 1, 1}, {2, {static_cast<std::uint64_t>(next)}, 1, 1}});
+    const auto pushed = f.steps.computed(first.number);
+    REQUIRE(pushed);
+    CHECK(f.steps.next_pull_with(*pushed).has_value() == shares);
+    CHECK(f.steps.next_pull().has_value() == !shares);
+  }
+}
