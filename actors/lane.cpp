@@ -1,9 +1,10 @@
 #include "actors/lane.hpp"
 
-#include <chrono>
-
 #include "caf/actor_system.hpp"
 #include "caf/scheduler/abstract_coordinator.hpp"
+
+#include <chrono>
+#include <utility>
 
 namespace troupe {
 

@@ -2,7 +2,6 @@
 // Who pushes faster than a peer applies is slowed down at the first bound, refused at the second.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>

@@ -113,6 +113,18 @@ struct gradient_state {
 
 static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>);
 
+template <class Outcome>
+void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outcome) {
+  const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
+  auto& lane = self->state.own_lane;
+  if (!lane) {
+    self->send(asker, std::move(outcome));
+    return;
+  }
+  lane->send(asker, std::move(outcome));
+  lane->run();
+}
+
 gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_state> self,
                                   job_spec job, const trainer_factory& make,
                                   gradient_thread where) {
@@ -121,24 +133,8 @@ gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_stat
   if (where == gradient_thread::lane)
     state.own_lane.emplace(self->system(), turns_max);
   return {
-    [self, &state](const gradient_task& task) {
-      const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
-      if (!state.own_lane) {
-        self->send(asker, state.compute(task));
-        return;
-      }
-      state.own_lane->send(asker, state.compute(task));
-      state.own_lane->run();
-    },
-    [self, &state](const keys_task& task) {
-      const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
-      if (!state.own_lane) {
-        self->send(asker, state.keys(task));
-        return;
-      }
-      state.own_lane->send(asker, state.keys(task));
-      state.own_lane->run();
-    },
+    [self, &state](const gradient_task& task) { answer(self, state.compute(task)); },
+    [self, &state](const keys_task& task) { answer(self, state.keys(task)); },
   };
 }
 
