@@ -17,6 +17,8 @@
 // All of them travel inside one process only; between processes they go by links as wire messages.
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reply)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request_list)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::answer_list)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
@@ -55,6 +57,14 @@ namespace troupe {
 ///
 /// Ordering: messages of one sender are handled in send order.
 using kv = caf::typed_actor<caf::replies_to<request>::with<reply>>;
+
+/// Receives answers to numbered requests, as many at a time as there are.
+using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
+
+/// A kv that many small requests reach as one message, in order. Each is answered by its number, when
+/// it is done, whatever becomes of the others; the numbers are the asker's. One that is gone answers
+/// nothing: monitor it.
+using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 
 /// Receives what it should be. Lifetime: until orders::stop.
 using member = caf::typed_actor<caf::reacts_to<orders>>;

@@ -110,10 +110,10 @@ void plain_end::opened(link_id link) {
 void plain_end::received(link_id link, message& what) {
   if (!talk_ || talk_->link != link || talk_->lost)
     ++astray_;
-  else if (auto* asked = std::get_if<request_message>(&what))
-    take_request(link, *asked);
-  else if (const auto* came = std::get_if<reply_message>(&what))
-    take_answer(*came);
+  else if (auto* asked = std::get_if<request_list>(&what))
+    take_request(link, asked->items.at(0));
+  else if (const auto* came = std::get_if<answer_list>(&what))
+    take_answer(std::get<reply_message>(came->items.at(0)));
   else
     ++astray_;
 }
@@ -166,16 +166,24 @@ endpoint kv_end::listen() {
   return checked(links_.listen({"127.0.0.1", 0}));
 }
 
-kv kv_end::spawn_kv() {
-  return system_.spawn([this](kv::pointer) -> kv::behavior_type {
-    return {[this](const request& what) {
-      const std::scoped_lock lock{mutex_};
-      ++served_;
-      count_.corrupt += source_.right(what.push->pieces) ? 0 : 1;
-      changed_.notify_all();
-      return source_.answer(what);
-    }};
+kv_service kv_end::spawn_kv() {
+  return system_.spawn([this](kv_service::pointer self) -> kv_service::behavior_type {
+    return {[this](const request& what) { return answer_to(what); },
+            [this, self](const request_list& what, const answer_sink& to) {
+              answer_list made;
+              for (const auto& each : what.items)
+                made.items.push_back(reply_message{each.number, answer_to(each.what)});
+              self->send(to, std::move(made));
+            }};
   });
+}
+
+reply kv_end::answer_to(const request& what) {
+  const std::scoped_lock lock{mutex_};
+  ++served_;
+  count_.corrupt += source_.right(what.push->pieces) ? 0 : 1;
+  changed_.notify_all();
+  return source_.answer(what);
 }
 
 void kv_end::ask(const endpoint& where, const member_id& whom) {

@@ -93,7 +93,8 @@ public:
 private:
   void ask_one(caf::event_based_actor* self, const kv& target);
   void end(std::uint64_t number, const std::optional<failure>& why, const reply* answer);
-  kv spawn_kv();
+  kv_service spawn_kv();
+  reply answer_to(const request& what);
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

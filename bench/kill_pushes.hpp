@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/child.hpp"
-#include "bench/kill_kinds.hpp"
+#include "bench/transport_kinds.hpp"
 #include "bench/kill_rounds.hpp"
 
 #include <cstdint>

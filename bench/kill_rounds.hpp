@@ -3,7 +3,7 @@
 
 #include "bench/child.hpp"
 #include "bench/kill_ends.hpp"
-#include "bench/kill_kinds.hpp"
+#include "bench/transport_kinds.hpp"
 #include "bench/process_state.hpp"
 
 #include <filesystem>

@@ -22,6 +22,14 @@ job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_
   return job;
 }
 
+job_spec sparse_table_job(std::uint32_t width, std::uint32_t workers, std::uint32_t servers) {
+  auto job = one_table_job(1, workers, servers);
+  job.tables[0].kind = table_kind::sparse;
+  job.tables[0].shape.clear();
+  job.tables[0].width = width;
+  return job;
+}
+
 incarnation_id first_start(std::uint32_t worker) { return {1000 + worker}; }
 
 kv_requests::kv_requests(job_spec job, std::uint32_t worker, bool cut)
@@ -34,6 +42,9 @@ kv_requests::kv_requests(job_spec job, std::uint32_t worker, bool cut)
       ranges_.push_back(block_range(job_, {0}, i));
 }
 
+kv_requests::kv_requests(job_spec job, std::uint32_t worker, std::vector<row_keys> lists)
+    : job_(std::move(job)), worker_{worker}, lists_(std::move(lists)) {}
+
 step_header kv_requests::step() const {
   return {
     worker_, first_start(worker_.value), {1}, {pushed_ * job_.workers + worker_.value}, pushed_};
@@ -45,11 +56,18 @@ update kv_requests::next_push(const std::shared_ptr<const float>& gradient) {
   made.tables = {{0}};
   for (const auto& where : ranges_)
     made.pieces.push_back({where, {gradient, gradient.get() + where.first}});
+  if (!lists_.empty())
+    made.rows.push_back({lists_[pushed_ % lists_.size()], gradient});
   ++pushed_;
   return made;
 }
 
-query kv_requests::whole() const { return {step(), false, ranges_}; }
+query kv_requests::whole() {
+  query made{step(), false, ranges_, {}};
+  if (!lists_.empty())
+    made.rows.push_back(lists_[pulled_++ % lists_.size()]);
+  return made;
+}
 
 query kv_requests::first_element() const { return {step(), true, {{{0}, 0, 1}}}; }
 

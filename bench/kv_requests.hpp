@@ -17,6 +17,8 @@ enum class operation { push, pull, push_pull };
 
 /// The job behind a benchmark: one asp table of so many floats, with SGD.
 job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_t servers);
+/// The same with one sparse table.
+job_spec sparse_table_job(std::uint32_t width, std::uint32_t workers, std::uint32_t servers);
 incarnation_id first_start(std::uint32_t worker);
 
 /// The requests of one worker.
@@ -24,11 +26,13 @@ class kv_requests {
 public:
   /// `cut`: the kv takes pieces as its blocks lie; a router cuts for itself.
   kv_requests(job_spec job, std::uint32_t worker, bool cut);
+  /// Of a sparse table: each request names the next of these lists.
+  kv_requests(job_spec job, std::uint32_t worker, std::vector<row_keys> lists);
 
-  /// The next batch of this worker; the gradient of the whole table.
+  /// The next batch of this worker; the gradient of the whole table, or of the rows of a list.
   update next_push(const std::shared_ptr<const float>& gradient);
-  /// The whole table; or its first element, as it is now.
-  query whole() const;
+  /// The whole table, or the rows of a list; or its first element, as it is now.
+  query whole();
   query first_element() const;
 
 private:
@@ -37,6 +41,8 @@ private:
   job_spec job_;
   worker_id worker_;
   std::vector<range> ranges_;
+  std::vector<row_keys> lists_;
+  std::uint64_t pulled_ = 0;
   std::uint64_t pushed_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "bench/kill_pushes.hpp"
 #include "bench/kill_rounds.hpp"
 #include "bench/report.hpp"
+#include "bench/temporary_directory.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -35,24 +36,19 @@ struct options {
 class workplace {
 public:
   workplace() : shared_before_(names_in("/dev/shm")) {
-    std::string form = (fs::temp_directory_path() / "link_kills_XXXXXX").string();
-    if (mkdtemp(form.data()) == nullptr)
-      throw std::system_error{errno, std::system_category(), "mkdtemp"};
-    path_ = form;
-    fs::create_directory(path_ / "certificates");
-    fs::create_directory(path_ / "run");
-    setenv("TMPDIR", (path_ / "run").c_str(), 1);
-    fs::current_path(path_ / "run");
+    fs::create_directory(certificates());
+    fs::create_directory(here_.path() / "run");
+    setenv("TMPDIR", (here_.path() / "run").c_str(), 1);
+    fs::current_path(here_.path() / "run");
   }
   ~workplace() {
     std::error_code none;
     fs::current_path("/", none);
-    fs::remove_all(path_, none);
   }
   workplace(const workplace&) = delete;
   workplace& operator=(const workplace&) = delete;
 
-  fs::path certificates() const { return path_ / "certificates"; }
+  fs::path certificates() const { return here_.path() / "certificates"; }
 
   /// Other programs may have files in /dev/shm for a moment.
   std::vector<std::string> files_left() const {
@@ -62,7 +58,7 @@ public:
       for (const auto& name : names_in("/dev/shm"))
         if (!shared_before_.contains(name))
           found.push_back("/dev/shm/" + name);
-      for (const auto& name : names_in(path_ / "run"))
+      for (const auto& name : names_in(here_.path() / "run"))
         found.push_back(name);
       return found.empty();
     });
@@ -70,7 +66,7 @@ public:
   }
 
 private:
-  fs::path path_;
+  temporary_directory here_{"link_kills"};
   std::set<std::string> shared_before_;
 };
 

@@ -46,7 +46,7 @@ private:
     link_events made;
     made.opened = [](link_id, const hello&, const std::string&) {};
     made.received = [this](link_id from, const message& what) {
-      const auto& [number, request] = std::get<request_message>(what);
+      const auto& [number, request] = std::get<request_list>(what).items.at(0);
       const receipt answer{read_(request.push->pieces.at(0).values.get()), false};
       links_.send(from, reply_message{number, {answer, {}}});
     };
@@ -86,7 +86,7 @@ private:
     link_events made;
     made.opened = [this](link_id, const hello&, const std::string&) { opened_.set_value(); };
     made.received = [this](link_id, const message& what) {
-      take(std::get<reply_message>(what).what.pushed->version);
+      take(std::get<reply_message>(std::get<answer_list>(what).items.at(0)).what.pushed->version);
     };
     made.lost = [this](link_id, const failure& why) {
       if (ending_)

@@ -6,6 +6,8 @@
 #include "bench/options.hpp"
 #include "bench/report.hpp"
 #include "bench/store_processes.hpp"
+#include "bench/temporary_directory.hpp"
+#include "bench/transport_kinds.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -29,14 +31,15 @@ constexpr std::size_t under_way_bytes_max = std::size_t{1} << 30;
 struct options : common_options {
   std::vector<std::size_t> windows{1, 8, 64};
   std::uint32_t workers = 0, servers = 0; ///< 0: one of each, then two of each.
+  std::size_t sparse_rows = 0;
   std::size_t queued_megabytes = 1024;
   int freeze_seconds = 0;
   std::size_t memory_cap_megabytes = 256;
   bool no_queue = false;
 };
 
-std::vector<store_contestant> all_contestants() {
-  auto all = troupe_stores();
+std::vector<store_contestant> all_contestants(const std::filesystem::path& certificates) {
+  auto all = troupe_stores(certificates);
 #ifdef TROUPE_BENCH_ZEROMQ
   std::ranges::move(zeromq_stores(), std::back_inserter(all));
 #endif
@@ -95,6 +98,9 @@ row row_of(const store_contestant& who, const store_processes& processes, const 
   else
     made.range("gb_s", "GB/s", spread_of(scaled(found.rates, 1e-9 * bytes)), 3)
       .range("cpu_s_gb", "CPU s/GB", spread_of(scaled(found.cpu, 1e9 / bytes)), 3);
+  if (what.sparse_rows > 0)
+    made.range("keys_s", "million keys/s",
+               spread_of(scaled(found.rates, 1e-6 * bytes / (sparse_width * sizeof(float)))), 2);
   made.times("us", "us p50 / p99 / p99.9", percentiles_of(found.trips), 1)
     .number("clients_mb", "clients MB", processes.clients_megabytes(), 0)
     .number("servers_mb", "servers MB", processes.servers_megabytes(), 0);
@@ -138,7 +144,7 @@ void measure_queue(const options& chosen, const std::vector<store_contestant>& a
   const std::size_t pushed_bytes = std::min<std::size_t>(4, chosen.queued_megabytes) << 20;
   const std::size_t pushes = (chosen.queued_megabytes << 20) / pushed_bytes;
   const std::size_t pulls = chosen.full ? 10'000 : 400;
-  const auto entries = begin(chosen, all, {pushed_bytes, 1, 1, 1, 0});
+  const auto entries = begin(chosen, all, {pushed_bytes, 1, 1, 1, 0, 0});
   std::vector<row> rows;
   for (const bool queued : {false, true}) {
     std::vector<std::vector<double>> found(entries.size());
@@ -174,7 +180,7 @@ void freeze(const options& chosen, const store_contestant& who) {
   constexpr std::size_t pushed_bytes = 4 << 20;
   constexpr std::chrono::milliseconds interval{40};
   const double begin_freeze = 2, end_freeze = begin_freeze + chosen.freeze_seconds;
-  store_processes processes{who, {pushed_bytes, 1, 1, 1, chosen.memory_cap_megabytes << 20}};
+  store_processes processes{who, {pushed_bytes, 1, 1, 1, 0, chosen.memory_cap_megabytes << 20}};
   std::vector<row> rows;
   bool frozen = false;
   processes.flood(interval, std::chrono::seconds{chosen.freeze_seconds + 6}, [&](const json& line) {
@@ -212,6 +218,8 @@ void measure(const options& chosen, const std::vector<store_contestant>& all) {
     return;
   }
   auto sizes = chosen.sizes;
+  if (sizes.empty() && chosen.sparse_rows > 0)
+    sizes = {100'000 * sparse_width * sizeof(float)};
   if (sizes.empty())
     sizes = {4, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 40 << 20};
   std::vector<std::pair<std::uint32_t, std::uint32_t>> shapes{{1, 1}, {2, 2}};
@@ -221,8 +229,9 @@ void measure(const options& chosen, const std::vector<store_contestant>& all) {
     for (const std::size_t bytes : sizes)
       for (const std::size_t window : chosen.windows)
         if (window == 1 || bytes * window * workers <= under_way_bytes_max)
-          measure_rates(chosen, all, {bytes / 4 * 4, window, workers, servers, 0});
-  if (!chosen.no_queue)
+          measure_rates(chosen, all,
+                        {bytes / 4 * 4, window, workers, servers, chosen.sparse_rows, 0});
+  if (!chosen.no_queue && chosen.sparse_rows == 0)
     measure_queue(chosen, all);
 }
 
@@ -230,9 +239,11 @@ void measure(const options& chosen, const std::vector<store_contestant>& all) {
 
 int main(int argc, char** argv) {
   try {
-    const auto all = all_contestants();
     if (const auto part = part_of(argc, argv); !part.is_null())
-      return play_store_part(part, all);
+      return play_store_part(part, all_contestants({}));
+    const temporary_directory certificates{"push_pull"};
+    write_certificates(certificates.path());
+    const auto all = all_contestants(certificates.path());
     std::vector<std::string> names;
     std::string about = "How fast workers push to servers and pull from them.\n\nContestants:\n";
     for (const auto& x : all) {
@@ -250,6 +261,11 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 8));
     app.add_option("--servers", chosen.servers, "Processes that hold values")
       ->check(CLI::Range(1, 4));
+    app
+      .add_option("--sparse", chosen.sparse_rows,
+                  "A sparse table of so many rows of 16 floats; each operation is on random ones,\n"
+                  "100,000 unless --sizes says otherwise")
+      ->check(CLI::Range(1000, 100'000'000));
     app.add_option("--queued", chosen.queued_megabytes, "MB of pushes that a small pull is behind")
       ->check(CLI::Range(1, 16 << 10))
       ->capture_default_str();

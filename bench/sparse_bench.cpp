@@ -6,6 +6,7 @@
 // other keys each time. index_share is the time that only looking up takes, as a share of that of
 // the whole call. The default is a smoke run with a tenth of both and few rounds.
 #include "actors/store/sparse_store.hpp"
+#include "bench/random_keys.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -69,17 +70,6 @@ job_spec job_of(std::uint32_t width, optimizer_kind kind) {
   return job;
 }
 
-/// `count` of the keys 0, 1, ... `rows` - 1, spread out over 64 bits; other ones in each round.
-row_keys keys_of(std::uint32_t width, std::uint64_t rows, std::uint64_t count,
-                 std::uint64_t round) {
-  const auto keys = std::make_shared<std::vector<std::uint64_t>>();
-  for (std::uint64_t i = 0; keys->size() < count; ++i)
-    keys->push_back(row_hash(row_hash(i + (round << 32)) % rows) * 3);
-  std::ranges::sort(*keys);
-  keys->erase(std::unique(keys->begin(), keys->end()), keys->end());
-  return {{0}, width, keys->size(), {keys, keys->data()}};
-}
-
 row measure(const options& how, std::uint32_t width, optimizer_kind kind) {
   const job_spec job = job_of(width, kind);
   std::vector<partition_id> all;
@@ -107,11 +97,11 @@ row measure(const options& how, std::uint32_t width, optimizer_kind kind) {
   for (std::uint64_t i = 0; i < how.rows; ++i)
     index.find_or_add(row_hash(i) * 3, row_hash(row_hash(i) * 3));
   for (std::uint64_t round = 0; store.size() < how.rows - how.rows / 1000; ++round)
-    push(keys_of(width, how.rows, how.rows, round + 1000));
+    push(bench::random_keys(width, how.rows, how.rows, round + 1000));
 
   std::vector<double> pushes, pulls, looks;
   for (std::uint64_t round = 0; round < how.rounds; ++round) {
-    const row_keys keys = keys_of(width, how.rows, how.keys, round);
+    const row_keys keys = bench::random_keys(width, how.rows, how.keys, round);
     const auto count = static_cast<double>(keys.count);
     pushes.push_back(count / seconds_of([&] { push(keys); }) * 1e-6);
     pulls.push_back(count / seconds_of([&] { pull(keys); }) * 1e-6);

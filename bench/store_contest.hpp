@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,8 +24,14 @@ struct store_load {
   std::size_t window = 1;
   std::uint32_t workers = 1;
   std::uint32_t servers = 1;
+  std::size_t sparse_rows = 0;      ///< Of a sparse table of rows of 16 floats; 0: a dense one.
   std::size_t memory_cap_bytes = 0; ///< Of what may wait in a client; 0: its default.
 };
+
+/// Floats of a row of the sparse table. An operation is on random rows, `bytes` of values.
+constexpr std::uint32_t sparse_width = 16;
+/// So many lists of keys take turns: too many for a receiver to know them all by heart.
+constexpr std::size_t sparse_key_lists = 48;
 
 class store_server {
 public:
@@ -80,7 +87,7 @@ struct store_contestant {
   std::map<std::string, std::string> environment;
 };
 
-std::vector<store_contestant> troupe_stores();
+std::vector<store_contestant> troupe_stores(const std::filesystem::path& certificates);
 std::vector<store_contestant> zeromq_stores();
 
 } // namespace troupe::bench

@@ -14,12 +14,13 @@ json to_json(const store_load& what) {
           {"window", what.window},
           {"workers", what.workers},
           {"servers", what.servers},
+          {"sparse_rows", what.sparse_rows},
           {"memory_cap_bytes", what.memory_cap_bytes}};
 }
 
 store_load load_of(const json& from) {
-  return {from.at("bytes"), from.at("window"), from.at("workers"), from.at("servers"),
-          from.at("memory_cap_bytes")};
+  return {from.at("bytes"),   from.at("window"),      from.at("workers"),
+          from.at("servers"), from.at("sparse_rows"), from.at("memory_cap_bytes")};
 }
 
 json answer(child& from) {

@@ -4,8 +4,10 @@
 #include "actors/links/node.hpp"
 #include "actors/store/router_actor.hpp"
 #include "bench/checksum.hpp"
+#include "bench/random_keys.hpp"
 #include "bench/server_host.hpp"
 #include "bench/store_contest.hpp"
+#include "bench/transport_kinds.hpp"
 #include "serialization/layout.hpp"
 #include "serialization/wire.hpp"
 
@@ -13,6 +15,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <future>
 #include <stdexcept>
 
@@ -29,14 +32,35 @@ namespace troupe::bench {
 
 namespace {
 
-enum class way { remote, router };
+enum class way { remote, lists, router };
+
+/// Where write_certificates() left them, for the children.
+constexpr const char* certificates_variable = "TROUPE_BENCH_CERTIFICATES";
+
+transport_options options_of(const std::string& kind) {
+  const char* const certificates = std::getenv(certificates_variable);
+  return options_of(kind_named(kind), certificates == nullptr ? "" : certificates);
+}
 
 hello hello_of(const job_spec& job, const member_id& who) {
   return {wire::protocol_version, fingerprint(job), 0, who};
 }
 
 job_spec job_of(const store_load& what) {
+  if (what.sparse_rows > 0)
+    return sparse_table_job(sparse_width, what.workers, what.servers);
   return one_table_job(what.bytes / sizeof(float), what.workers, what.servers);
+}
+
+kv_requests requests_of(const store_load& what, std::uint32_t index, way how) {
+  if (what.sparse_rows == 0)
+    return {job_of(what), index, how != way::router};
+  std::vector<row_keys> lists;
+  for (std::size_t i = 0; i < sparse_key_lists; ++i)
+    lists.push_back(random_keys(sparse_width, what.sparse_rows,
+                                what.bytes / sizeof(float) / sparse_width,
+                                index * sparse_key_lists + i));
+  return {job_of(what), index, std::move(lists)};
 }
 
 /// A client may hold so much of what waits for a server.
@@ -49,8 +73,9 @@ send_limits limits_of(const store_load& what) {
 
 class troupe_server final : public store_server {
 public:
-  troupe_server(const store_load& what, std::uint32_t index)
-      : job_(job_of(what)), links_(system_, hello_of(job_, server_identity(index))) {
+  troupe_server(const store_load& what, std::uint32_t index, const std::string& kind)
+      : job_(job_of(what)),
+        links_(system_, hello_of(job_, server_identity(index)), {}, options_of(kind)) {
     const auto listening = links_.listen({"127.0.0.1", 0});
     if (!listening)
       throw std::runtime_error{listening.error().text};
@@ -75,28 +100,39 @@ private:
 class troupe_client final : public store_client {
 public:
   troupe_client(const store_load& what, std::uint32_t index,
-                const std::vector<std::string>& servers, way how)
-      : job_(job_of(what)), from_(what), requests_(job_, index, how == way::remote),
-        links_(system_, hello_of(job_, {role::worker, index, first_start(index)}), {}, {},
-               limits_of(what)) {
+                const std::vector<std::string>& servers, way how, const std::string& kind)
+      : job_(job_of(what)), from_(what), requests_(requests_of(what, index, how)),
+        links_(system_, hello_of(job_, {role::worker, index, first_start(index)}), {},
+               options_of(kind), limits_of(what)) {
     std::vector<server_entry> entries;
     for (std::uint32_t i = 0; i < servers.size(); ++i)
       entries.push_back({{i}, server_identity(i).incarnation, servers[i], true});
-    if (how == way::remote) {
-      target_ = links_.to_servers()(entries.at(0));
+    if (how != way::router) {
+      const auto remote = links_.to_servers()(entries.at(0));
+      target_ = remote;
+      if (how == way::lists)
+        listed_ = remote;
     } else {
       const auto router = spawn_router(system_, job_, links_.to_servers());
       caf::anon_send(router, view_atom_v,
                      view{{1}, {1}, entries, make_partition_map(job_, job_.servers, {})});
       target_ = router;
     }
-    driver_ = system_.spawn([](caf::event_based_actor* self) -> caf::behavior {
-      return {[self](const task& next) { next(self); }};
+    driver_ = system_.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+      return {[self](const task& next) { next(self); },
+              [this, self](answer_list& came) { take(self, came); }};
     });
   }
 
   void run(operation what, round_trips& trips) override {
-    wait_for([&](caf::event_based_actor* self) { send_more(self, what, trips); });
+    what_ = what;
+    trips_ = &trips;
+    wait_for([&](caf::event_based_actor* self) {
+      if (listed_)
+        send_list(self);
+      else
+        send_more(self, what, trips);
+    });
   }
 
   std::vector<double> probe(std::size_t pushes, std::size_t count) override {
@@ -141,17 +177,11 @@ private:
   void send_more(caf::event_based_actor* self, operation what, round_trips& trips) {
     while (trips.may_send()) {
       const auto number = trips.begin();
-      std::optional<update> push;
-      std::optional<query> pull;
-      if (what != operation::pull)
-        push = requests_.next_push(from_.at(number));
-      if (what != operation::push)
-        pull = requests_.whole();
+      auto [push, pull] = next_request(what, number);
       ask(self, target_, std::move(push), std::move(pull),
           [this, self, what, number, &trips](const kv_answer& answer) {
             must_not_fail(answer);
-            for (const auto& x : answer.pulled.pieces)
-              sum_ += checksum(x.values.get(), x.where.count * sizeof(float));
+            read(answer.pulled);
             trips.end(number);
             if (trips.done())
               end();
@@ -159,6 +189,48 @@ private:
               send_more(self, what, trips);
           });
     }
+  }
+
+  request next_request(operation what, std::size_t number) {
+    request made;
+    if (what != operation::pull)
+      made.push = requests_.next_push(from_.at(number));
+    if (what != operation::push)
+      made.pull = requests_.whole();
+    return made;
+  }
+
+  void read(const values& pulled) {
+    for (const auto& x : pulled.pieces)
+      sum_ += checksum(x.values.get(), x.where.count * sizeof(float));
+    for (const auto& x : pulled.rows)
+      sum_ += checksum(x.values.get(), x.where.floats() * sizeof(float));
+  }
+
+  /// All that may be sent as one message.
+  void send_list(caf::event_based_actor* self) {
+    request_list list;
+    while (trips_->may_send()) {
+      const auto number = trips_->begin();
+      list.items.push_back({number, next_request(what_, number)});
+    }
+    if (!list.items.empty())
+      self->send(listed_, std::move(list), caf::actor_cast<answer_sink>(self));
+  }
+
+  void take(caf::event_based_actor* self, answer_list& what) {
+    for (const auto& each : what.items) {
+      const auto* came = std::get_if<reply_message>(&each);
+      if (came == nullptr)
+        return must_not_fail({std::get<failure_message>(each).what, {}});
+      if (came->what.pulled)
+        read(*came->what.pulled);
+      trips_->end(came->number);
+    }
+    if (trips_->done())
+      end();
+    else
+      send_list(self);
   }
 
   void pull_one(caf::event_based_actor* self, std::vector<double>& seconds, std::size_t count,
@@ -206,6 +278,9 @@ private:
   caf::actor_system system_{config_};
   node links_;
   kv target_;
+  kv_service listed_; ///< Where requests are sent as lists.
+  operation what_ = operation::push;
+  round_trips* trips_ = nullptr;
   caf::actor driver_;
   std::promise<void> ended_;
   std::uint64_t sum_ = 0; ///< Of what was pulled; who adds it up has read it.
@@ -215,25 +290,31 @@ private:
 };
 
 store_contestant of(const std::string& name, const std::string& about, std::uint32_t servers_max,
-                    way how) {
-  return {
-    name,
-    about,
-    servers_max,
-    [](const store_load& what, std::uint32_t index) {
-      return std::make_unique<troupe_server>(what, index);
-    },
-    [how](const store_load& what, std::uint32_t index, const std::vector<std::string>& servers) {
-      return std::make_unique<troupe_client>(what, index, servers, how);
-    },
-    {}};
+                    way how, const std::string& kind) {
+  return {name,
+          about,
+          servers_max,
+          [kind](const store_load& what, std::uint32_t index) {
+            return std::make_unique<troupe_server>(what, index, kind);
+          },
+          [how, kind](const store_load& what, std::uint32_t index,
+                      const std::vector<std::string>& servers) {
+            return std::make_unique<troupe_client>(what, index, servers, how, kind);
+          },
+          {}};
 }
 
 } // namespace
 
-std::vector<store_contestant> troupe_stores() {
-  return {of("troupe", "a worker's kv: the router, in front of all servers", 256, way::router),
-          of("troupe-remote", "the kv of one server alone", 1, way::remote)};
+std::vector<store_contestant> troupe_stores(const std::filesystem::path& certificates) {
+  std::vector<store_contestant> all{
+    of("troupe", "a worker's kv: the router, in front of all servers", 256, way::router, "arena"),
+    of("troupe-remote", "the kv of one server alone", 1, way::remote, "arena"),
+    of("troupe-lists", "the same; what is sent at a time is one message", 1, way::lists, "arena"),
+    of("troupe-tcp", "troupe-remote over TCP", 1, way::remote, "tcp"),
+    of("troupe-tls", "troupe-remote over TLS", 1, way::remote, "tls")};
+  all.back().environment = {{certificates_variable, certificates.string()}};
+  return all;
 }
 
 } // namespace troupe::bench

@@ -3,6 +3,7 @@
 // array that later pushes change, where ps-lite copies: faster, and a pull may be torn.
 #include "bench/aligned_floats.hpp"
 #include "bench/checksum.hpp"
+#include "bench/random_keys.hpp"
 #include "bench/store_contest.hpp"
 #include "bench/zeromq.hpp"
 #include "kernels/optimizer.hpp"
@@ -10,6 +11,8 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <stdexcept>
+#include <unordered_map>
 
 namespace troupe::bench {
 
@@ -18,6 +21,7 @@ namespace {
 struct request_header {
   operation what = operation::push;
   std::uint32_t floats = 0; ///< To be pulled.
+  std::uint32_t keys = 0;   ///< Of a sparse table; they precede the gradient.
 };
 
 /// Floats of the array that server `index` has.
@@ -37,19 +41,25 @@ public:
 
   void serve() override {
     for (;;) {
-      zeromq_message peer, head, gradient;
+      zeromq_message peer, head, keys, gradient;
       socket_.receive(peer);
       socket_.receive(head);
       request_header header;
       std::memcpy(&header, head.data(), sizeof header);
+      if (header.keys > 0)
+        socket_.receive(keys);
       if (header.what != operation::pull) {
         socket_.receive(gradient);
-        step({aligned_floats(gradient.data(), floats_, scratch_), floats_});
+        if (header.keys > 0)
+          step_rows(keys, gradient);
+        else
+          step({aligned_floats(gradient.data(), floats_, scratch_), floats_});
       }
       socket_.send(peer.data(), peer.size(), true);
       socket_.send(&header, sizeof header, header.what != operation::push);
       if (header.what != operation::push)
-        socket_.send_shared(array_, header.floats * sizeof(float), false);
+        socket_.send_shared(header.keys > 0 ? rows_of(keys) : array_, header.floats * sizeof(float),
+                            false);
     }
   }
 
@@ -59,7 +69,36 @@ private:
     all_finite_ &= kernels::optimizer_step(values, {}, values, {}, gradient, {.rate = 1e-6f});
   }
 
+  // A hash map of vectors, as ps-lite's default handle is for wide values.
+
+  static std::span<const std::uint64_t> span_of(const zeromq_message& keys) {
+    return {static_cast<const std::uint64_t*>(keys.data()), keys.size() / sizeof(std::uint64_t)};
+  }
+
+  std::vector<float>& row_of(std::uint64_t key) {
+    auto& row = rows_[key];
+    if (row.empty())
+      row.resize(sparse_width);
+    return row;
+  }
+
+  void step_rows(const zeromq_message& keys, const zeromq_message& gradient) {
+    const auto* next = static_cast<const float*>(gradient.data());
+    for (const auto key : span_of(keys))
+      for (float& value : row_of(key))
+        value -= 1e-6f * *next++;
+  }
+
+  std::shared_ptr<float> rows_of(const zeromq_message& keys) {
+    auto values = pool_.floats(span_of(keys).size() * sparse_width);
+    float* next = values.get();
+    for (const auto key : span_of(keys))
+      next = std::ranges::copy(row_of(key), next).out;
+    return values;
+  }
+
   std::size_t floats_;
+  std::unordered_map<std::uint64_t, std::vector<float>> rows_;
   buffer_pool pool_;
   std::shared_ptr<float> array_;
   zeromq_socket socket_{ZMQ_ROUTER};
@@ -70,8 +109,15 @@ private:
 
 class zeromq_client final : public store_client {
 public:
-  zeromq_client(const store_load& what, const std::vector<std::string>& servers)
+  zeromq_client(const store_load& what, std::uint32_t index,
+                const std::vector<std::string>& servers)
       : what_(what), from_(what) {
+    if (what.sparse_rows > 0 && what.servers > 1)
+      throw std::runtime_error{"sparse tables have one server here"};
+    for (std::size_t i = 0; what.sparse_rows > 0 && i < sparse_key_lists; ++i)
+      lists_.push_back(random_keys(sparse_width, what.sparse_rows,
+                                   what.bytes / sizeof(float) / sparse_width,
+                                   index * sparse_key_lists + i));
     // Who has nothing of the array is not asked.
     for (std::size_t i = 0; i < servers.size() && share_of(what, i) > 0; ++i) {
       sockets_.push_back(std::make_unique<zeromq_socket>(ZMQ_DEALER));
@@ -129,6 +175,8 @@ public:
 
 private:
   void send(operation what, const std::shared_ptr<const float>& gradient) {
+    if (!lists_.empty())
+      return send_rows(what, gradient);
     std::size_t first = 0;
     for (std::size_t i = 0; i < sockets_.size(); ++i) {
       const std::size_t floats = share_of(what_, i);
@@ -138,6 +186,16 @@ private:
         sockets_[i]->send_shared({gradient, gradient.get() + first}, floats * sizeof(float), false);
       first += floats;
     }
+  }
+
+  void send_rows(operation what, const std::shared_ptr<const float>& gradient) {
+    const auto& list = lists_[sent_++ % lists_.size()];
+    const request_header header{what, static_cast<std::uint32_t>(list.floats()),
+                                static_cast<std::uint32_t>(list.count)};
+    sockets_[0]->send(&header, sizeof header, true);
+    sockets_[0]->send_shared(list.keys, list.span().size_bytes(), what != operation::pull);
+    if (what != operation::pull)
+      sockets_[0]->send_shared(gradient, list.floats() * sizeof(float), false);
   }
 
   /// The answer of every server to one operation.
@@ -160,6 +218,8 @@ private:
   store_load what_;
   gradients from_;
   std::vector<std::unique_ptr<zeromq_socket>> sockets_;
+  std::vector<row_keys> lists_;
+  std::size_t sent_ = 0;
   std::uint64_t sum_ = 0; ///< Of what was pulled; who adds it up has read it.
 };
 
@@ -171,8 +231,8 @@ store_contestant of(const std::string& name, const std::string& about,
           [](const store_load& what, std::uint32_t index) {
             return std::make_unique<zeromq_server>(what, index);
           },
-          [](const store_load& what, std::uint32_t, const std::vector<std::string>& servers) {
-            return std::make_unique<zeromq_client>(what, servers);
+          [](const store_load& what, std::uint32_t index, const std::vector<std::string>& servers) {
+            return std::make_unique<zeromq_client>(what, index, servers);
           },
           environment};
 }

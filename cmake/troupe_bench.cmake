@@ -71,7 +71,8 @@ troupe_add_bench_test(links_bench links_bench
 # -- push_pull -----------------------------------------------------------------
 
 # Servers of Troupe without a cluster, for push_pull and local_bench.
-add_library(troupe_bench_store STATIC ${bench}/kv_requests.cpp ${bench}/server_host.cpp)
+add_library(troupe_bench_store STATIC ${bench}/kv_requests.cpp ${bench}/server_host.cpp
+  ${bench}/transport_kinds.cpp)
 target_link_libraries(troupe_bench_store PUBLIC troupe_bench Troupe::actors)
 
 file(GLOB store_sources CONFIGURE_DEPENDS ${bench}/store_*.cpp)
@@ -81,8 +82,11 @@ endif()
 troupe_add_bench(push_pull ${store_sources})
 target_link_libraries(push_pull PRIVATE troupe_bench_store)
 troupe_add_bench_test(push_pull push_pull
-  ROWS troupe troupe-remote ${zeromq_rows}
+  ROWS troupe troupe-remote troupe-lists troupe-tcp troupe-tls ${zeromq_rows}
   ARGUMENTS --rounds 1 --sizes 4,65536 --windows 1,8 --queued 8)
+troupe_add_bench_test(push_pull.sparse push_pull
+  ROWS troupe troupe-remote ${zeromq_rows}
+  ARGUMENTS --rounds 1 --sparse 10000 --sizes 6400 --windows 1,8)
 troupe_add_bench_test(push_pull.freeze push_pull
   ROWS troupe ARGUMENTS --only troupe --freeze 1)
 
@@ -96,7 +100,7 @@ troupe_add_bench_test(local_bench local_bench
 
 # -- link_kills ----------------------------------------------------------------
 
-troupe_add_bench(link_kills ${bench}/kill_ends.cpp ${bench}/kill_kinds.cpp ${bench}/kill_pushes.cpp
+troupe_add_bench(link_kills ${bench}/kill_ends.cpp ${bench}/kill_pushes.cpp
   ${bench}/kill_rounds.cpp ${bench}/kill_traffic.cpp ${bench}/process_state.cpp)
 target_link_libraries(link_kills PRIVATE troupe_bench_store)
 troupe_add_bench_test(link_kills link_kills

@@ -39,9 +39,13 @@ bool batch_set::insert(batch_id batch) {
   const auto index = static_cast<std::size_t>(batch.value / 64 - first_word(*this));
   if (index >= words_.size())
     words_.resize(index + 1);
-  words_[index] |= std::uint64_t{1} << (batch.value % 64);
-  if (batch == floor_)
+  const auto word = words_[index] |= std::uint64_t{1} << (batch.value % 64);
+  if (batch != floor_)
+    return true;
+  if (word == all_ones)
     restore_invariants();
+  else
+    floor_.value = batch.value / 64 * 64 + static_cast<std::uint64_t>(std::countr_one(word));
   return true;
 }
 

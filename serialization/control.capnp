@@ -1,5 +1,5 @@
 # The control path: whole states of members (report) and what they should become (orders), and what
-# opens a link. Protocol version 1. serialization/messages.hpp says what each field means.
+# opens a link. Protocol version 2. serialization/messages.hpp says what each field means.
 @0x9fa5ed2a43180fc5;
 
 using Cxx = import "/capnp/c++.capnp";

@@ -1,4 +1,4 @@
-# The data path: pushes, pulls and their answers. Protocol version 1.
+# The data path: pushes, pulls and their answers. Protocol version 2.
 #
 # The values of pieces are not here but in the frame's second segment, in the order of the pieces,
 # one behind the other; where a piece begins follows from the counts of those before it. What each
@@ -79,4 +79,11 @@ struct Reply {
 struct FailureReply {
   number @0 :UInt64;
   why @1 :Failure;
+}
+
+struct Answer {
+  union {
+    reply @0 :Reply;
+    failure @1 :FailureReply;
+  }
 }

@@ -1,4 +1,4 @@
-# The root of every frame. Protocol version 1.
+# The root of every frame. Protocol version 2.
 #
 # The first 16 bytes of a frame's first segment have the same meaning in every version: a struct
 # pointer whose offset is 0, then version and magic. So peers of different versions can tell each
@@ -16,10 +16,9 @@ struct Envelope {
   union {
     hello @2 :Control.Hello;
     refusal @3 :Control.Refusal;
-    request @4 :Data.Request;
-    reply @5 :Data.Reply;
-    failure @6 :Data.FailureReply;
-    report @7 :Control.Report;
-    orders @8 :Control.Orders;
+    requests @4 :List(Data.Request);
+    answers @5 :List(Data.Answer);
+    report @6 :Control.Report;
+    orders @7 :Control.Orders;
   }
 }

@@ -11,9 +11,11 @@
 #include "serialization/job.hpp"
 #include "serialization/rows.hpp"
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -354,10 +356,24 @@ struct reply_message {
 };
 struct failure_message {
   std::uint64_t number = 0;
-  failure why;
+  failure what;
 };
+using answer_message = std::variant<reply_message, failure_message>;
 
-using message =
-  std::variant<hello, refusal, request_message, reply_message, failure_message, report, orders>;
+/// What travels together; a single one is a list too.
+template <class Item>
+struct item_list {
+  item_list() = default;
+  template <class One>
+  requires std::constructible_from<Item, One> item_list(One&& only) {
+    items.emplace_back(std::forward<One>(only));
+  }
+
+  std::vector<Item> items;
+};
+using request_list = item_list<request_message>;
+using answer_list = item_list<answer_message>;
+
+using message = std::variant<hello, refusal, request_list, answer_list, report, orders>;
 
 } // namespace troupe

@@ -10,6 +10,7 @@
 #include <bit>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 namespace troupe::wire {
 
@@ -21,17 +22,32 @@ static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
 constexpr std::uint32_t magic = 0x45505254; // "TRPE"
 /// Root pointer and the envelope's data section of two words.
 constexpr std::size_t head_bytes_min = 24;
+/// A body up to this is copied behind the head: that costs less than to gather its parts.
+constexpr std::size_t copied_body_bytes_max = 1024;
 
 /// Words of segment 0 that suffice for most messages of their kind.
 struct word_guess {
-  std::size_t operator()(const request_message& x) const {
-    const auto& [push, pull] = x.what;
-    return 64 + (push ? 3 * (push->pieces.size() + push->rows.size()) + push->tables.size() : 0)
-           + (pull ? 3 * (pull->ranges.size() + pull->rows.size()) : 0);
+  std::size_t operator()(const request_list& x) const {
+    std::size_t words = 16;
+    for (const auto& [number, what] : x.items) {
+      const auto& [push, pull] = what;
+      words += 3;
+      if (push)
+        words += 20 + 3 * (push->pieces.size() + push->rows.size()) + push->tables.size();
+      if (pull)
+        words += 12 + 3 * (pull->ranges.size() + pull->rows.size());
+    }
+    return words;
   }
-  std::size_t operator()(const reply_message& x) const {
-    return 64
-           + (x.what.pulled ? 3 * (x.what.pulled->pieces.size() + x.what.pulled->rows.size()) : 0);
+  std::size_t operator()(const answer_list& x) const {
+    std::size_t words = 16;
+    for (const auto& each : x.items) {
+      const auto* came = std::get_if<reply_message>(&each);
+      words += 10;
+      if (came != nullptr && came->what.pulled)
+        words += 5 + 3 * (came->what.pulled->pieces.size() + came->what.pulled->rows.size());
+    }
+    return words;
   }
   std::size_t operator()(const report&) const { return 2048; }
   std::size_t operator()(const orders&) const { return 2048; }
@@ -53,9 +69,12 @@ public:
     detail::write(x, to_.initHello());
   }
   void operator()(const refusal& x) { detail::write(x, to_.initRefusal()); }
-  void operator()(const request_message& x) { detail::write(x, to_.initRequest(), body_); }
-  void operator()(const reply_message& x) { detail::write(x, to_.initReply(), body_); }
-  void operator()(const failure_message& x) { detail::write(x, to_.initFailure()); }
+  void operator()(const request_list& x) {
+    detail::write(x, to_.initRequests(static_cast<unsigned>(x.items.size())), body_);
+  }
+  void operator()(const answer_list& x) {
+    detail::write(x, to_.initAnswers(static_cast<unsigned>(x.items.size())), body_);
+  }
   void operator()(const report& x) { detail::write(x, to_.initReport()); }
   void operator()(const orders& x) { detail::write(x, to_.initOrders()); }
 
@@ -68,9 +87,8 @@ message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   switch (from.which()) {
   case schema::Envelope::HELLO: return detail::read(from.getHello());
   case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
-  case schema::Envelope::REQUEST: return detail::read(from.getRequest(), body);
-  case schema::Envelope::REPLY: return detail::read(from.getReply(), body);
-  case schema::Envelope::FAILURE: return detail::read(from.getFailure());
+  case schema::Envelope::REQUESTS: return detail::read(from.getRequests(), body);
+  case schema::Envelope::ANSWERS: return detail::read(from.getAnswers(), body);
   case schema::Envelope::REPORT: return detail::read(from.getReport());
   case schema::Envelope::ORDERS: return detail::read(from.getOrders());
   }
@@ -108,12 +126,16 @@ std::size_t frame::size_bytes() const {
 frame encode(const message& what) {
   frame made;
   detail::segment_builder builder{prefix_bytes, std::visit(word_guess{}, what)};
-  std::visit(envelope_writer{builder.initRoot<schema::Envelope>(), made.body}, what);
+  detail::body_parts body{made.body};
+  std::visit(envelope_writer{builder.initRoot<schema::Envelope>(), body}, what);
   made.head = builder.finish<schema::Envelope>();
   const auto head_bytes = made.head.size() - prefix_bytes;
-  const auto body_bytes = made.size_bytes() - made.head.size();
+  if (body.size_bytes() <= copied_body_bytes_max) {
+    for (const auto& part : std::exchange(made.body, {}))
+      made.head.insert(made.head.end(), part.bytes.begin(), part.bytes.end());
+  }
   const std::uint32_t prefix[] = {1, static_cast<std::uint32_t>(head_bytes / 8),
-                                  static_cast<std::uint32_t>(body_bytes / 8), 0};
+                                  static_cast<std::uint32_t>(body.size_bytes() / 8), 0};
   static_assert(sizeof(prefix) == prefix_bytes);
   std::memcpy(made.head.data(), prefix, sizeof(prefix));
   return made;

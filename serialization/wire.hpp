@@ -23,7 +23,7 @@
 namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
-constexpr std::uint32_t protocol_version = 1;
+constexpr std::uint32_t protocol_version = 2;
 /// The same for a job's file.
 constexpr std::uint32_t job_format_version = 1;
 
@@ -31,12 +31,13 @@ constexpr std::size_t prefix_bytes = 16;
 constexpr std::size_t head_bytes_max = std::size_t{16} << 20; ///< Segment 0.
 constexpr std::size_t body_bytes_max = std::size_t{1} << 30;  ///< Segment 1.
 constexpr std::size_t hello_bytes_max = 4096;                 ///< Whole first frame of a peer.
+constexpr std::size_t list_items_max = 4096; ///< Of a request_list, an answer_list.
 
 /// A message ready to be sent: the bytes to gather, in order.
 struct frame {
-  /// Prefix and segment 0.
+  /// Prefix and segment 0; a short segment 1 too.
   std::vector<std::byte> head;
-  /// Segment 1: borrowed from the message's pieces, kept alive by them.
+  /// Segment 1, unless it is in `head`: borrowed from the message's pieces, kept alive by them.
   struct part {
     std::shared_ptr<const void> owner;
     std::span<const std::byte> bytes;

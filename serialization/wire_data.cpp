@@ -1,6 +1,7 @@
 // Pushes, pulls and their answers as Cap'n Proto structs, and the values that go with them.
 #include "serialization/detail/parts.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -19,16 +20,12 @@ void add_to(body_parts& body, const std::shared_ptr<const T>& numbers, std::uint
 }
 
 void pad(body_parts& body) {
-  std::size_t size_bytes = 0;
-  for (const auto& part : body)
-    size_bytes += part.bytes.size();
-  if (const auto odd = size_bytes % padding.size(); odd != 0)
+  if (const auto odd = body.size_bytes() % padding.size(); odd != 0)
     body.push_back({nullptr, std::span{padding}.first(padding.size() - odd)});
 }
 
 void write_pieces(const std::vector<piece>& from, capnp::List<schema::Range>::Builder to,
                   body_parts& body) {
-  body.reserve(body.size() + from.size() + 1);
   for (unsigned i = 0; i < to.size(); ++i) {
     write(from[i].where, to[i]);
     add_to(body, from[i].values, from[i].where.count);
@@ -79,6 +76,10 @@ key_ptr body_reader::take_keys(std::uint64_t count) {
   std::memcpy(keys.get(), body_.get() + first, size);
   taken_bytes_ = first + size;
   return {keys, keys.get()};
+}
+
+void body_reader::skip_padding() {
+  taken_bytes_ = std::min((taken_bytes_ + 7) / 8 * 8, size_bytes_);
 }
 
 void body_reader::finish() const {
@@ -263,11 +264,67 @@ reply_message read(schema::Reply::Reader from, body_reader& body) {
 
 void write(const failure_message& from, schema::FailureReply::Builder to) {
   to.setNumber(from.number);
-  write(from.why, to.initWhy(), text_bytes_max);
+  write(from.what, to.initWhy(), text_bytes_max);
 }
 
 failure_message read(schema::FailureReply::Reader from) {
   return {from.getNumber(), read(from.getWhy())};
+}
+
+void write(const answer_message& from, schema::Answer::Builder to, body_parts& body) {
+  if (const auto* came = std::get_if<reply_message>(&from))
+    write(*came, to.initReply(), body);
+  else
+    write(std::get<failure_message>(from), to.initFailure());
+}
+
+answer_message read(schema::Answer::Reader from, body_reader& body) {
+  switch (from.which()) {
+  case schema::Answer::REPLY: return read(from.getReply(), body);
+  case schema::Answer::FAILURE: return read(from.getFailure());
+  }
+  throw rejected{"an answer of an unknown kind"};
+}
+
+namespace {
+
+template <class Item, class List>
+void write_items(const item_list<Item>& from, List to, body_parts& body) {
+  for (unsigned i = 0; i < to.size(); ++i)
+    write(from.items[i], to[i], body);
+}
+
+/// What a message brings for one item begins at a multiple of 8, as it does at the first.
+template <class Item, class List>
+item_list<Item> read_items(const List& from, const char* name, body_reader& body) {
+  check_count(from.size(), list_items_max, name);
+  if (from.size() == 0)
+    throw rejected{std::string{"no "} + name};
+  item_list<Item> made;
+  made.items.reserve(from.size());
+  for (const auto each : from) {
+    made.items.push_back(read(each, body));
+    body.skip_padding();
+  }
+  return made;
+}
+
+} // namespace
+
+void write(const request_list& from, capnp::List<schema::Request>::Builder to, body_parts& body) {
+  write_items(from, to, body);
+}
+
+void write(const answer_list& from, capnp::List<schema::Answer>::Builder to, body_parts& body) {
+  write_items(from, to, body);
+}
+
+request_list read(capnp::List<schema::Request>::Reader from, body_reader& body) {
+  return read_items<request_message>(from, "requests", body);
+}
+
+answer_list read(capnp::List<schema::Answer>::Reader from, body_reader& body) {
+  return read_items<answer_message>(from, "answers", body);
 }
 
 } // namespace troupe::wire::detail

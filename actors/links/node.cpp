@@ -80,7 +80,7 @@ struct node::services {
   const send_limits limits;
   const std::shared_ptr<detail::push_memory> memory;
   std::mutex mutex;
-  kv data;
+  kv_service data;
   coordinator_service control;
   std::shared_ptr<detail::switchboard> links;
 };
@@ -116,7 +116,7 @@ result<endpoint> node::listen_on(int descriptor) {
   return services_->links->transport().listen_on(descriptor);
 }
 
-void node::serve_values(kv target) {
+void node::serve_values(kv_service target) {
   const std::lock_guard lock{services_->mutex};
   services_->data = std::move(target);
 }
@@ -126,7 +126,7 @@ void node::serve_coordinator(coordinator_service target) {
   services_->control = std::move(target);
 }
 
-server_connector node::to_servers() const {
+std::function<kv_service(const server_entry&)> node::to_servers() const {
   return [&system = services_->system, links = detail::switchboard_ptr{services_->links},
           limits = services_->limits, memory = services_->memory](const server_entry& entry) {
     const auto where = parse_endpoint(entry.address);

@@ -5,7 +5,6 @@
 #include "actors/kv.hpp"
 #include "actors/links/send_window.hpp"
 #include "actors/links/transport.hpp"
-#include "actors/store/router_actor.hpp" // server_connector
 
 #include "caf/actor_system.hpp"
 
@@ -31,7 +30,7 @@ public:
   result<endpoint> listen_on(int descriptor);
 
   /// Pushes and pulls that arrive on accepted links go to this kv.
-  void serve_values(kv target);
+  void serve_values(kv_service target);
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
@@ -42,7 +41,7 @@ public:
   /// is another incarnation is treated as gone. An address that is none is one that nobody answers.
   /// What passes the limits of a link waits; a push that would pass that of the process is refused
   /// with `overloaded`.
-  server_connector to_servers() const;
+  std::function<kv_service(const server_entry&)> to_servers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;
 

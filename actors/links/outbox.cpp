@@ -10,6 +10,8 @@ namespace {
 constexpr std::size_t sender_budget_bytes = std::size_t{4} << 20;
 /// ... which turns to other links after so much.
 constexpr std::size_t flush_budget_bytes = std::size_t{4} << 20;
+/// More than this is not held back: the peer can begin with it.
+constexpr std::size_t cork_bytes_max = std::size_t{2} << 10;
 
 } // namespace
 
@@ -37,8 +39,12 @@ bool outbox::cork(traffic_class traffic, wire::frame frame) {
   const std::scoped_lock lock{mutex_};
   if (closed_ || failed_ != state::drained)
     return false;
-  if (enqueue(traffic, std::move(frame)) && (!open_ || busy()))
-    return false; // open() or the poller will have it written.
+  if (enqueue(traffic, std::move(frame))) {
+    if (!open_ || busy())
+      return false; // open() or the poller will have it written.
+    if (unsent_bytes_ >= cork_bytes_max)
+      write(flush_budget_bytes);
+  }
   return !std::exchange(corked_, true);
 }
 

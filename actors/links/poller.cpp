@@ -40,10 +40,28 @@ void poller::wake() {
 }
 
 std::size_t poller::wait(std::span<epoll_event> ready, std::chrono::nanoseconds timeout) {
+  using clock = std::chrono::steady_clock;
+  if (timeout <= std::chrono::nanoseconds::zero())
+    return poll(ready, 0);
+  const auto begin = clock::now();
+  const auto end_of_spin = begin + std::min(spin_.get(), timeout);
+  std::size_t found = 0;
+  auto now = begin;
+  for (; found == 0 && now < end_of_spin; now = clock::now())
+    found = poll(ready, 0);
   // Rounded up: waking a little early would only mean to wait again.
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-  const int count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()),
-                                 static_cast<int>(std::clamp<std::int64_t>(ms, 0, 3'600'000)));
+  if (const auto rest = std::chrono::ceil<std::chrono::milliseconds>(timeout - (now - begin));
+      found == 0 && rest.count() > 0) {
+    found = poll(ready, static_cast<int>(std::min<std::int64_t>(rest.count(), 3'600'000)));
+    now = clock::now();
+  }
+  spin_.waited(now - begin);
+  return found;
+}
+
+std::size_t poller::poll(std::span<epoll_event> ready, int timeout_ms) {
+  const int count =
+    ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), timeout_ms);
   const auto found = static_cast<std::size_t>(std::max(count, 0));
   for (const epoll_event& event : ready.first(found)) {
     std::uint64_t calls;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/links/socket.hpp"
+#include "actors/links/spin_time.hpp"
 
 #include <sys/epoll.h>
 
@@ -27,12 +28,15 @@ public:
   void remove(int descriptor);
 
   void wake();
-  /// Fills `ready` and returns how many. Clears wake().
+  /// Fills `ready` and returns how many. Clears wake(). Spins before it sleeps where that pays.
   std::size_t wait(std::span<epoll_event> ready, std::chrono::nanoseconds timeout);
 
 private:
+  std::size_t poll(std::span<epoll_event> ready, int timeout_ms);
+
   descriptor epoll_;
   descriptor wake_;
+  spin_time spin_;
 };
 
 } // namespace troupe::detail

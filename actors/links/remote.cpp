@@ -1,6 +1,8 @@
 // remote: a kv that stands for one in another process.
+#include "actors/askers.hpp"
 #include "actors/clock.hpp"
 #include "actors/links/switchboard.hpp"
+#include "actors/links/traffic_class.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -18,50 +20,110 @@ namespace troupe::detail {
 namespace {
 
 struct remote_shell {
-  using handle = kv::extend_with<link_owner>;
+  using handle = kv_service::extend_with<link_owner>::extend<caf::reacts_to<step_atom>>;
   using pointer = handle::stateful_pointer<remote_shell>;
   using promise = caf::typed_response_promise<reply>;
+
+  struct open_request {
+    asker by;
+    std::uint64_t pushed_bytes = 0;
+    std::uint64_t bytes = 0; ///< Brought and asked for.
+    bool on_the_way = false;
+  };
+  /// Short requests of one class that leave together.
+  struct leaving {
+    request_list requests;
+    std::uint64_t bytes = 0;
+  };
+  static constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
+  static constexpr std::size_t together_items_max = 16;
 
   remote_shell() = default;
 
   promise forward(request what) {
     auto open = self->make_response_promise<reply>();
-    const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
-    const auto pulled_bytes = what.pull ? payload_bytes(*what.pull) : 0;
-    if (const auto why = too_long(std::max(pushed_bytes, pulled_bytes))) {
-      open.deliver(to_caf(*why));
-      return open;
-    }
-    if (pushed_bytes != 0 && !memory->take(pushed_bytes)) {
-      open.deliver(to_caf({errc::overloaded, "more pushes wait than this process may hold"}));
-      return open;
-    }
-    const auto number = next_request++;
-    pending.emplace(number, open_request{open, pushed_bytes, pushed_bytes + pulled_bytes, false});
-    waiting.push_back({{number, std::move(what)}, now_of(*self)});
-    connect();
+    accept(open, std::move(what));
     send_waiting();
     return open;
   }
 
-  /// As far as the window goes; one request goes in any case.
+  void forward(request_list& what, const answer_sink& to) {
+    for (auto& each : what.items)
+      accept(numbered_asker{to, each.number}, std::move(each.what));
+    send_waiting();
+    answers.send(self);
+  }
+
+  void accept(asker by, request what) {
+    const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
+    const auto pulled_bytes = what.pull ? payload_bytes(*what.pull) : 0;
+    if (const auto why = too_long(std::max(pushed_bytes, pulled_bytes)))
+      return answers.add(by, *why);
+    if (pushed_bytes != 0 && !memory->take(pushed_bytes))
+      return answers.add(by,
+                         failure{errc::overloaded, "more pushes wait than this process may hold"});
+    const auto number = next_request++;
+    auto& open = pending[number] =
+      open_request{std::move(by), pushed_bytes, pushed_bytes + pulled_bytes, false};
+    connect();
+    if (!link)
+      return; // All have failed.
+    if (is_open && waiting.empty() && may_leave(open))
+      gather({number, std::move(what)}, open);
+    else
+      waiting.push_back({{number, std::move(what)}, now_of(*self)});
+  }
+
   void send_waiting() {
     while (is_open && !waiting.empty()) {
       auto& [next, since] = waiting.front();
       auto& open = pending.at(next.number);
-      const bool alone = on_the_way_bytes == 0;
-      if (!alone && on_the_way_bytes + open.bytes > limits.window_bytes)
+      if (!may_leave(open))
         return;
-      if (alone)
-        memory->take_in_any_case(open.pushed_bytes);
-      else if (!memory->take(open.pushed_bytes))
-        return;
-      open.on_the_way = true;
-      on_the_way_bytes += open.bytes;
       memory->add_waited(now_of(*self) - since);
-      send(std::move(next));
+      gather(std::move(next), open);
       waiting.pop_front();
     }
+  }
+
+  /// As far as the window goes; one request goes in any case.
+  bool may_leave(const open_request& open) {
+    if (on_the_way_bytes != 0)
+      return on_the_way_bytes + open.bytes <= limits.window_bytes
+             && memory->take(open.pushed_bytes);
+    memory->take_in_any_case(open.pushed_bytes);
+    return true;
+  }
+
+  /// Requests that wait in the mailbox leave in one frame with those that were before.
+  void gather(request_message next, open_request& open) {
+    open.on_the_way = true;
+    on_the_way_bytes += open.bytes;
+    auto& list = traffic_class_of(next.what) == traffic_class::urgent ? urgent : bulk;
+    if (list.bytes + open.bytes > together_bytes_max)
+      leave(list);
+    list.requests.items.push_back(std::move(next));
+    list.bytes += open.bytes;
+    if (list.bytes > together_bytes_max || list.requests.items.size() == together_items_max)
+      leave(list);
+    else if (!std::exchange(leaving_soon, true))
+      self->send(self, step_atom_v); // Behind what waits already.
+  }
+
+  void leave(leaving& which) {
+    if (which.requests.items.empty())
+      return;
+    if (auto alive = board.lock())
+      alive->send(*link, std::exchange(which.requests, {}));
+    which = {};
+  }
+
+  void leave_all() {
+    leaving_soon = false;
+    if (!is_open)
+      return;
+    leave(urgent);
+    leave(bulk);
   }
 
   void connect() {
@@ -71,11 +133,6 @@ struct remote_shell {
       link = alive->connect(where, caf::actor_cast<link_owner>(self));
     else
       fail_all({errc::peer_lost, "this process is shutting down"});
-  }
-
-  void send(const message& what) {
-    if (auto alive = board.lock())
-      alive->send(*link, what);
   }
 
   void opened(link_id which, const hello& peer) {
@@ -95,6 +152,8 @@ struct remote_shell {
       return;
     link.reset();
     is_open = false;
+    urgent = {};
+    bulk = {};
     fail_all({errc::peer_lost, why.text});
   }
 
@@ -102,35 +161,29 @@ struct remote_shell {
     waiting.clear();
     for (auto& [unused, open] : std::exchange(pending, {})) {
       end(open);
-      open.promise.deliver(to_caf(why));
+      answers.add(open.by, why);
     }
+    answers.send(self);
   }
 
   void receive(message& what) {
-    std::visit([this](auto& x) { answer(x); }, what);
+    auto* came = std::get_if<answer_list>(&what);
+    if (came == nullptr)
+      return; // Nothing else is expected from a server; its decoder let it pass.
+    for (auto& each : came->items)
+      std::visit([this](auto& x) { close(x.number, std::move(x.what)); }, each);
+    send_waiting();
+    answers.send(self);
   }
 
-  void answer(reply_message& came) { settle(came.number, std::move(came.what)); }
-  void answer(failure_message& came) { settle(came.number, to_caf(came.why)); }
-  template <class Other>
-  void answer(Other&) {} // Nothing else is expected from a server; its decoder let it pass.
-
-  template <class Outcome>
-  void settle(std::uint64_t number, Outcome outcome) {
+  void close(std::uint64_t number, std::variant<reply, failure> outcome) {
     auto found = pending.extract(number);
     if (!found)
       return;
     end(found.mapped());
-    found.mapped().promise.deliver(std::move(outcome));
-    send_waiting();
+    answers.add(found.mapped().by, std::move(outcome));
   }
 
-  struct open_request {
-    remote_shell::promise promise;
-    std::uint64_t pushed_bytes = 0;
-    std::uint64_t bytes = 0; ///< Brought and asked for.
-    bool on_the_way = false;
-  };
   struct waiting_request {
     request_message what;
     time_point since{0};
@@ -150,7 +203,10 @@ struct remote_shell {
   send_limits limits;
   std::shared_ptr<push_memory> memory;
   std::deque<waiting_request> waiting; ///< For the link to open, or for the window.
+  leaving urgent, bulk;
+  bool leaving_soon = false; ///< A step_atom is on its way.
   std::unordered_map<std::uint64_t, open_request> pending;
+  ready_answers answers;
   std::uint64_t on_the_way_bytes = 0;
   std::uint64_t next_request = 1;
 
@@ -171,6 +227,8 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
   state.whom = whom;
   return {
     [&state](request& what) { return state.forward(std::move(what)); },
+    [&state](request_list& what, const answer_sink& to) { state.forward(what, to); },
+    [&state](step_atom) { state.leave_all(); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
     [&state](link_id, message& what) { state.receive(what); },
@@ -179,8 +237,9 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
 
 } // namespace
 
-kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom,
-                const send_limits& limits, std::shared_ptr<push_memory> memory) {
+kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                        member_id whom, const send_limits& limits,
+                        std::shared_ptr<push_memory> memory) {
   return system.spawn(run, std::move(board), std::move(where), whom, limits, std::move(memory));
 }
 

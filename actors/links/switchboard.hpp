@@ -69,11 +69,13 @@ inline std::optional<failure> too_long(std::uint64_t bytes) {
 }
 
 /// See node::to_servers.
-kv spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where, member_id whom,
-                const send_limits& limits, std::shared_ptr<push_memory> memory);
+kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                        member_id whom, const send_limits& limits,
+                        std::shared_ptr<push_memory> memory);
 
 /// Answers the pushes and pulls of one accepted link from `target`.
-link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link, kv target);
+link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
+                         kv_service target);
 
 /// See node::to_coordinator.
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,

@@ -1,16 +1,19 @@
 #include "actors/links/traffic_class.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 
 namespace {
 
 struct classifier {
-  traffic_class operator()(const request_message& x) const {
-    const bool overtakes = !x.what.push && x.what.pull && x.what.pull->latest;
-    return overtakes ? traffic_class::urgent : traffic_class::bulk;
+  traffic_class operator()(const request_list& x) const {
+    const bool overtake = std::ranges::all_of(x.items, [](const auto& each) {
+      return traffic_class_of(each.what) == traffic_class::urgent;
+    });
+    return overtake ? traffic_class::urgent : traffic_class::bulk;
   }
-  traffic_class operator()(const reply_message&) const { return traffic_class::urgent; }
-  traffic_class operator()(const failure_message&) const { return traffic_class::urgent; }
+  traffic_class operator()(const answer_list&) const { return traffic_class::urgent; }
   template <class Control>
   traffic_class operator()(const Control&) const {
     return traffic_class::control;
@@ -18,6 +21,11 @@ struct classifier {
 };
 
 } // namespace
+
+traffic_class traffic_class_of(const request& what) {
+  const bool overtakes = !what.push && what.pull && what.pull->latest;
+  return overtakes ? traffic_class::urgent : traffic_class::bulk;
+}
 
 traffic_class traffic_class_of(const message& what) { return std::visit(classifier{}, what); }
 

@@ -16,6 +16,8 @@ enum class traffic_class : std::uint8_t {
 };
 constexpr std::size_t traffic_classes = 3;
 
+/// A list of requests is of the lowest class of its items, so they should be of one.
 traffic_class traffic_class_of(const message& what);
+traffic_class traffic_class_of(const request& what);
 
 } // namespace troupe

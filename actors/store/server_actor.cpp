@@ -1,5 +1,6 @@
 #include "actors/store/server_actor.hpp"
 
+#include "actors/askers.hpp"
 #include "actors/clock.hpp"
 #include "actors/member_port.hpp"
 #include "actors/store/table_store.hpp"
@@ -67,12 +68,22 @@ struct server_shell {
 
   promise ask(request what) {
     auto open = self->make_response_promise<reply>();
-    if (auto valid = check(what); !valid) {
-      open.deliver(to_caf(valid.error()));
-      return open;
-    }
+    accept(open, std::move(what));
+    answers.send(self);
+    return open;
+  }
+
+  void ask(request_list& what, const answer_sink& to) {
+    for (auto& each : what.items)
+      accept(numbered_asker{to, each.number}, std::move(each.what));
+    answers.send(self);
+  }
+
+  void accept(asker by, request what) {
+    if (auto valid = check(what); !valid)
+      return answers.add(by, valid.error());
     const request_token token{next_token++};
-    requests.emplace(token.value, open_request{open, std::move(what), {}});
+    requests.emplace(token.value, open_request{std::move(by), std::move(what), {}});
     shard_effects effects;
     if (requests.at(token.value).what.push)
       push(token, effects);
@@ -85,7 +96,6 @@ struct server_shell {
     if (auto kept = requests.find(token.value);
         kept != requests.end() && kept->second.what.push && !decide->holds(token))
       drop_payload(*kept->second.what.push);
-    return open;
   }
 
   static void drop_payload(update& push) {
@@ -176,6 +186,7 @@ struct server_shell {
     apply_admitted();
     shard_effects none;
     carry_out(none);
+    answers.send(self);
   }
 
   void run(const acknowledge_effect& effect, shard_effects&) {
@@ -193,7 +204,7 @@ struct server_shell {
     if (open.answer.pushed && effect.why.code == errc::not_yet)
       deliver(effect.request);
     else if (auto ended = requests.extract(effect.request.value))
-      ended.mapped().promise.deliver(to_caf(effect.why));
+      answers.add(ended.mapped().by, effect.why);
   }
 
   void run(const answer_effect& effect, shard_effects&) {
@@ -207,7 +218,7 @@ struct server_shell {
 
   void deliver(request_token token) {
     auto open = requests.extract(token.value);
-    open.mapped().promise.deliver(std::move(open.mapped().answer));
+    answers.add(open.mapped().by, std::move(open.mapped().answer));
   }
 
   void run(const cut_effect& effect, shard_effects&) {
@@ -259,6 +270,7 @@ struct server_shell {
     const bool admitting =
       std::any_of(workers.begin(), workers.end(), [](const clock_entry& x) { return !x.known; });
     carry_out(effects);
+    answers.send(self);
     if (admitting)
       send_report();
   }
@@ -352,7 +364,8 @@ struct server_shell {
 
   void fail_open(const failure& why) {
     for (auto& [unused, open] : std::exchange(requests, {}))
-      open.promise.deliver(to_caf(why));
+      answers.add(open.by, why);
+    answers.send(self);
     pulls_due.clear();
   }
 
@@ -373,6 +386,7 @@ struct server_shell {
       shard_effects effects;
       decide->tick(now_of(*self), effects);
       carry_out(effects);
+      answers.send(self);
     }
     if (port.due())
       send_report();
@@ -401,7 +415,7 @@ struct server_shell {
   }
 
   struct open_request {
-    server_shell::promise promise;
+    asker by;
     request what; ///< Without the push once that was acknowledged.
     reply answer;
   };
@@ -419,6 +433,7 @@ struct server_shell {
   std::shared_ptr<table_store> values;
   bool is_bsp = false; ///< Some table is.
   std::unordered_map<std::uint64_t, open_request> requests;
+  ready_answers answers;
   std::deque<request_token> pulls_due; ///< Their pushes are done.
   std::vector<block_store::admitted_push> admitted;
   std::deque<update> gathered; ///< Those of `admitted`.
@@ -448,6 +463,7 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
   auto& state = self->state;
   return {
     [&state](request& what) { return state.ask(std::move(what)); },
+    [&state](request_list& what, const answer_sink& to) { state.ask(what, to); },
     [&state](const orders& what) { state.obey(what); },
     [&state](step_atom) { state.end_gathering(); },
     [&state](tick_atom) { state.tick(); },

@@ -32,7 +32,7 @@ struct server_options {
 /// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
 ///            while a checkpoint is written (present, previous of bsp, pinned).
-using server_handle = kv::extend<caf::reacts_to<orders>>;
+using server_handle = kv_service::extend<caf::reacts_to<orders>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
 server_handle spawn_server(caf::actor_system& system, server_options options,

@@ -25,21 +25,11 @@ std::vector<table_id> tables_with(const job_spec& job, consistency_mode mode) {
 
 /// Clocks that all partitions have applied to all bsp tables.
 std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& bsp_tables,
-                             const std::vector<shard_partition>& partitions) {
+                             const partition_marks& marks) {
   if (bsp_tables.empty())
     return 0;
-  std::uint64_t floor = job.batches();
-  for (const shard_partition& p : partitions)
-    for (const table_id table : bsp_tables)
-      floor = std::min(floor, p.marks[table.value].floor().value);
-  return floor < job.batches() ? bsp_clock(job, {floor}) : bsp_clock_count(job);
-}
-
-std::vector<shard_partition> with_all_marks(const job_spec& job,
-                                            std::vector<shard_partition> partitions) {
-  for (shard_partition& p : partitions)
-    p.marks.resize(job.tables.size());
-  return partitions;
+  const batch_id floor = marks.floor(bsp_tables, {job.batches()});
+  return floor.value < job.batches() ? bsp_clock(job, floor) : bsp_clock_count(job);
 }
 
 bool known_tables(const job_spec& job, const std::vector<table_id>& tables) {
@@ -49,14 +39,11 @@ bool known_tables(const job_spec& job, const std::vector<table_id>& tables) {
 
 } // namespace
 
-shard::shard(const job_spec& job, generation_id generation, std::vector<shard_partition> partitions,
-             shard_options options)
+shard::shard(const job_spec& job, generation_id generation,
+             const std::vector<shard_partition>& partitions, shard_options options)
     : job_(job), generation_(generation), options_(options),
-      bsp_tables_(tables_with(job, consistency_mode::bsp)),
-      partitions_(with_all_marks(job, std::move(partitions))),
-      slots_(job, clocks_applied(job, bsp_tables_, partitions_)) {
-  for (const shard_partition& p : partitions_)
-    version_ = std::max(version_, p.version);
+      bsp_tables_(tables_with(job, consistency_mode::bsp)), marks_(partitions, job.tables.size()),
+      version_(marks_.version_max()), slots_(job, clocks_applied(job, bsp_tables_, marks_)) {
   std::optional<std::uint32_t> smallest;
   for (const table_id table : tables_with(job, consistency_mode::ssp)) {
     const std::uint32_t staleness = job.tables[table.value].sync.staleness_clocks;
@@ -136,7 +123,7 @@ void shard::push(request_token token, const step_header& step, const std::vector
   for (const table_id table : tables) {
     if (is_bsp(table))
       now.is_slot = !slots_.applied(step.batch);
-    else if (!marked(table, step.batch))
+    else if (!marks_.contains(table, step.batch))
       now.tables.push_back(table);
   }
   if (now.is_slot && slots_.too_far(step.batch)) {
@@ -151,7 +138,7 @@ void shard::push(request_token token, const step_header& step, const std::vector
   }
   std::sort(now.tables.begin(), now.tables.end());
   effects.push_back(apply_effect{
-    {token}, now.tables, marked_pairs(now.tables, step.batch), now.staleness_versions});
+    {token}, now.tables, marks_.pairs(now.tables, step.batch), now.staleness_versions});
   open_ = std::move(now);
 }
 
@@ -165,7 +152,7 @@ void shard::applied(shard_effects& effects) {
 }
 
 void shard::finish(const arrival& done, shard_effects& effects) {
-  mark(done.tables, done.step.batch);
+  marks_.insert(done.tables, done.step.batch);
   ++counters_.applied;
   counters_.staleness_versions.add(done.staleness_versions);
   counters_.staleness_clocks.add(done.staleness_clocks);
@@ -176,7 +163,7 @@ void shard::finish(const open_clock&, shard_effects& effects) {
   const std::vector<bsp_slot> slots = slots_.next();
   slots_.drop_next(true);
   for (const bsp_slot& slot : slots) {
-    mark(bsp_tables_, slot.batch);
+    marks_.insert(bsp_tables_, slot.batch);
     if (!slot.counted) {
       // A bsp gradient is computed from the very values that it is applied to.
       ++counters_.applied;
@@ -326,7 +313,7 @@ void shard::go_on(shard_effects& effects) {
 
 void shard::apply_next_clock(shard_effects& effects) {
   const std::vector<bsp_slot> slots = slots_.next();
-  apply_effect step{{}, bsp_tables_, marked_pairs(bsp_tables_, slots.front().batch), 0};
+  apply_effect step{{}, bsp_tables_, marks_.pairs(bsp_tables_, slots.front().batch), 0};
   for (const bsp_slot& slot : slots)
     step.pushes.push_back(slot.source);
   effects.push_back(std::move(step));
@@ -340,41 +327,8 @@ bool shard::holds(request_token token) const {
 
 // -- marks --
 
-bool shard::marked(table_id table, batch_id batch) const {
-  return std::all_of(partitions_.begin(), partitions_.end(), [&](const shard_partition& p) {
-    return p.marks[table.value].contains(batch);
-  });
-}
+batch_set shard::marks() const { return marks_.everywhere({job_.batches()}); }
 
-void shard::mark(const std::vector<table_id>& tables, batch_id batch) {
-  for (shard_partition& p : partitions_)
-    for (const table_id table : tables)
-      p.marks[table.value].insert(batch);
-}
-
-std::vector<std::pair<table_id, partition_id>>
-shard::marked_pairs(const std::vector<table_id>& tables, batch_id batch) const {
-  std::vector<std::pair<table_id, partition_id>> pairs;
-  for (const table_id table : tables)
-    for (const shard_partition& p : partitions_)
-      if (p.marks[table.value].contains(batch))
-        pairs.emplace_back(table, p.partition);
-  return pairs;
-}
-
-batch_set shard::marks() const {
-  batch_set all{batch_id{job_.batches()}};
-  for (const shard_partition& p : partitions_)
-    for (const batch_set& marks : p.marks)
-      all.intersect(marks);
-  return all;
-}
-
-std::vector<shard_partition> shard::partitions() const {
-  std::vector<shard_partition> now = partitions_;
-  for (shard_partition& p : now)
-    p.version = version_;
-  return now;
-}
+std::vector<shard_partition> shard::partitions() const { return marks_.partitions(version_); }
 
 } // namespace troupe

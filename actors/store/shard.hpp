@@ -6,6 +6,7 @@
 #include "actors/clock.hpp"
 #include "actors/store/bsp_slots.hpp"
 #include "actors/store/clock_table.hpp"
+#include "actors/store/partition_marks.hpp"
 #include "actors/store/request_token.hpp"
 #include "serialization/error.hpp"
 #include "serialization/histogram.hpp"
@@ -20,13 +21,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// What a shard starts with: fresh, or read from a checkpoint.
-struct shard_partition {
-  partition_id partition;
-  std::uint64_t version = 0;
-  std::vector<batch_set> marks; ///< One for each table of the job.
-};
 
 struct shard_options {
   /// A pull that cannot be answered for so long gets `not_yet`; the asker comes again. Shorter:
@@ -97,8 +91,8 @@ using shard_effects = std::vector<shard_effect>;
 class shard {
 public:
   /// Marks of bsp tables move by whole clocks, so those of `partitions` must end at a clock.
-  shard(const job_spec& job, generation_id generation, std::vector<shard_partition> partitions,
-        shard_options options = {});
+  shard(const job_spec& job, generation_id generation,
+        const std::vector<shard_partition>& partitions, shard_options options = {});
 
   /// Workers that may push, from the coordinator's orders. Pulls waiting for one that left go on.
   void set_workers(const std::vector<clock_entry>& workers, shard_effects& effects);
@@ -178,11 +172,6 @@ private:
   std::optional<failure> objection(const step_header& step) const;
   std::optional<failure> malformed_push(const std::vector<table_id>& tables) const;
 
-  bool marked(table_id table, batch_id batch) const;
-  void mark(const std::vector<table_id>& tables, batch_id batch);
-  std::vector<std::pair<table_id, partition_id>> marked_pairs(const std::vector<table_id>& tables,
-                                                              batch_id batch) const;
-
   void finish(const arrival& done, shard_effects& effects);
   void finish(const open_clock& done, shard_effects& effects);
   void keep_or_acknowledge(request_token token, const step_header& step, bool is_slot, bool changed,
@@ -202,7 +191,7 @@ private:
   std::vector<table_id> bsp_tables_;
   std::uint32_t staleness_min_ = 0; ///< Of the ssp tables.
 
-  std::vector<shard_partition> partitions_; ///< Their versions are those of the start.
+  partition_marks marks_;
   std::uint64_t version_ = 0;
   clock_table clocks_;
   std::uint64_t pull_clock_max_ = 0;

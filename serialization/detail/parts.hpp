@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace troupe::wire::detail {
@@ -25,6 +26,8 @@ public:
   float_ptr take(std::uint64_t count);
   /// Goes on at a multiple of 8 bytes.
   key_ptr take_keys(std::uint64_t count);
+  /// To the next multiple of 8 bytes, where what belongs to the next item of a list begins.
+  void skip_padding();
   /// Throws unless all but the padding was taken.
   void finish() const;
 
@@ -35,13 +38,32 @@ private:
 };
 
 /// Gathers the values of a frame's second segment.
-using body_parts = std::vector<frame::part>;
+class body_parts {
+public:
+  explicit body_parts(std::vector<frame::part>& parts) : parts_(&parts) {}
+
+  void push_back(frame::part what) {
+    size_bytes_ += what.bytes.size();
+    parts_->push_back(std::move(what));
+  }
+  std::size_t size_bytes() const { return size_bytes_; }
+
+private:
+  std::vector<frame::part>* parts_;
+  std::size_t size_bytes_ = 0;
+};
 
 // -- wire_data.cpp --
+void write(const request_list& from, capnp::List<schema::Request>::Builder to, body_parts& body);
+void write(const answer_list& from, capnp::List<schema::Answer>::Builder to, body_parts& body);
 void write(const request_message& from, schema::Request::Builder to, body_parts& body);
+void write(const answer_message& from, schema::Answer::Builder to, body_parts& body);
 void write(const reply_message& from, schema::Reply::Builder to, body_parts& body);
 void write(const failure_message& from, schema::FailureReply::Builder to);
+request_list read(capnp::List<schema::Request>::Reader from, body_reader& body);
+answer_list read(capnp::List<schema::Answer>::Reader from, body_reader& body);
 request_message read(schema::Request::Reader from, body_reader& body);
+answer_message read(schema::Answer::Reader from, body_reader& body);
 reply_message read(schema::Reply::Reader from, body_reader& body);
 failure_message read(schema::FailureReply::Reader from);
 void write(const update& from, schema::Update::Builder to, body_parts& body);

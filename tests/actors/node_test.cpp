@@ -75,25 +75,35 @@ values numbers_for(const query& what) {
   return answer;
 }
 
-kv spawn_server_of(caf::actor_system& system, record& seen) {
-  return system.spawn([&seen](kv::pointer self) -> kv::behavior_type {
+std::optional<answer_message> answer_to(const request_message& asked, record& seen) {
+  const auto& [number, what] = asked;
+  reply answer;
+  if (what.pull)
+    answer.pulled = numbers_for(*what.pull);
+  if (what.push) {
+    const auto batch = what.push->step.batch.value;
+    seen.note("push " + std::to_string(batch));
+    answer.pushed = receipt{batch, false};
+    if (batch == 999)
+      return std::nullopt;
+    if (batch == 666)
+      return failure_message{number, {errc::non_finite, "not a number"}};
+  }
+  return reply_message{number, std::move(answer)};
+}
+
+kv_service spawn_server_of(caf::actor_system& system, record& seen) {
+  return system.spawn([&seen](kv_service::pointer self) -> kv_service::behavior_type {
     return {
-      [self, &seen](const request& what) {
-        auto promise = self->make_response_promise<reply>();
-        reply answer;
-        if (what.pull)
-          answer.pulled = numbers_for(*what.pull);
-        if (what.push) {
-          const auto batch = what.push->step.batch.value;
-          seen.note("push " + std::to_string(batch));
-          answer.pushed = receipt{batch, false};
-          if (batch == 666)
-            promise.deliver(to_caf({errc::non_finite, "not a number"}));
-          if (batch == 666 || batch == 999)
-            return promise;
-        }
-        promise.deliver(std::move(answer));
-        return promise;
+      [](const request&) -> caf::result<reply> { return caf::sec::unexpected_message; },
+      [self, &seen](const request_list& what, const answer_sink& to) {
+        seen.note("requests " + std::to_string(what.items.size()));
+        answer_list made;
+        for (const auto& each : what.items)
+          if (auto answer = answer_to(each, seen))
+            made.items.push_back(*std::move(answer));
+        if (!made.items.empty())
+          self->send(to, std::move(made));
       },
     };
   });
@@ -123,8 +133,8 @@ struct server_process : process {
 };
 
 /// The kv that stands for server 0 at that address.
-kv remote_of(const process& from, const endpoint& where,
-             incarnation_id incarnation = server_0.incarnation) {
+kv_service remote_of(const process& from, const endpoint& where,
+                     incarnation_id incarnation = server_0.incarnation) {
   return from.links->to_servers()({{0}, incarnation, to_string(where), true});
 }
 
@@ -239,6 +249,65 @@ TEST_CASE("requests_of_one_sender_arrive_in_order_also_before_the_link_is_open")
     self->receive([&](const reply& answer) { answers.push_back(answer.pushed->version); },
                   caf::after(10s) >> [] { FAIL("no answer"); });
   CHECK(std::is_sorted(answers.begin(), answers.end()));
+}
+
+TEST_CASE("a_list_of_requests_travels_as_few_messages_and_each_of_it_is_answered_by_its_number") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3};
+  const auto to = remote_of(client, server.address);
+  REQUIRE(version_of(push(client, to, 1)) == 1);
+  record answers;
+  const answer_sink sink =
+    client.system.spawn([&answers](answer_sink::pointer) -> answer_sink::behavior_type {
+      return {[&answers](const answer_list& what) {
+        for (const auto& each : what.items)
+          if (const auto* came = std::get_if<reply_message>(&each))
+            answers.note(std::to_string(came->number) + " is "
+                         + std::to_string(came->what.pushed->version));
+          else
+            answers.note(std::to_string(std::get<failure_message>(each).number) + " failed");
+      }};
+    });
+  const auto send = [&](std::vector<std::uint64_t> batches) {
+    request_list list;
+    for (const auto batch : batches) {
+      update what;
+      what.step.batch = {batch};
+      list.items.push_back({batch + 1000, {what, {}}});
+    }
+    caf::anon_send(to, std::move(list), sink);
+  };
+  std::vector<std::uint64_t> forty;
+  for (std::uint64_t i = 100; i < 140; ++i)
+    forty.push_back(i);
+  send(forty);
+  for (const auto batch : forty)
+    CHECK(answers.wait(std::to_string(batch + 1000) + " is " + std::to_string(batch)));
+  CHECK(seen.count("requests 16") == 2);
+  CHECK(seen.count("requests 8") == 1);
+
+  send({200, 666, 999, 201});
+  CHECK(answers.wait("1200 is 200"));
+  CHECK(answers.wait("1666 failed"));
+  CHECK(answers.wait("1201 is 201"));
+  server.links.reset();
+  CHECK(answers.wait("1999 failed"));
+}
+
+TEST_CASE("requests_to_a_kv_that_is_gone_fail_with_their_link") {
+  record seen;
+  process server{server_0};
+  const auto target = spawn_server_of(server.system, seen);
+  server.links->serve_values(target);
+  const auto where = server.links->listen({"127.0.0.1", 0});
+  REQUIRE(where);
+  process client{worker_3};
+  const auto to = remote_of(client, *where);
+  REQUIRE(version_of(push(client, to, 1)) == 1);
+  caf::anon_send_exit(target, caf::exit_reason::kill);
+  CHECK(code_of(push(client, to, 2)) == errc::peer_lost);
+  CHECK(code_of(push(client, to, 3)) == errc::peer_lost);
 }
 
 TEST_CASE("a_server_that_is_gone_is_peer_lost_and_works_again_when_it_is_back") {

@@ -2,6 +2,7 @@
 // misbehaves.
 #pragma once
 
+#include "tests/serialization/frame_bytes.hpp"
 #include "actors/links/chunk.hpp"
 #include "actors/links/handshake.hpp"
 #include "actors/links/socket.hpp"

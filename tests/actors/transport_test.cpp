@@ -90,7 +90,7 @@ TEST_CASE("messages_of_each_thread_keep_their_order") {
     std::array<std::uint64_t, threads> next{};
     std::size_t out_of_order = 0;
     for (const message& got : ends.server.received) {
-      const std::uint64_t request = std::get<request_message>(got).number;
+      const std::uint64_t request = only_request(got).number;
       out_of_order += next[request >> 32]++ != (request & 0xffffffff);
     }
     CHECK(out_of_order == 0);
@@ -111,10 +111,8 @@ TEST_CASE("large_tensors_arrive_intact_and_aligned_in_both_directions_at_once") 
         ends.server.links.send(ends.to_client, down);
         REQUIRE(ends.server.wait_received(i));
         REQUIRE(ends.client.wait_received(i));
-        const auto& at_server =
-          std::get<request_message>(ends.server.received[i - 1]).what.push->pieces;
-        const auto& at_client =
-          std::get<request_message>(ends.client.received[i - 1]).what.push->pieces;
+        const auto& at_server = only_request(ends.server.received[i - 1]).what.push->pieces;
+        const auto& at_client = only_request(ends.client.received[i - 1]).what.push->pieces;
         CHECK(same_values(at_server.at(0), up.what.push->pieces[0]));
         CHECK(same_values(at_client.at(0), down.what.push->pieces[0]));
         CHECK(reinterpret_cast<std::uintptr_t>(at_server[0].values.get()) % 64 == 0);
@@ -152,10 +150,10 @@ TEST_CASE("a_higher_class_overtakes_a_large_tensor") {
         continue;
       const auto what = reader.decode();
       REQUIRE(what);
-      order.push_back(std::holds_alternative<hello>(*what)             ? "hello"
-                      : std::holds_alternative<report>(*what)          ? "report"
-                      : std::holds_alternative<request_message>(*what) ? "push"
-                                                                       : "reply");
+      order.push_back(std::holds_alternative<hello>(*what)          ? "hello"
+                      : std::holds_alternative<report>(*what)       ? "report"
+                      : std::holds_alternative<request_list>(*what) ? "push"
+                                                                    : "reply");
     }
   }
   CHECK(order == std::vector<std::string>{"hello", "report", "reply", "push"});
@@ -168,7 +166,7 @@ TEST_CASE("what_is_sent_before_the_link_opens_follows_the_handshake_in_order") {
     client.links.send(link, reply_message{i, {receipt{}, {}}});
   REQUIRE(server.wait_received(100));
   for (std::uint64_t i = 0; i < 100; ++i)
-    CHECK(std::get<reply_message>(server.received[i]).number == i);
+    CHECK(only_reply(server.received[i]).number == i);
 }
 
 TEST_CASE("frames_are_found_however_their_bytes_are_cut") {

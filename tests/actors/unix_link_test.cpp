@@ -190,8 +190,7 @@ void kill_in_mid_transfer(const echo& child, side& here, link_id link, int round
   // What had arrived stays readable.
   const auto sent = pattern(100'000, 0);
   for (const message& each : here.received)
-    CHECK(std::get<request_message>(each).what.push->pieces[0].values.get()[99'999]
-          == sent.get()[99'999]);
+    CHECK(only_request(each).what.push->pieces[0].values.get()[99'999] == sent.get()[99'999]);
 }
 
 } // namespace
@@ -248,7 +247,7 @@ TEST_CASE("an_arena_that_was_passed_is_mapped_and_read") {
   CHECK(peer.arena_was_mapped());
   REQUIRE(peer.send(push_in_slot(40, 5000)));
   REQUIRE(server.wait_received(1));
-  const auto& got = std::get<request_message>(server.received[0]).what.push->pieces.at(0);
+  const auto& got = only_request(server.received[0]).what.push->pieces.at(0);
   CHECK(std::equal(values.get(), values.get() + 5000, got.values.get()));
   std::uint32_t word = 1;
   REQUIRE(::pwrite(memory.get(), &word, sizeof word, 40 * sizeof word) == sizeof word);

@@ -15,6 +15,14 @@
 
 namespace troupe::test {
 
+/// Of a list of one.
+inline const request_message& only_request(const message& what) {
+  return std::get<request_list>(what).items.at(0);
+}
+inline const reply_message& only_reply(const message& what) {
+  return std::get<reply_message>(std::get<answer_list>(what).items.at(0));
+}
+
 /// The bytes that a frame sends.
 inline std::vector<std::byte> flatten(const wire::frame& sent) {
   auto bytes = sent.head;

@@ -106,8 +106,12 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const query pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
   auto rows_read = golden_rows();
   rows_read.where.keys = nullptr;
+  request_list two_requests{request_message{12, {push, {}}}};
+  two_requests.items.push_back({13, {{}, pull}});
+  answer_list two_answers{reply_message{12, {receipt{42, true}, {}}}};
+  two_answers.items.push_back(failure_message{13, {errc::not_ready, "soon"}});
   return {
-    {"hello", hello{1, 0x1122334455667788, 9, server}},
+    {"hello", hello{wire::protocol_version, 0x1122334455667788, 9, server}},
     {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
     {"request_push", request_message{7, {push, {}}}},
     {"request_pull", request_message{8, {{}, pull}}},
@@ -120,6 +124,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                      {update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}},
                       query{step, false, {}, {golden_rows().where}}}}},
     {"reply_rows", reply_message{11, {{}, values{44, golden_pieces(), {rows_read}}}}},
+    {"requests", two_requests},
+    {"answers", two_answers},
     {"failure", failure_message{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
     {"report_worker",
      report{

@@ -249,22 +249,38 @@ inline message random_message(random_source& random, std::size_t kind) {
                  }),
                  random.several([&] { return random_rows(random); })};
   };
-  switch (kind) {
-  case 0:
-    return hello{wire::protocol_version, random.number(), random.number(), random_member(random)};
-  case 1: return refusal{random_failure(random)};
-  case 2: return request_message{random.number(), {push(), {}}};
-  case 3: return request_message{random.number(), {{}, pull()}};
-  case 4: return request_message{random.number(), {push(), pull()}};
-  case 5: {
+  auto request = [&]() -> request_message {
+    switch (random.below(3)) {
+    case 0: return {random.number(), {push(), {}}};
+    case 1: return {random.number(), {{}, pull()}};
+    default: return {random.number(), {push(), pull()}};
+    }
+  };
+  auto answer = [&]() -> answer_message {
+    if (random.chance())
+      return failure_message{random.number(), random_failure(random)};
     reply_message made{random.number(), {}};
     if (random.chance())
       made.what.pushed = receipt{random.number(), random.chance()};
     if (random.chance())
       made.what.pulled = values{random.number(), pieces(), rows_without_keys()};
     return made;
-  }
-  case 6: return failure_message{random.number(), random_failure(random)};
+  };
+  auto several = [&](auto&& first, auto make) {
+    item_list<std::decay_t<decltype(first)>> made{std::move(first)};
+    for (auto more = random.below(4); more > 0; --more)
+      made.items.push_back(make());
+    return made;
+  };
+  switch (kind) {
+  case 0:
+    return hello{wire::protocol_version, random.number(), random.number(), random_member(random)};
+  case 1: return refusal{random_failure(random)};
+  case 2: return request_message{random.number(), {push(), {}}};
+  case 3: return request_message{random.number(), {{}, pull()}};
+  case 4: return several(request(), request);
+  case 5: return reply_message{random.number(), {}};
+  case 6: return several(answer(), answer);
   case 7: return a_report(random_worker_report(random));
   case 8: return a_report(random_server_report(random));
   case 9: return a_report(random_observer_report(random));
@@ -322,6 +338,21 @@ bool same(const std::optional<T>& a, const std::optional<T>& b) {
   return a.has_value() == b.has_value() && (!a || same(*a, *b));
 }
 
+inline bool same(const request_message& a, const request_message& b) {
+  return a.number == b.number && same(a.what.push, b.what.push) && same(a.what.pull, b.what.pull);
+}
+
+inline bool same(const answer_message& a, const answer_message& b) {
+  if (a.index() != b.index())
+    return false;
+  if (const auto* why = std::get_if<failure_message>(&a))
+    return why->number == std::get<failure_message>(b).number
+           && why->what == std::get<failure_message>(b).what;
+  const auto &x = std::get<reply_message>(a), &y = std::get<reply_message>(b);
+  return x.number == y.number && same(x.what.pushed, y.what.pushed)
+         && same(x.what.pulled, y.what.pulled);
+}
+
 /// Equal in every field and value.
 inline bool same(const message& a, const message& b) {
   if (a.index() != b.index())
@@ -329,14 +360,9 @@ inline bool same(const message& a, const message& b) {
   return std::visit(
     [&]<class T>(const T& x) {
       const auto& y = std::get<T>(b);
-      if constexpr (std::is_same_v<T, request_message>)
-        return x.number == y.number && same(x.what.push, y.what.push)
-               && same(x.what.pull, y.what.pull);
-      else if constexpr (std::is_same_v<T, reply_message>)
-        return x.number == y.number && same(x.what.pushed, y.what.pushed)
-               && same(x.what.pulled, y.what.pulled);
-      else if constexpr (std::is_same_v<T, failure_message>)
-        return x.number == y.number && x.why == y.why;
+      if constexpr (requires { x.items; })
+        return std::ranges::equal(x.items, y.items,
+                                  [](const auto& p, const auto& q) { return same(p, q); });
       else
         return x == y;
     },

@@ -90,7 +90,7 @@ TEST_CASE("tensors are gathered from the sender's memory and point into the rece
   const auto head = aligned_copy(std::span{frame.head}.subspan(wire::prefix_bytes));
   auto received = wire::decode({head.get(), frame.head.size() - wire::prefix_bytes}, body, 4000);
   REQUIRE(received);
-  const auto& piece = std::get<request_message>(*received).what.push->pieces.at(0);
+  const auto& piece = only_request(*received).what.push->pieces.at(0);
   CHECK(static_cast<const void*>(piece.values.get()) == body.get());
   CHECK(body.use_count() == 2);
   received = failure{};
@@ -139,7 +139,7 @@ TEST_CASE("texts are cut by the sender to what receivers accept") {
   const auto received = decode_frame(
     flatten(wire::encode(failure_message{1, {errc::not_ready, std::string(9999, 'x')}})));
   REQUIRE(received);
-  CHECK(std::get<failure_message>(*received).why.text.size() == 4096);
+  CHECK(std::get<failure_message>(std::get<answer_list>(*received).items.at(0)).what.text.size() == 4096);
 }
 
 TEST_CASE("a prefix that is not ours or passes a limit is refused") {

@@ -1,4 +1,4 @@
-// The kinds of links whose ends link_kills kills.
+// The kinds of links that are measured, and whose ends link_kills kills.
 #pragma once
 
 #include "actors/links/transport.hpp"

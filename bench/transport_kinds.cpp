@@ -1,4 +1,4 @@
-#include "bench/kill_kinds.hpp"
+#include "bench/transport_kinds.hpp"
 
 #include "actors/links/certificate_authority.hpp"
 
