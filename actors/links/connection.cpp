@@ -56,7 +56,6 @@ void connection::begin_connect(const result<std::vector<socket_address>>& addres
     return drop({errc::peer_lost, addresses.error().text});
   const auto all = to_try(*addresses, context_.options.unix_sockets);
   addresses_.assign(all.rbegin(), all.rend());
-  deadline_ = now + context_.options.handshake_timeout;
   try_next_address(now);
 }
 
