@@ -112,9 +112,10 @@ private:
 };
 
 tls_stream::tls_stream(std::shared_ptr<const tls_context> context, std::unique_ptr<stream> below,
-                       link_side side, std::string address)
+                       link_side side, std::string address, std::uint64_t records_per_key)
     : context_(std::move(context)), side_(side), address_(std::move(address)),
-      below_(std::move(below)), ssl_(SSL_new(context_->context_)) {
+      records_per_key_(records_per_key), below_(std::move(below)),
+      ssl_(SSL_new(context_->context_)) {
   BIO* const bio = BIO_new(context_->method_);
   if (ssl_ == nullptr || bio == nullptr) {
     SSL_free(ssl_);
@@ -275,6 +276,8 @@ std::size_t tls_stream::write_some(record_source& from, bool& room) {
 }
 
 void tls_stream::encrypt(std::span<const std::byte> bytes) {
+  if (records_ == records_per_key_ && !change_key())
+    return;
   std::size_t written = 0;
   ERR_clear_error();
   if (const int outcome = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written); outcome != 1) {
@@ -282,6 +285,24 @@ void tls_stream::encrypt(std::span<const std::byte> bytes) {
     if (!failure_) // It must not count as sent.
       fail({errc::peer_lost, "sent half a TLS message"});
   }
+  ++records_;
+}
+
+/// The peer learns of it from a message in front of the first record under the new key. That is in
+/// out_ when this returns, so no reader can get between the two halves of a change.
+bool tls_stream::change_key() {
+  ERR_clear_error();
+  int outcome = SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+  if (outcome == 1)
+    outcome = SSL_do_handshake(ssl_);
+  if (outcome == 1) {
+    records_ = 0;
+    return true;
+  }
+  settle(outcome);
+  if (!failure_)
+    fail({errc::peer_lost, "is lost: TLS made no new key"});
+  return false;
 }
 
 /// Whether all of it left.
