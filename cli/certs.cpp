@@ -2,6 +2,7 @@
 
 #include "actors/links/certificate_authority.hpp"
 #include "actors/links/endpoint.hpp"
+#include "actors/links/role_names.hpp"
 #include "actors/links/tls_context.hpp"
 #include "cli/files.hpp"
 
@@ -12,7 +13,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -25,7 +25,8 @@ namespace {
 
 using system_time = std::chrono::system_clock::time_point;
 
-constexpr std::array all_roles{role::coordinator, role::server, role::worker, role::observer};
+using detail::all_roles;
+
 constexpr mode_t for_everyone = 0644;
 constexpr mode_t for_its_user = 0600;
 // A kept authority is there to make certificates later.
@@ -149,7 +150,7 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
 
 result<role> parse_role(const std::string& text) {
   for (const role each : all_roles)
-    if (tls_files_in({}, each).certificate.stem() == text)
+    if (detail::role_name(each) == text)
       return each;
   return {errc::invalid_argument,
           "'" + text + "' is not a role: coordinator, server, worker or observer"};

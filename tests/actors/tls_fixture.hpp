@@ -41,7 +41,7 @@ public:
     std::string form = (std::filesystem::temp_directory_path() / "troupe_tls_XXXXXX").string();
     path_ = mkdtemp(form.data());
     write("ca.pem", authority_.certificate());
-    for (const role each : {role::coordinator, role::server, role::worker, role::observer})
+    for (const role each : detail::all_roles)
       issue(detail::role_name(each), {{each}, {}, in_days(1)});
   }
   ~job_certificates() {

@@ -14,6 +14,7 @@
 #include <optional>
 
 using namespace troupe;
+using detail::all_roles;
 
 namespace {
 
@@ -41,8 +42,6 @@ detail::certificate_ptr certificate_in(const std::filesystem::path& path) {
   const detail::bio_ptr file{BIO_new_file(path.c_str(), "r")};
   return detail::certificate_ptr{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)};
 }
-
-constexpr role all_roles[] = {role::coordinator, role::server, role::worker, role::observer};
 
 } // namespace
 
