@@ -118,7 +118,7 @@ void transport::engine::send(link_id link, const message& what) {
   }
   const auto state = found->out().send(traffic, std::move(frame));
   if (state == detail::outbox::state::overfull || state == detail::outbox::state::broken)
-    post_to(link, [](detail::connection& lost, auto now) { lost.settle(now); });
+    post_to(link, [](detail::connection& lost, auto now) { lost.check_outbox(now); });
 }
 
 void transport::engine::close(link_id link) {
@@ -185,7 +185,7 @@ void transport::engine::end_round() {
   context_.events.settle();
   for (const connection_ptr& link : std::exchange(corked_, {}))
     if (link->uncork()) // In the next round, because callbacks want to be settled.
-      post_to(link->id(), [](detail::connection& unsettled, auto now) { unsettled.settle(now); });
+      post_to(link->id(), [](detail::connection& each, auto now) { each.check_outbox(now); });
 }
 
 transport::engine::clock::duration transport::engine::patience() const {

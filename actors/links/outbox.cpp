@@ -60,7 +60,7 @@ void outbox::begin(const preamble& first) {
   begun_.header_bytes = preamble_bytes;
 }
 
-void outbox::greet(wire::frame frame) {
+void outbox::send_first(wire::frame frame) {
   const std::scoped_lock lock{mutex_};
   if (failed_ != state::drained)
     return;
@@ -104,7 +104,7 @@ outbox::state outbox::flush() {
   return state_now();
 }
 
-outbox::state outbox::look() {
+outbox::state outbox::refresh() {
   const std::scoped_lock lock{mutex_};
   update_interest();
   return state_now();

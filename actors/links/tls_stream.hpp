@@ -21,6 +21,8 @@ struct x509_store_ctx_st;
 
 namespace troupe::detail {
 
+class record_source;
+
 enum class link_side { connector, acceptor };
 
 /// `ended` is the peer's goodbye; an end without it is a failure, for somebody may have cut the
@@ -79,7 +81,7 @@ private:
   // All of these with the lock held.
   void shake_hands();
   transfer read_some(iovec place);
-  std::size_t write_some(class record_source& from, bool& room);
+  std::size_t write_some(record_source& from, bool& room);
   void encrypt(std::span<const std::byte> bytes);
   bool change_key();
   bool flush();
@@ -87,7 +89,7 @@ private:
   transfer discard();
   transfer failed() const;
   void fail(failure why);
-  void settle(int outcome);
+  void judge(int outcome);
   bool check_peer(x509_store_ctx_st& chain);
 
   static int take_from_socket(bio_st* bio, char* place, int size);
