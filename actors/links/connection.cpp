@@ -163,8 +163,10 @@ void connection::take(std::size_t direct_bytes, std::span<const std::byte> stage
   for (;;) {
     if (reader_.complete())
       deliver(now);
-    if (reader_.take_arena_mapped() && arena_)
+    if (reader_.take_arena_mapped() && arena_) {
       out_.use(std::move(arena_));
+      next_trim_ = now + context_.options.silence_timeout;
+    }
     if (finished() || discards() || staged.empty())
       return;
     const bool begins = !introduction_.has_preamble();
@@ -349,6 +351,10 @@ void connection::check_time(clock::time_point now) {
       return drop(because(errc::peer_lost, "said nothing for " + ms_text(options.silence_timeout)));
     if (now >= keep_alive_time())
       out_.signal(false);
+    if (now >= next_trim_) {
+      out_.trim_arena();
+      next_trim_ = now + options.silence_timeout;
+    }
     return check_outbox(now);
   case phase::flushing:
   case phase::lingering:
@@ -359,7 +365,7 @@ void connection::check_time(clock::time_point now) {
 connection::clock::time_point connection::next_check() const {
   if (phase_ != phase::open)
     return deadline_;
-  return std::min(last_read_ + context_.options.silence_timeout, keep_alive_time());
+  return std::min({last_read_ + context_.options.silence_timeout, keep_alive_time(), next_trim_});
 }
 
 connection::clock::time_point connection::keep_alive_time() const {

@@ -126,6 +126,7 @@ private:
   failure connect_failure_;
   clock::time_point deadline_; ///< Of every phase but open.
   clock::time_point last_read_;
+  clock::time_point next_trim_ = clock::time_point::max(); ///< Of the arena, once it is in use.
   bool opened_ = false;
   bool reported_ = false;
   std::optional<failure> closed_because_;

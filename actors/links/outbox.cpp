@@ -91,6 +91,11 @@ void outbox::use(std::unique_ptr<arena_writer> arena) {
   usable_arena_ = arena_.get();
 }
 
+void outbox::trim_arena() {
+  if (arena_)
+    arena_->trim();
+}
+
 /// Before the lock: to copy a large tensor takes long.
 wire::frame outbox::placed(wire::frame frame) const {
   arena_writer* const arena = usable_arena_.load(std::memory_order_acquire);

@@ -69,6 +69,8 @@ public:
   void open();
   /// Large tensors go by this arena, which the peer has mapped.
   void use(std::unique_ptr<arena_writer> arena);
+  /// See arena_writer::trim.
+  void trim_arena();
   state flush();
   /// Has the poller wait for what the stream wants now, which a read may have changed.
   state refresh();

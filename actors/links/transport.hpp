@@ -44,8 +44,8 @@ struct transport_options {
   /// several times the speed.
   bool arena = true;
   /// Address space for that, for each link and direction; memory is used as far as tensors have
-  /// been on their way or held at a time. More go over the socket. A multiple of 4096, from 64 KiB
-  /// to 4 GiB.
+  /// been on their way or held at a time, and goes back where none was sent for silence_timeout or
+  /// twice that. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
   std::size_t arena_bytes = std::size_t{256} << 20;
   /// Encrypts all links over TCP, and has each peer prove its role; without it none is, so both
   /// sides need it or neither. Unix sockets stay plain: the system vouches for their peers.
