@@ -2,6 +2,7 @@
 
 #include "actors/links/certificate_authority.hpp"
 #include "actors/links/endpoint.hpp"
+#include "actors/links/role_names.hpp"
 #include "actors/links/tls_context.hpp"
 #include "cli/files.hpp"
 
@@ -12,12 +13,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <map>
 #include <memory>
+#include <utility>
 
 namespace troupe {
 
@@ -25,11 +25,18 @@ namespace {
 
 using system_time = std::chrono::system_clock::time_point;
 
-constexpr std::array all_roles{role::coordinator, role::server, role::worker, role::observer};
+using detail::all_roles;
+
 constexpr mode_t for_everyone = 0644;
 constexpr mode_t for_its_user = 0600;
 // A kept authority is there to make certificates later.
 constexpr std::chrono::hours kept_authority_life{24 * 3650};
+
+struct file_text {
+  std::filesystem::path path;
+  std::string text;
+  mode_t mode;
+};
 
 /// Connectors know numbers only, so names get theirs; and a job's own host is always among them.
 result<std::vector<std::string>> addresses_and_names(const std::vector<std::string>& hosts) {
@@ -62,7 +69,28 @@ result<void> check_free(const std::vector<std::filesystem::path>& paths) {
 
 bool is_in(const std::filesystem::path& file, const std::filesystem::path& directory) {
   const auto folder = std::filesystem::weakly_canonical(directory / "x").parent_path();
-  return std::filesystem::weakly_canonical(file).parent_path() == folder;
+  const auto way = std::filesystem::weakly_canonical(file).lexically_relative(folder);
+  return !way.empty() && *way.begin() != "..";
+}
+
+/// Certificates that stay where they are have to go with the ca.pem that comes.
+result<void> check_others(const std::filesystem::path& directory, const std::vector<role>& made,
+                          const certificate_authority& authority) {
+  if (const auto before = read_file(directory / "ca.pem");
+      before && *before == authority.certificate())
+    return {};
+  std::string others;
+  for (const role each : all_roles) {
+    const auto path = tls_files_in(directory, each).certificate;
+    if (std::find(made.begin(), made.end(), each) == made.end() && std::filesystem::exists(path))
+      others += (others.empty() ? "" : ", ") + path.filename().string();
+  }
+  if (others.empty())
+    return {};
+  return {errc::invalid_argument,
+          directory.string() + " also holds " + others
+            + ", which another authority signed and a new ca.pem would make useless: name that "
+              "authority with --ca, or replace all roles"};
 }
 
 result<void> make_private_directory(const std::filesystem::path& path) {
@@ -77,6 +105,7 @@ result<void> make_private_directory(const std::filesystem::path& path) {
           "cannot make the directory " + path.string() + ": " + std::strerror(why)};
 }
 
+/// One that is new and to be kept is not written yet.
 result<certificate_authority> authority_for(const certs_options& options, system_time now) {
   if (!options.authority)
     // A day longer than what it signs, whose own end is then what a person is told.
@@ -87,10 +116,7 @@ result<certificate_authority> authority_for(const certs_options& options, system
       return text.error();
     return certificate_authority::from_text(*text, options.authority->string());
   }
-  certificate_authority made{now + kept_authority_life};
-  if (auto written = write_file(*options.authority, made.text(), for_its_user); !written)
-    return written.error();
-  return made;
+  return certificate_authority{now + kept_authority_life};
 }
 
 std::vector<std::string> story(const certs_options& options, const std::vector<role>& roles,
@@ -124,7 +150,7 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
 
 result<role> parse_role(const std::string& text) {
   for (const role each : all_roles)
-    if (tls_files_in({}, each).certificate.stem() == text)
+    if (detail::role_name(each) == text)
       return each;
   return {errc::invalid_argument,
           "'" + text + "' is not a role: coordinator, server, worker or observer"};
@@ -150,26 +176,30 @@ result<std::vector<std::string>> make_certificates(const certs_options& options)
   const auto hosts = addresses_and_names(options.hosts);
   if (!hosts)
     return hosts.error();
-  if (auto made = make_private_directory(options.directory); !made)
-    return made.error();
   const auto now = std::chrono::system_clock::now();
   const auto authority = authority_for(options, now);
   if (!authority)
     return authority.error();
+  if (auto fits = check_others(options.directory, roles, *authority); !fits)
+    return fits.error();
   // All are made before the first is written: an error leaves what was there.
-  std::map<std::filesystem::path, std::pair<std::string, mode_t>> texts;
-  texts[options.directory / "ca.pem"] = {authority->certificate(), for_everyone};
+  std::vector<file_text> texts;
+  if (options.authority && !std::filesystem::exists(*options.authority))
+    texts.push_back({*options.authority, authority->text(), for_its_user});
+  texts.push_back({options.directory / "ca.pem", authority->certificate(), for_everyone});
   const auto expires_at = now + std::chrono::hours{24} * options.days;
   for (const role who : roles) {
     const auto made = authority->issue({{who}, *hosts, expires_at});
     if (!made)
       return made.error();
     const auto files = tls_files_in(options.directory, who);
-    texts[files.certificate] = {made->certificate, for_everyone};
-    texts[files.key] = {made->key, for_its_user};
+    texts.push_back({files.certificate, made->certificate, for_everyone});
+    texts.push_back({files.key, made->key, for_its_user});
   }
-  for (const auto& [path, text] : texts)
-    if (auto written = write_file(path, text.first, text.second); !written)
+  if (auto made = make_private_directory(options.directory); !made)
+    return made.error();
+  for (const auto& each : texts)
+    if (auto written = write_file(each.path, each.text, each.mode); !written)
       return written.error();
   return story(options, roles, *hosts, expires_at);
 }

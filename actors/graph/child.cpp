@@ -5,6 +5,7 @@
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/preparation.hpp"
 #include "actors/links/node.hpp"
 #include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
@@ -38,11 +39,11 @@ void log_line(const std::string& text) {
 
 struct child_process {
   child_process(const child_identity& identity, cluster_file from, const send_limits& limits,
-                std::shared_ptr<const tls_context> certificates)
+                std::shared_ptr<const tls_context> certificate)
       : who(identity.self), cluster(std::move(from)), system(config),
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
               log_line,
-              {.admit_without_secret = cluster.open_to_others, .tls = std::move(certificates)},
+              {.admit_without_secret = cluster.open_to_others, .tls = std::move(certificate)},
               limits) {}
 
   coordinator_connector coordinator() const {
@@ -70,15 +71,6 @@ struct child_process {
   caf::actor_system system;
   node links;
 };
-
-std::shared_ptr<const tls_context> certificate_of(role who, const run_options& options) {
-  if (!options.tls_directory)
-    return nullptr;
-  auto loaded = tls_context::load(tls_files_in(*options.tls_directory, who), who);
-  if (!loaded)
-    give_up(loaded.error().text);
-  return *std::move(loaded);
-}
 
 void run_coordinator_process(child_process& self, int inherited) {
   auto store = storage::coordinator_store::open(self.cluster.checkpoint_directory);
@@ -143,9 +135,12 @@ int run_child(const child_identity& who, const run_options& options,
   if (!cluster)
     give_up(cluster.error().text);
   try {
+    auto certificate = load_certificate(options, who.self.role);
+    if (!certificate)
+      give_up(certificate.error().text);
     send_limits limits;
     limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
-    child_process self{who, *std::move(cluster), limits, certificate_of(who.self.role, options)};
+    child_process self{who, *std::move(cluster), limits, *std::move(certificate)};
     log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, who.inherited); break;

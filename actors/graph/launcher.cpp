@@ -93,7 +93,7 @@ public:
     required(validate(job_));
     if (is_main())
       required(check_outputs(options_));
-    certificates_ = required(check_certificates(options_));
+    certificates_ = required(load_certificates(options_));
     started_at_ = steady_now();
     prepare_files();
     statistics_.job_started(started_at_);
@@ -122,7 +122,7 @@ private:
   void start_processes() {
     auto place = required(choose_place(options_, job_));
     cluster_ = std::move(place.cluster);
-    required(check_addresses(options_, cluster_));
+    required(check_addresses(certificates_, options_, cluster_));
     for (const auto& remark : place.remarks)
       event(remark);
     if (!is_main()) // Other launchers of the job have other numbers.
@@ -144,7 +144,7 @@ private:
     } else {
       node_.emplace(system_,
                     hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_},
-                    nullptr, transport_options{.tls = certificates_});
+                    nullptr, transport_options{.tls = certificates_[role::observer]});
       connect = node_->to_coordinator(cluster_.coordinator, [board = board_](const failure& why) {
         board->publish({{}, 0, true, why.text});
       });
@@ -297,7 +297,7 @@ private:
   progress_display display_;
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
-  std::shared_ptr<const tls_context> certificates_; ///< None without --tls.
+  certificates certificates_;
   signal_watch signals_;
   std::optional<storage::directory_lock> lock_;
   std::optional<host_processes> processes_; ///< None with --threads.

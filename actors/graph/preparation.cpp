@@ -47,16 +47,12 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
 }
 
 std::set<role> roles_here(const run_options& options) {
-  std::set<role> here;
+  std::set<role> here{role::observer};
   for (const auto& who : processes_here(options))
     here.insert(who.role);
   if (!options.join)
     here.insert(role::coordinator);
   return here;
-}
-
-result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {
-  return tls_context::load(tls_files_in(*options.tls_directory, who), who);
 }
 
 } // namespace
@@ -151,26 +147,32 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   return made;
 }
 
-result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options) {
+result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {
   if (!options.tls_directory)
     return std::shared_ptr<const tls_context>{};
-  for (const role who : roles_here(options))
-    if (const auto usable = load_certificate(options, who); !usable)
-      return usable.error();
-  return load_certificate(options, role::observer);
+  return tls_context::load(tls_files_in(*options.tls_directory, who), who);
 }
 
-result<void> check_addresses(const run_options& options, const cluster_file& cluster) {
+result<certificates> load_certificates(const run_options& options) {
+  certificates all;
   if (!options.tls_directory)
-    return {};
-  const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
+    return all;
   for (const role who : roles_here(options)) {
+    auto loaded = load_certificate(options, who);
+    if (!loaded)
+      return loaded.error();
+    all.emplace(who, *std::move(loaded));
+  }
+  return all;
+}
+
+result<void> check_addresses(const certificates& loaded, const run_options& options,
+                             const cluster_file& cluster) {
+  const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
+  for (const auto& [who, certificate] : loaded) {
     if (who != role::coordinator && who != role::server)
       continue; // It only connects.
-    const auto certificate = load_certificate(options, who);
-    if (!certificate)
-      return certificate.error();
-    if (auto fits = (*certificate)->check_address(address); !fits)
+    if (auto fits = certificate->check_address(address); !fits)
       return fits;
   }
   return {};

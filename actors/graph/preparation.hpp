@@ -7,6 +7,7 @@
 #include "serialization/job.hpp"
 #include "storage/directory_lock.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,13 +37,18 @@ struct prepared_place {
 /// Errors: invalid_argument, io_failed, in_use.
 result<prepared_place> choose_place(const run_options& options, const job_spec& job);
 
-/// Loads the certificates of --tls: those of all processes of this host, so that what is wrong with
-/// one is said here. Returns the launcher's own; none without --tls.
+/// The certificate of --tls for a process of this role; null without --tls.
 /// Errors: those of tls_context::load.
-result<std::shared_ptr<const tls_context>> check_certificates(const run_options& options);
+result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who);
 
-/// Whether the certificates of --tls are good at the addresses where processes of this host listen.
+/// Those of all processes of this host, the launcher among them as an observer, so that what is
+/// wrong with one is said here. Empty without --tls. Errors: those of tls_context::load.
+using certificates = std::map<role, std::shared_ptr<const tls_context>>;
+result<certificates> load_certificates(const run_options& options);
+
+/// Whether they are good at the addresses where processes of this host listen.
 /// Errors: those of tls_context.
-result<void> check_addresses(const run_options& options, const cluster_file& cluster);
+result<void> check_addresses(const certificates& loaded, const run_options& options,
+                             const cluster_file& cluster);
 
 } // namespace troupe

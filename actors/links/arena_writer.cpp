@@ -4,9 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace troupe::detail {
 
@@ -66,6 +67,7 @@ wire::frame arena_writer::place(wire::frame frame) {
     std::memcpy(to, part.bytes.data(), part.bytes.size());
     to += part.bytes.size();
   }
+  --copying_;
   frame.body.clear();
   std::memcpy(frame.head.data() + slot_number_offset, &into->first, sizeof into->first);
   return frame;
@@ -92,7 +94,27 @@ std::optional<arena_writer::slot> arena_writer::take(std::size_t bytes) {
   std::atomic_ref{word(wanted.first)}.store(static_cast<std::uint32_t>(slot_word::used),
                                             std::memory_order_relaxed);
   given_.push_back(wanted);
+  idle_ = false;
+  ++copying_;
   return wanted;
+}
+
+void arena_writer::trim() {
+  const std::scoped_lock lock{mutex_};
+  // A reader may say `free` before it should, so given_ does not tell what is being copied.
+  if (!std::exchange(idle_, true) || copying_ != 0)
+    return;
+  reclaim();
+  granules_.merge_recent(); // Else the next slot could be one far up, with all below it.
+  std::uint32_t end = layout_.first;
+  for (const slot& each : given_)
+    end = std::max(end, each.first + each.count);
+  if (end >= populated_)
+    return;
+  // Where the system refuses, the memory stays, and to populate it again costs nothing.
+  (void)::madvise(whole_.data() + end * granule_bytes, (populated_ - end) * granule_bytes,
+                  MADV_REMOVE);
+  populated_ = end;
 }
 
 /// Gives memory to granules that have none: to touch them first would be a SIGBUS where there is

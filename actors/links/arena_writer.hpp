@@ -7,6 +7,7 @@
 #include "actors/links/socket.hpp"
 #include "serialization/wire.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,8 @@ namespace troupe::detail {
 /// (1) A slot is in given_ from before its frame is sent until its word said `free`; nothing else
 ///     that a reader does changes what this side believes.
 /// (2) Nothing is ever read from the slots.
+/// (3) No granule is written that has no memory: a slot gets it, or has it, when it is given out,
+///     and none is taken away while a frame is being copied.
 class arena_writer {
 public:
   /// Bodies below this go over the socket: the kernel copies them twice, but measured, that is as
@@ -37,6 +40,10 @@ public:
   /// Copies the body into a slot, and names it in the head, where it is worth it and fits; else the
   /// frame is returned as it came.
   wire::frame place(wire::frame frame);
+
+  /// Where nothing was placed since the last call: gives the system the memory behind the last slot
+  /// that is in use.
+  void trim();
 
 private:
   arena_writer(descriptor memory, mapping whole, std::size_t size_bytes);
@@ -58,7 +65,9 @@ private:
   std::mutex mutex_;
   slot_allocator granules_;
   std::vector<slot> given_;
-  std::uint32_t populated_; ///< Granules below this have memory.
+  std::uint32_t populated_;                ///< Granules below this have memory.
+  bool idle_ = false;                      ///< Since the last trim().
+  std::atomic<std::uint32_t> copying_ = 0; ///< Frames on their way into their slots.
 };
 
 } // namespace troupe::detail

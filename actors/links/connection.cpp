@@ -2,12 +2,9 @@
 
 #include "actors/links/arena_reader.hpp"
 #include "actors/links/make_stream.hpp"
-#include "actors/links/role_names.hpp"
-#include "actors/links/unix_stream.hpp"
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 
 namespace troupe::detail {
 
@@ -17,22 +14,6 @@ namespace {
 constexpr std::size_t read_budget_bytes = std::size_t{8} << 20;
 /// After close() or a refusal: for what was queued to leave and the peer to read it.
 constexpr std::chrono::seconds farewell_time{1};
-
-/// Those of Unix sockets first: where a process of this host listens there, it answers at once.
-std::vector<socket_address> to_try(const std::vector<socket_address>& addresses, bool unix_too) {
-  std::vector<socket_address> all;
-  for (const socket_address& each : addresses)
-    if (unix_too)
-      std::ranges::copy(unix_addresses_for(each), std::back_inserter(all));
-  std::ranges::copy(addresses, std::back_inserter(all));
-  return all;
-}
-
-failure unproved(const char* claim, const char* proof, const hello& peer,
-                 const std::vector<role>& proved) {
-  return {errc::untrusted,
-          std::string{claim} + role_name(peer.from.role) + proof + names_of(proved)};
-}
 
 std::string ms_text(std::chrono::milliseconds time) { return std::to_string(time.count()) + " ms"; }
 
@@ -54,9 +35,8 @@ void connection::begin_connect(const result<std::vector<socket_address>>& addres
     return;
   if (!addresses)
     return drop({errc::peer_lost, addresses.error().text});
-  const auto all = to_try(*addresses, context_.options.unix_sockets);
+  const auto all = addresses_to_try(*addresses, context_.options);
   addresses_.assign(all.rbegin(), all.rend());
-  deadline_ = now + context_.options.handshake_timeout;
   try_next_address(now);
 }
 
@@ -125,7 +105,7 @@ void connection::begin_greeting(clock::time_point now) {
     return;
   bring_arena();
   out_.begin(context_.preamble_of_self());
-  out_.greet(wire::encode(context_.hello_of_self()));
+  out_.send_first(wire::encode(context_.hello_of_self()));
 }
 
 /// The first bytes of this side will bring it.
@@ -149,7 +129,7 @@ void connection::ready(std::uint32_t events, clock::time_point now) {
     read(now);
   if ((events & EPOLLOUT) != 0)
     out_.flush();
-  settle(now);
+  check_outbox(now);
 }
 
 bool connection::unread() const { return stream_ != nullptr && !finished() && stream_->buffered(); }
@@ -183,44 +163,28 @@ void connection::take(std::size_t direct_bytes, std::span<const std::byte> stage
   for (;;) {
     if (reader_.complete())
       deliver(now);
-    if (reader_.take_arena_mapped() && arena_)
+    if (reader_.take_arena_mapped() && arena_) {
       out_.use(std::move(arena_));
+      next_trim_ = now + context_.options.silence_timeout;
+    }
     if (finished() || discards() || staged.empty())
       return;
-    const bool begins = preamble_filled_ < preamble_bytes;
-    const auto taken = begins ? take_preamble(staged) : reader_.take(staged);
+    const bool begins = !introduction_.has_preamble();
+    const auto taken = begins ? introduction_.take(staged) : reader_.take(staged);
     if (!taken)
       return garbage(taken.error(), now);
     staged = staged.subspan(*taken);
-    if (begins && preamble_filled_ == preamble_bytes)
-      check_preamble(now);
+    if (begins && introduction_.has_preamble())
+      if (const auto why = introduction_.objection_of(
+            context_.preamble_of_self(), accepted_ && !context_.options.admit_without_secret))
+        refuse(*why, now);
   }
-}
-
-result<std::size_t> connection::take_preamble(std::span<const std::byte> bytes) {
-  const std::size_t size = std::min(bytes.size(), preamble_bytes - preamble_filled_);
-  std::ranges::copy(bytes.first(size), preamble_.begin() + preamble_filled_);
-  preamble_filled_ += size;
-  if (!may_be_preamble(std::span{preamble_}.first(preamble_filled_)))
-    return {errc::malformed, "no preamble"};
-  return size;
-}
-
-void connection::check_preamble(clock::time_point now) {
-  peer_preamble_ = decode_preamble(preamble_);
-  const preamble self = context_.preamble_of_self();
-  if (const auto here = objection(self, peer_preamble_))
-    return refuse(*here, *objection(peer_preamble_, self), now);
-  const bool without_secret = self.secret != 0 && peer_preamble_.secret == 0;
-  if (accepted_ && without_secret && !context_.options.admit_without_secret)
-    refuse({errc::wrong_job, "belongs to another host, and this job admits none"},
-           {errc::wrong_job, "admits no other hosts: start the job with --listen"}, now);
 }
 
 void connection::deliver(clock::time_point now) {
   auto decoded = reader_.decode();
   if (phase_ == phase::greeting)
-    return greet(decoded, now);
+    return take_first(decoded, now);
   if (!decoded)
     return garbage(decoded.error(), now);
   if (const auto* refused = std::get_if<refusal>(&*decoded))
@@ -230,7 +194,7 @@ void connection::deliver(clock::time_point now) {
   context_.events.received(id_, std::move(*decoded));
 }
 
-void connection::greet(const result<message>& first, clock::time_point now) {
+void connection::take_first(const result<message>& first, clock::time_point now) {
   if (!first)
     return garbage(first.error(), now);
   if (const auto* refused = std::get_if<refusal>(&*first))
@@ -239,13 +203,8 @@ void connection::greet(const result<message>& first, clock::time_point now) {
   const auto* peer = std::get_if<hello>(&*first);
   if (peer == nullptr)
     return garbage({errc::malformed, "no hello"}, now);
-  if (const auto here = objection(context_.self, *peer))
-    return refuse(*here, *objection(*peer, context_.self), now);
-  const auto proved = stream_->proved_roles();
-  if (proved && std::ranges::find(*proved, peer->from.role) == proved->end())
-    return refuse(unproved("claims to be ", " with a certificate for ", *peer, *proved),
-                  unproved("does not take us for ", " with a certificate for ", *peer, *proved),
-                  now);
+  if (const auto why = introduction::objection_of(context_.self, *peer, stream_->proved_roles()))
+    return refuse(*why, now);
   open(*peer);
 }
 
@@ -254,8 +213,8 @@ void connection::open(const hello& peer) {
   opened_ = true;
   if (accepted_) {
     bring_arena();
-    out_.begin(answer_to(context_.preamble_of_self(), peer_preamble_));
-    out_.greet(wire::encode(context_.hello_of_self()));
+    out_.begin(answer_to(context_.preamble_of_self(), introduction_.peer()));
+    out_.send_first(wire::encode(context_.hello_of_self()));
   }
   const descriptor passed = stream_->take_passed();
   const auto arena = context_.options.arena && passed ? arena_reader::map(passed) : nullptr;
@@ -263,16 +222,16 @@ void connection::open(const hello& peer) {
   if (arena)
     out_.signal(true);
   hello known = peer;
-  known.secret = peer_preamble_.secret;
+  known.secret = introduction_.peer().secret;
   context_.events.opened(id_, known, stream_->local());
   out_.open();
 }
 
 void connection::garbage(const failure& why, clock::time_point now) {
-  if (phase_ == phase::greeting && may_be_tls(std::span{preamble_}.first(preamble_filled_))) {
+  if (phase_ == phase::greeting && introduction_.speaks_tls()) {
     const failure here{errc::malformed, "speaks TLS: start both sides with --tls DIR"};
     // The answer is plain text, from which the peer sees what is wrong.
-    return accepted_ ? refuse(here, {errc::malformed, "does not speak TLS"}, now)
+    return accepted_ ? refuse({here, {errc::malformed, "does not speak TLS"}}, now)
                      : drop(because(here.code, here.text));
   }
   if (phase_ == phase::greeting)
@@ -282,12 +241,12 @@ void connection::garbage(const failure& why, clock::time_point now) {
 
 // -- ending -----------------------------------------------------------------------------------
 
-void connection::refuse(const failure& here, const failure& there, clock::time_point now) {
+void connection::refuse(const rejection& why, clock::time_point now) {
   out_.close();
   if (accepted_)
     out_.begin({context_.self.version, 0});
-  out_.greet(wire::encode(refusal{there}));
-  report_end(because(here.code, here.text));
+  out_.send_first(wire::encode(refusal{why.there}));
+  report_end(because(why.here.code, why.here.text));
   deadline_ = now + farewell_time;
   phase_ = phase::flushing;
 }
@@ -300,13 +259,13 @@ void connection::begin_close(clock::time_point now) {
   closed_because_ = failure{errc::peer_lost, "the link to " + peer_ + " was closed here"};
   deadline_ = now + farewell_time;
   phase_ = phase::flushing;
-  settle(now);
+  check_outbox(now);
 }
 
-void connection::settle(clock::time_point now) {
+void connection::check_outbox(clock::time_point now) {
   if (finished() || phase_ == phase::establishing)
     return;
-  switch (out_.look()) {
+  switch (out_.refresh()) {
   case outbox::state::waiting: return;
   case outbox::state::drained:
     if (phase_ == phase::flushing)
@@ -392,7 +351,11 @@ void connection::check_time(clock::time_point now) {
       return drop(because(errc::peer_lost, "said nothing for " + ms_text(options.silence_timeout)));
     if (now >= keep_alive_time())
       out_.signal(false);
-    return settle(now);
+    if (now >= next_trim_) {
+      out_.trim_arena();
+      next_trim_ = now + options.silence_timeout;
+    }
+    return check_outbox(now);
   case phase::flushing:
   case phase::lingering:
   case phase::finished: return drop(because(errc::peer_lost, "did not read to the end"));
@@ -402,7 +365,7 @@ void connection::check_time(clock::time_point now) {
 connection::clock::time_point connection::next_check() const {
   if (phase_ != phase::open)
     return deadline_;
-  return std::min(last_read_ + context_.options.silence_timeout, keep_alive_time());
+  return std::min({last_read_ + context_.options.silence_timeout, keep_alive_time(), next_trim_});
 }
 
 connection::clock::time_point connection::keep_alive_time() const {

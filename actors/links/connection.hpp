@@ -3,14 +3,13 @@
 
 #include "actors/links/arena_writer.hpp"
 #include "actors/links/chunk_reader.hpp"
-#include "actors/links/handshake.hpp"
+#include "actors/links/introduction.hpp"
 #include "actors/links/outbox.hpp"
 #include "actors/links/poller.hpp"
 #include "actors/links/stream.hpp"
 #include "actors/links/transport.hpp"
 #include "serialization/buffer.hpp"
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -67,8 +66,8 @@ public:
   /// The poller reported `events`.
   void ready(std::uint32_t events, clock::time_point now);
   /// Deals with what a sender's write ran into. May make callbacks.
-  void settle(clock::time_point now);
-  /// Writes what was corked; makes no callback. Returns whether settle() has something to do.
+  void check_outbox(clock::time_point now);
+  /// Writes what was corked; makes no callback. Returns whether check_outbox() has something to do.
   bool uncork();
   void begin_close(clock::time_point now);
   /// Whether there is more to read that the poller does not report: ready() is to be called again.
@@ -96,13 +95,12 @@ private:
   void begin_greeting(clock::time_point now);
   void read(clock::time_point now);
   void take(std::size_t direct_bytes, std::span<const std::byte> staged, clock::time_point now);
-  result<std::size_t> take_preamble(std::span<const std::byte> bytes);
-  void check_preamble(clock::time_point now);
   void deliver(clock::time_point now);
-  void greet(const result<message>& first, clock::time_point now);
+  /// The first message, a hello or a refusal.
+  void take_first(const result<message>& first, clock::time_point now);
   void open(const hello& peer);
   void bring_arena();
-  void refuse(const failure& here, const failure& there, clock::time_point now);
+  void refuse(const rejection& why, clock::time_point now);
   void garbage(const failure& why, clock::time_point now);
   void end_of_stream(int error);
   void linger();
@@ -121,15 +119,14 @@ private:
   phase phase_ = phase::establishing;
   std::unique_ptr<stream> stream_;
   outbox out_;
-  std::array<std::byte, preamble_bytes> preamble_{}; ///< The peer's.
-  std::size_t preamble_filled_ = 0;
-  preamble peer_preamble_;
+  introduction introduction_; ///< Of the peer.
   chunk_reader reader_;
   std::unique_ptr<arena_writer> arena_;   ///< Until the peer has mapped it.
   std::vector<socket_address> addresses_; ///< Not tried yet, last first.
   failure connect_failure_;
   clock::time_point deadline_; ///< Of every phase but open.
   clock::time_point last_read_;
+  clock::time_point next_trim_ = clock::time_point::max(); ///< Of the arena, once it is in use.
   bool opened_ = false;
   bool reported_ = false;
   std::optional<failure> closed_because_;

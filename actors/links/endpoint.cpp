@@ -86,11 +86,13 @@ result<route> route_to(const endpoint& where) {
 
 namespace detail {
 
-result<std::vector<socket_address>> resolve(const endpoint& where) {
+namespace {
+
+result<std::vector<socket_address>> look_up(const endpoint& where, int flags) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
+  hints.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* found = nullptr;
   const std::string port = std::to_string(where.port);
   const int error = getaddrinfo(where.host.c_str(), port.c_str(), &hints, &found);
@@ -110,6 +112,17 @@ result<std::vector<socket_address>> resolve(const endpoint& where) {
   if (addresses.empty())
     return {errc::invalid_argument, "'" + where.host + "' has no address"};
   return addresses;
+}
+
+} // namespace
+
+result<std::vector<socket_address>> resolve(const endpoint& where) { return look_up(where, 0); }
+
+std::optional<std::vector<socket_address>> numeric_address(const endpoint& where) {
+  auto found = look_up(where, AI_NUMERICHOST);
+  if (!found)
+    return std::nullopt;
+  return *std::move(found);
 }
 
 result<endpoint> endpoint_of(const socket_address& address) {

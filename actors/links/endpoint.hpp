@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ struct socket_address {
 /// The addresses of an endpoint, in the system's order of preference; never empty. A name may block
 /// for as long as the resolver takes; a numeric address never does. Errors: invalid_argument.
 result<std::vector<socket_address>> resolve(const endpoint& where);
+/// The same for a numeric address, at once; nothing for a name.
+std::optional<std::vector<socket_address>> numeric_address(const endpoint& where);
 
 result<endpoint> endpoint_of(const socket_address& address);
 

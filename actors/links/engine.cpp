@@ -1,10 +1,9 @@
 #include "actors/links/engine.hpp"
 
+#include "actors/links/thread_without_signals.hpp"
 #include "actors/links/unix_stream.hpp"
 #include "serialization/wire.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -38,17 +37,6 @@ link_events complete(link_events events) {
   return events;
 }
 
-/// Signals are for the program's own threads.
-template <class Function>
-std::thread thread_without_signals(Function body) {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread made{std::move(body)};
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return made;
-}
-
 } // namespace
 
 transport::engine::engine(hello self, link_events events, transport_options options)
@@ -57,9 +45,8 @@ transport::engine::engine(hello self, link_events events, transport_options opti
       check_interval_min_(std::clamp<clock::duration>(
         std::min(context_.options.silence_timeout, context_.options.handshake_timeout) / 64,
         std::chrono::milliseconds{1}, std::chrono::milliseconds{50})),
-      thread_(thread_without_signals([this] { run(); })) {
-  pthread_setname_np(thread_.native_handle(), "troupe-links");
-}
+      names_(context_.options.resolve),
+      thread_(detail::thread_without_signals("troupe-links", [this] { run(); })) {}
 
 transport::engine::~engine() { stop(); }
 
@@ -69,6 +56,7 @@ void transport::engine::stop() {
   stopping_ = true;
   context_.poll.wake();
   thread_.join();
+  names_.stop();
 }
 
 // -- any thread -------------------------------------------------------------------------------
@@ -95,13 +83,19 @@ void transport::engine::add_listener(detail::descriptor socket, const endpoint& 
   });
 }
 
-link_id transport::engine::connect(const endpoint& where,
-                                   result<std::vector<detail::socket_address>> addresses) {
+link_id transport::engine::connect(const endpoint& where) {
+  using found_addresses = detail::name_resolver::addresses;
   const link_id link{next_key()};
   insert(link.value, std::make_shared<detail::connection>(link, context_, to_string(where)));
-  post_to(link, [addresses = std::move(addresses)](detail::connection& made, auto now) {
-    made.begin_connect(addresses, now);
-  });
+  const auto begin = [this, link](const found_addresses& found) {
+    post_to(link, [found](detail::connection& made, auto now) { made.begin_connect(found, now); });
+  };
+  if (auto known = detail::numeric_address(where)) {
+    begin(*std::move(known));
+  } else {
+    post_to(link, [](auto&, auto) {}); // After which its deadline is watched.
+    names_.ask(where, begin);
+  }
   return link;
 }
 
@@ -124,7 +118,7 @@ void transport::engine::send(link_id link, const message& what) {
   }
   const auto state = found->out().send(traffic, std::move(frame));
   if (state == detail::outbox::state::overfull || state == detail::outbox::state::broken)
-    post_to(link, [](detail::connection& lost, auto now) { lost.settle(now); });
+    post_to(link, [](detail::connection& lost, auto now) { lost.check_outbox(now); });
 }
 
 void transport::engine::close(link_id link) {
@@ -191,7 +185,7 @@ void transport::engine::end_round() {
   context_.events.settle();
   for (const connection_ptr& link : std::exchange(corked_, {}))
     if (link->uncork()) // In the next round, because callbacks want to be settled.
-      post_to(link->id(), [](detail::connection& unsettled, auto now) { unsettled.settle(now); });
+      post_to(link->id(), [](detail::connection& each, auto now) { each.check_outbox(now); });
 }
 
 transport::engine::clock::duration transport::engine::patience() const {

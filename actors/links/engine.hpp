@@ -3,6 +3,7 @@
 
 #include "actors/links/connection.hpp"
 #include "actors/links/make_stream.hpp"
+#include "actors/links/name_resolver.hpp"
 #include "actors/links/poller.hpp"
 #include "actors/links/socket.hpp"
 #include "actors/links/transport.hpp"
@@ -28,7 +29,7 @@ public:
   void stop();
 
   result<endpoint> serve(detail::descriptor listener);
-  link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
+  link_id connect(const endpoint& where);
   void send(link_id link, const message& what);
   void close(link_id link);
   bool on_own_thread() const { return own_thread_ == std::this_thread::get_id(); }
@@ -85,7 +86,8 @@ private:
   clock::time_point next_check_ = clock::time_point::max();
   clock::duration check_interval_min_;
 
-  std::thread thread_; ///< Last: it uses all of the above.
+  detail::name_resolver names_; ///< Any thread's.
+  std::thread thread_;          ///< Last: it uses all of the above.
 };
 
 } // namespace troupe

@@ -4,6 +4,9 @@
 #include "actors/links/tls_stream.hpp"
 #include "actors/links/unix_stream.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace troupe::detail {
 
 namespace {
@@ -23,6 +26,16 @@ std::unique_ptr<stream> secured(std::unique_ptr<stream> plain, const transport_o
 }
 
 } // namespace
+
+std::vector<socket_address> addresses_to_try(const std::vector<socket_address>& addresses,
+                                             const transport_options& options) {
+  std::vector<socket_address> all;
+  for (const socket_address& each : addresses)
+    if (options.unix_sockets)
+      std::ranges::copy(unix_addresses_for(each), std::back_inserter(all));
+  std::ranges::copy(addresses, std::back_inserter(all));
+  return all;
+}
 
 std::unique_ptr<stream> connect_stream(const socket_address& where,
                                        const transport_options& options, int& error) {

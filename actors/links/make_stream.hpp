@@ -6,8 +6,14 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe::detail {
+
+/// The ways to a peer that listens at these addresses, the best first: where a process of this host
+/// has a Unix socket beside its TCP socket, that answers at once.
+std::vector<socket_address> addresses_to_try(const std::vector<socket_address>& addresses,
+                                             const transport_options& options);
 
 /// Begins to connect. Null where that failed at once; `error` is then an errno, or stays as it is
 /// where another address may be tried without a word.

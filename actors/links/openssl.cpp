@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <openssl/err.h>
 
-#include <array>
 #include <cstdio>
 #include <ctime>
 #include <string_view>
@@ -11,8 +10,6 @@
 namespace troupe::detail {
 
 namespace {
-
-constexpr std::array all_roles{role::coordinator, role::server, role::worker, role::observer};
 
 using names_ptr = std::unique_ptr<GENERAL_NAMES, freed_by<GENERAL_NAMES_free>>;
 

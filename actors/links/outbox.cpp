@@ -66,7 +66,7 @@ void outbox::begin(const preamble& first) {
   begun_.header_bytes = preamble_bytes;
 }
 
-void outbox::greet(wire::frame frame) {
+void outbox::send_first(wire::frame frame) {
   const std::scoped_lock lock{mutex_};
   if (failed_ != state::drained)
     return;
@@ -97,6 +97,11 @@ void outbox::use(std::unique_ptr<arena_writer> arena) {
   usable_arena_ = arena_.get();
 }
 
+void outbox::trim_arena() {
+  if (arena_)
+    arena_->trim();
+}
+
 /// Before the lock: to copy a large tensor takes long.
 wire::frame outbox::placed(wire::frame frame) const {
   arena_writer* const arena = usable_arena_.load(std::memory_order_acquire);
@@ -110,7 +115,7 @@ outbox::state outbox::flush() {
   return state_now();
 }
 
-outbox::state outbox::look() {
+outbox::state outbox::refresh() {
   const std::scoped_lock lock{mutex_};
   update_interest();
   return state_now();

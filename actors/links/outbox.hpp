@@ -37,7 +37,8 @@ class outbox {
 public:
   using clock = std::chrono::steady_clock;
 
-  /// drained: nothing waits. waiting: the poller will report EPOLLOUT. overfull: the bound was
+  /// drained: nothing waits. waiting: frames do, and what will move them is on its way: EPOLLOUT,
+  /// open(), or a flush() that was promised; the caller has nothing to do. overfull: the bound was
   /// passed. broken: the stream refused, error() says why. The last two are final, what was queued
   /// is gone.
   enum class state { drained, waiting, overfull, broken };
@@ -47,7 +48,8 @@ public:
   // -- any thread --
 
   /// Takes a frame; before open() it is held back, after close() it is dropped. Returns overfull
-  /// and broken once, to whom caused it.
+  /// and broken once, to whom caused it, and waiting to who comes later, as to one whose frame was
+  /// dropped.
   state send(traffic_class traffic, wire::frame frame);
   /// The same, but writes nothing. True: flush() must be called, after any number of these.
   bool cork(traffic_class traffic, wire::frame frame);
@@ -60,16 +62,18 @@ public:
   /// The first bytes of all; they leave with the next frame.
   void begin(const preamble& first);
   /// Sends ahead of everything that send() took: a hello, a refusal.
-  void greet(wire::frame frame);
+  void send_first(wire::frame frame);
   /// Sends a chunk without a piece: a sign of life.
   void signal(bool arena_mapped);
   /// The peer is welcome: what was held back goes out.
   void open();
   /// Large tensors go by this arena, which the peer has mapped.
   void use(std::unique_ptr<arena_writer> arena);
+  /// See arena_writer::trim.
+  void trim_arena();
   state flush();
-  /// Also asks the poller for what the stream wants after a read.
-  state look();
+  /// Has the poller wait for what the stream wants now, which a read may have changed.
+  state refresh();
   int error() const;
   /// Since when nothing was written; far in the future while something waits.
   clock::time_point idle_since() const;

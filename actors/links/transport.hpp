@@ -20,7 +20,7 @@ namespace troupe {
 using link_id = id<struct link_tag, std::uint64_t>;
 
 struct transport_options {
-  /// Time for a connection to be made and both hellos to arrive.
+  /// Time for a name to be looked up, a connection to be made and both hellos to arrive.
   std::chrono::milliseconds handshake_timeout{3000};
   /// A link over which nothing arrives for so long is lost. The transport sends a sign of life
   /// where nothing else was sent for a quarter of it, so an idle link is not silent. A smaller
@@ -44,12 +44,15 @@ struct transport_options {
   /// several times the speed.
   bool arena = true;
   /// Address space for that, for each link and direction; memory is used as far as tensors have
-  /// been on their way or held at a time. More go over the socket. A multiple of 4096, from 64 KiB
-  /// to 4 GiB.
+  /// been on their way or held at a time, and goes back where none was sent for silence_timeout or
+  /// twice that. More go over the socket. A multiple of 4096, from 64 KiB to 4 GiB.
   std::size_t arena_bytes = std::size_t{256} << 20;
   /// Encrypts all links over TCP, and has each peer prove its role; without it none is, so both
   /// sides need it or neither. Unix sockets stay plain: the system vouches for their peers.
   std::shared_ptr<const tls_context> tls{};
+  /// How a name becomes addresses. Called on a thread of its own, may block; only tests change it.
+  std::function<result<std::vector<detail::socket_address>>(const endpoint&)> resolve =
+    detail::resolve;
 };
 
 /// What happens on links. Called on the transport's thread, one call at a time; must not block.
@@ -69,7 +72,8 @@ struct link_events {
 };
 
 /// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,
-/// `lost` is called for each) and joins the thread; it must not run inside a callback.
+/// `lost` is called for each) and joins the thread; it must not run inside a callback. It waits for
+/// a name that is being looked up.
 ///
 /// A link: each side sends a preamble (handshake.hpp) and a hello, the one that connects begins.
 /// Then messages go both ways in chunks (chunk.hpp). A side that refuses the other sends a refusal
@@ -95,10 +99,9 @@ public:
   /// The same on a socket that listens already (inherited from the launcher). Takes the descriptor.
   result<endpoint> listen_on(int descriptor);
   /// Begins to connect; `opened` or `lost` follows, on another thread perhaps before this returns.
-  /// Resolves a name before it returns, which may take long; a numeric address never does.
+  /// Never blocks: a name is looked up on a thread for that, and its time is part of
+  /// handshake_timeout.
   link_id connect(const endpoint& where);
-  /// The same with the addresses of `where`, which detail::resolve() found. Never blocks.
-  link_id connect(const endpoint& where, result<std::vector<detail::socket_address>> addresses);
   /// Queues a message; never blocks. Messages of one link and traffic_class arrive in order or the
   /// link is lost; those of a higher class may overtake.
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of

@@ -45,6 +45,13 @@ result<void> shared_tables::check(const range& where) const {
   return {};
 }
 
+result<void> shared_tables::check(const std::vector<range>& ranges) const {
+  for (const auto& where : ranges)
+    if (auto valid = check(where); !valid)
+      return valid;
+  return {};
+}
+
 result<void> shared_tables::check(const update& what) const {
   for (const auto& x : what.pieces) {
     if (auto valid = check(x.where); !valid)
@@ -78,10 +85,10 @@ result<void> shared_tables::apply(const update& what) {
 }
 
 result<std::vector<piece>> shared_tables::read(const std::vector<range>& ranges) {
+  if (auto valid = check(ranges); !valid)
+    return valid.error();
   std::vector<piece> copies;
   for (const auto& where : ranges) {
-    if (auto valid = check(where); !valid)
-      return valid.error();
     auto& source = tables_[where.table.value]->values;
     auto copy = pool_->floats(where.count);
     for (std::size_t i = 0; i < where.count; ++i)
@@ -122,6 +129,9 @@ router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild
   return {
     [&state](const request& what) -> caf::result<reply> {
       reply answer;
+      if (what.pull) // Before the push is applied.
+        if (auto valid = state.tables->check(what.pull->ranges); !valid)
+          return to_caf(valid.error());
       if (what.push) {
         if (auto done = state.tables->apply(*what.push); !done)
           return to_caf(done.error());

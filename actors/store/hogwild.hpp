@@ -26,6 +26,8 @@ public:
   /// Takes the optimiser step of each piece and marks the batch.
   /// Errors: non_finite (names worker and table; nothing has changed), shape_mismatch.
   result<void> apply(const update& what);
+  /// Whether read() could copy them. Errors: shape_mismatch.
+  result<void> check(const std::vector<range>& ranges) const;
   /// Copies of the ranges. Errors: shape_mismatch.
   result<std::vector<piece>> read(const std::vector<range>& ranges);
 
@@ -46,7 +48,8 @@ private:
   server_counters counters_;
 };
 
-/// A kv in front of `tables`; spawn one for each worker. Views are ignored.
+/// A kv in front of `tables`; spawn one for each worker. A request is applied and answered as a
+/// whole or refused as a whole. Views are ignored.
 router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables);
 
 /// Reports `tables` as server 0.

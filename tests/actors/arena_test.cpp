@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -53,6 +54,12 @@ detail::descriptor memory_of(std::size_t size_bytes, int seals, unsigned flags =
   if (made && ::ftruncate(made.get(), static_cast<off_t>(size_bytes)) == 0 && seals != 0)
     ::fcntl(made.get(), F_ADD_SEALS, seals);
   return made;
+}
+
+/// What the system has given to the file.
+std::size_t memory_in(const detail::descriptor& memory) {
+  struct stat about {};
+  return ::fstat(memory.get(), &about) == 0 ? static_cast<std::size_t>(about.st_blocks) * 512 : 0;
 }
 
 constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
@@ -135,6 +142,67 @@ TEST_CASE("what_is_small_or_does_not_fit_stays_in_the_frame") {
     ++placed;
   CHECK(placed == 5);
   CHECK(slot_of(ends.writer->place(large)) == 0);
+}
+
+TEST_CASE("an_arena_that_is_not_used_gives_its_memory_back_and_takes_it_again") {
+  both_ends ends{std::size_t{64} << 20};
+  REQUIRE(ends.reader);
+  const wire::frame large = wire::encode(push_of(1, 1 << 20, 1)),
+                    small = wire::encode(push_of(1, 2500, 2));
+  const std::size_t large_bytes = 4 << 20, small_bytes = 10'000;
+  const auto send = [&](const wire::frame& what, std::size_t bytes) {
+    return *ends.reader->slot(slot_of(ends.writer->place(what)), bytes);
+  };
+  const auto trim = [&] {
+    ends.writer->trim();
+    ends.writer->trim();
+  };
+  trim();
+  const std::size_t empty = memory_in(ends.kept);
+  auto low = send(small, small_bytes), first = send(large, large_bytes),
+       second = send(large, large_bytes), high = send(small, small_bytes);
+  CHECK(memory_in(ends.kept) >= empty + 2 * large_bytes);
+  trim(); // All of it is held.
+  CHECK(memory_in(ends.kept) >= empty + 2 * large_bytes);
+  second.reset();
+  high.reset();
+  send(small, small_bytes);
+  ends.writer->trim(); // Something was sent just now.
+  CHECK(memory_in(ends.kept) >= empty + 2 * large_bytes);
+  ends.writer->trim();
+  CHECK(memory_in(ends.kept) <= empty + large_bytes + 8 * granule_bytes);
+  CHECK(std::memcmp(first.get(), pattern(1 << 20, 1).get(), large_bytes) == 0);
+  CHECK(std::memcmp(low.get(), pattern(2500, 2).get(), small_bytes) == 0);
+  low.reset();
+  first.reset();
+  trim();
+  CHECK(memory_in(ends.kept) == empty);
+  low = send(small, small_bytes); // The first slot, not one of those that came back last.
+  CHECK(memory_in(ends.kept) <= empty + 4 * granule_bytes);
+  first = send(large, large_bytes);
+  CHECK(memory_in(ends.kept) >= empty + large_bytes);
+  CHECK(std::memcmp(first.get(), pattern(1 << 20, 1).get(), large_bytes) == 0);
+  CHECK(std::memcmp(low.get(), pattern(2500, 2).get(), small_bytes) == 0);
+}
+
+TEST_CASE("an_arena_is_trimmed_while_others_send") {
+  both_ends ends;
+  std::atomic<bool> done = false;
+  std::thread trimming{[&] {
+    while (!done)
+      ends.writer->trim();
+  }};
+  std::minstd_rand random{6};
+  for (int i = 0; i < 20'000; ++i) {
+    const std::size_t count = 2048 + random() % 20'000;
+    const wire::frame sent = ends.writer->place(wire::encode(push_of(1, count, 9)));
+    REQUIRE(sent.body.empty());
+    const auto slot = ends.reader->slot(slot_of(sent), 4 * count);
+    REQUIRE(slot);
+    REQUIRE(std::memcmp(slot->get(), pattern(64, 9).get(), 64 * sizeof(float)) == 0);
+  }
+  done = true;
+  trimming.join();
 }
 
 TEST_CASE("a_slot_stays_readable_when_both_ends_are_gone") {

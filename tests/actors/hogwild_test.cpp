@@ -101,6 +101,11 @@ TEST_CASE("a_hogwild_kv_answers_from_the_shared_tables") {
     self->request(second, 10s, request{{}, query{{}, false, {{{5}, 0, 4}}}})
       .receive([](const reply&) { FAIL("outside"); },
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::shape_mismatch); });
+    self->request(second, 10s, request{gradient(1, {1, 1, 1, 1}), query{{}, false, {{{0}, 1, 2}}}})
+      .receive([](const reply&) { FAIL("a part"); },
+               [](const caf::error& why) { CHECK(from_caf(why).code == errc::shape_mismatch); });
+    CHECK_FALSE(tables->marks().contains({1}));
+    CHECK(read(*tables) == std::vector<float>{-1, -2, -3, -4});
   }
 }
 

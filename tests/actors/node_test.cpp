@@ -434,7 +434,7 @@ TEST_CASE("an_uplink_connects_again_and_sends_the_newest_report") {
   worker.send(report_of(3));
   coordinator = std::make_unique<chief_process>(later, address);
   // One that was sent down the old link, just before its end was heard of, is lost.
-  for (std::uint64_t next = 4; later.count("report 3") == 0 && next < 6; ++next)
+  for (std::uint64_t next = 4; next < 6; ++next)
     worker.send(report_of(next));
   CHECK(later.wait("report 5"));
   CHECK(worker.seen.wait("orders 5"));

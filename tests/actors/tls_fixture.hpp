@@ -41,7 +41,7 @@ public:
     std::string form = (std::filesystem::temp_directory_path() / "troupe_tls_XXXXXX").string();
     path_ = mkdtemp(form.data());
     write("ca.pem", authority_.certificate());
-    for (const role each : {role::coordinator, role::server, role::worker, role::observer})
+    for (const role each : detail::all_roles)
       issue(detail::role_name(each), {{each}, {}, in_days(1)});
   }
   ~job_certificates() {
@@ -120,8 +120,9 @@ inline std::string read_text(auto& from, transfer& last) {
 /// One end, and what came of it.
 struct tls_end {
   tls_end(std::shared_ptr<const tls_context> context, stream_ptr socket, link_side side,
-          const std::string& address = {})
-      : stream(std::move(context), std::move(socket), side, address) {}
+          const std::string& address = {},
+          std::uint64_t records_per_key = tls_stream::key_records_max)
+      : stream(std::move(context), std::move(socket), side, address, records_per_key) {}
 
   /// Goes on with the handshake, then reads what there is and sends what waits.
   void step() {
@@ -178,6 +179,8 @@ public:
     }
     ssl_.reset(SSL_new(context_.get()));
     SSL_set_fd(ssl_.get(), socket_->poll_descriptor());
+    SSL_set_msg_callback(ssl_.get(), count_new_keys);
+    SSL_set_msg_callback_arg(ssl_.get(), &new_keys);
     if (side == link_side::connector)
       SSL_set_connect_state(ssl_.get());
     else
@@ -204,8 +207,16 @@ public:
 
   std::string got;
   std::string why;
+  int new_keys = 0; ///< Of the other side.
 
 private:
+  static void count_new_keys(int sent, int, int kind, const void* bytes, std::size_t size, SSL*,
+                             void* count) {
+    if (sent == 0 && kind == SSL3_RT_HANDSHAKE && size != 0
+        && *static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE)
+      ++*static_cast<int*>(count);
+  }
+
   stream_ptr socket_;
   std::unique_ptr<SSL_CTX, detail::freed_by<SSL_CTX_free>> context_;
   std::unique_ptr<SSL, detail::freed_by<SSL_free>> ssl_;

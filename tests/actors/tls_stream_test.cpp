@@ -15,9 +15,12 @@ namespace {
 
 /// A connector that is a worker and an acceptor that is a server.
 struct two_ends {
-  explicit two_ends(std::pair<stream_ptr, stream_ptr> sockets)
-      : worker(job.context(role::worker), std::move(sockets.first), link_side::connector),
-        server(job.context(role::server), std::move(sockets.second), link_side::acceptor) {}
+  explicit two_ends(std::pair<stream_ptr, stream_ptr> sockets,
+                    std::uint64_t records_per_key = tls_stream::key_records_max)
+      : worker(job.context(role::worker), std::move(sockets.first), link_side::connector, {},
+               records_per_key),
+        server(job.context(role::server), std::move(sockets.second), link_side::acceptor, {},
+               records_per_key) {}
 
   bool shake_hands() {
     return drive(worker, server, [&] { return worker.established && server.established; });
@@ -45,6 +48,59 @@ struct relay {
 
   stream_ptr ends[2];
 };
+
+/// Both ends write and read 24 MiB, each on threads of its own.
+void exchange(std::uint64_t records_per_key) {
+  constexpr std::size_t total = std::size_t{24} << 20;
+  two_ends ends{tcp_pair(), records_per_key};
+  REQUIRE(ends.shake_hands());
+  const auto values = pattern(total / sizeof(float), 3);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(values.get());
+  std::atomic<bool> failed = false;
+  const auto wait = [](const tls_stream& at, short events) {
+    pollfd waited{at.poll_descriptor(), events, 0};
+    ::poll(&waited, 1, 100);
+  };
+  const auto write_all = [&](tls_stream& to) {
+    std::minstd_rand random{5};
+    for (std::size_t at = 0; at < total && !failed;) {
+      const std::size_t head = std::min<std::size_t>(1 + random() % 300, total - at);
+      const std::size_t body = std::min<std::size_t>(random() % 300'000, total - at - head);
+      auto* const from = const_cast<std::byte*>(bytes + at);
+      std::array parts{iovec{from, head}, iovec{from + head, body}};
+      const auto went = to.write(parts);
+      at += went.bytes;
+      failed = failed || went.how == transfer::status::failed;
+      if (went.how == transfer::status::would_block)
+        wait(to, POLLOUT);
+    }
+    while (to.interest(false) != EPOLLIN && !failed) {
+      wait(to, POLLOUT);
+      to.write({});
+    }
+  };
+  const auto read_all = [&](tls_stream& from) {
+    std::vector<std::byte> place(200'000);
+    std::size_t at = 0;
+    while (at < total && !failed) {
+      iovec where{place.data(), place.size()};
+      const auto got = from.read({&where, 1});
+      failed = failed || got.how == transfer::status::failed
+               || std::memcmp(place.data(), bytes + at, got.bytes) != 0;
+      at += got.bytes;
+      if (got.how == transfer::status::would_block)
+        wait(from, POLLIN);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (auto* const end : {&ends.worker.stream, &ends.server.stream}) {
+    threads.emplace_back([&, end] { write_all(*end); });
+    threads.emplace_back([&, end] { read_all(*end); });
+  }
+  for (auto& each : threads)
+    each.join();
+  CHECK_FALSE(failed);
+}
 
 } // namespace
 
@@ -249,54 +305,30 @@ TEST_CASE("tls: new keys on the way cost nothing but a message") {
   CHECK(server.last.how == transfer::status::ended);
 }
 
-TEST_CASE("tls: a reader and a writer at each end at the same time lose nothing") {
-  constexpr std::size_t total = std::size_t{24} << 20;
-  two_ends ends{tcp_pair()};
-  REQUIRE(ends.shake_hands());
-  const auto values = pattern(total / sizeof(float), 3);
-  const auto* const bytes = reinterpret_cast<const std::byte*>(values.get());
-  std::atomic<bool> failed = false;
-  const auto wait = [](const tls_stream& at, short events) {
-    pollfd waited{at.poll_descriptor(), events, 0};
-    ::poll(&waited, 1, 100);
-  };
-  const auto write_all = [&](tls_stream& to) {
-    std::minstd_rand random{5};
-    for (std::size_t at = 0; at < total && !failed;) {
-      const std::size_t head = std::min<std::size_t>(1 + random() % 300, total - at);
-      const std::size_t body = std::min<std::size_t>(random() % 300'000, total - at - head);
-      auto* const from = const_cast<std::byte*>(bytes + at);
-      std::array parts{iovec{from, head}, iovec{from + head, body}};
-      const auto went = to.write(parts);
-      at += went.bytes;
-      failed = failed || went.how == transfer::status::failed;
-      if (went.how == transfer::status::would_block)
-        wait(to, POLLOUT);
-    }
-    while (to.interest(false) != EPOLLIN && !failed) {
-      wait(to, POLLOUT);
-      to.write({});
-    }
-  };
-  const auto read_all = [&](tls_stream& from) {
-    std::vector<std::byte> place(200'000);
-    std::size_t at = 0;
-    while (at < total && !failed) {
-      iovec where{place.data(), place.size()};
-      const auto got = from.read({&where, 1});
-      failed = failed || got.how == transfer::status::failed
-               || std::memcmp(place.data(), bytes + at, got.bytes) != 0;
-      at += got.bytes;
-      if (got.how == transfer::status::would_block)
-        wait(from, POLLIN);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (auto* const end : {&ends.worker.stream, &ends.server.stream}) {
-    threads.emplace_back([&, end] { write_all(*end); });
-    threads.emplace_back([&, end] { read_all(*end); });
+TEST_CASE("tls: a writer changes its key after so many records, large or small") {
+  job_certificates job;
+  auto sockets = socket_pair();
+  const auto shown = job.files("worker");
+  bare_tls_peer worker{std::move(sockets.first), link_side::connector, job.path() / "ca.pem",
+                       &shown};
+  tls_end server{job.context(role::server), std::move(sockets.second), link_side::acceptor, {}, 4};
+  REQUIRE(drive(worker, server, [&] { return server.established; }));
+  for (int i = 0; i < 21; ++i) {
+    write_text(server.stream, "y");
+    worker.write("x");
   }
-  for (auto& each : threads)
-    each.join();
-  CHECK_FALSE(failed);
+  CHECK(drive(worker, server, [&] { return worker.got.size() == 21 && server.got.size() == 21; }));
+  CHECK(worker.new_keys == 5);
+  write_text(server.stream, std::string(10 * 16384, 'z')); // Records 22 to 31.
+  CHECK(drive(worker, server, [&] { return worker.got.size() == 21 + 10 * 16384; }));
+  CHECK(worker.new_keys == 7);
+  CHECK(worker.why.empty());
+}
+
+TEST_CASE("tls: a reader and a writer at each end at the same time lose nothing") {
+  exchange(tls_stream::key_records_max);
+}
+
+TEST_CASE("tls: nor do they while both directions change their keys again and again") {
+  exchange(3);
 }

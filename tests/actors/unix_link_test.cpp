@@ -42,6 +42,15 @@ std::size_t arenas_mapped() {
   return count;
 }
 
+/// KiB of shared memory that this process has mapped and that is there.
+std::size_t shared_kib() {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string word; status >> word;)
+    if (std::size_t found = 0; word == "RssShmem:" && status >> found)
+      return found;
+  return 0;
+}
+
 template <class Condition>
 bool wait_until(Condition holds) {
   const auto deadline = test::clock::now() + 10s;
@@ -389,4 +398,21 @@ TEST_CASE("a_connector_that_is_killed_in_mid_transfer_leaves_nothing_behind") {
   }
   CHECK(arenas_mapped() == mapped);
   CHECK(entries("/proc/self/fd") == descriptors);
+}
+
+TEST_CASE("an_idle_link_gives_the_memory_of_its_arena_back") {
+  pair_of_sides ends{{.silence_timeout = 1000ms}};
+  REQUIRE(ends.ready);
+  const std::size_t before = shared_kib();
+  for (std::size_t round = 1; round <= 2; ++round) {
+    ends.client.links.send(ends.to_server, push_of(round, std::size_t{8} << 20));
+    REQUIRE(ends.server.wait_received(1));
+    CHECK(shared_kib() > before + (std::size_t{30} << 10));
+    {
+      const std::scoped_lock lock{ends.server.mutex};
+      ends.server.received.clear();
+    }
+    CHECK(wait_until([&] { return shared_kib() < before + (std::size_t{4} << 10); }));
+  }
+  CHECK(ends.client.lost.empty());
 }

@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 
 using namespace troupe;
+using detail::all_roles;
 
 namespace {
 
@@ -40,8 +42,6 @@ detail::certificate_ptr certificate_in(const std::filesystem::path& path) {
   const detail::bio_ptr file{BIO_new_file(path.c_str(), "r")};
   return detail::certificate_ptr{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)};
 }
-
-constexpr role all_roles[] = {role::coordinator, role::server, role::worker, role::observer};
 
 } // namespace
 
@@ -104,9 +104,57 @@ TEST_CASE("certs: a kept authority makes certificates that go together, in files
     make_certificates({.directory = home.path / "c", .authority = home.path / "c/authority.pem"});
   CHECK(inside.error().text.find("which goes to every host: keep it elsewhere")
         != std::string::npos);
+  const auto deep = make_certificates(
+    {.directory = home.path / "c", .authority = home.path / "c/keys/of/authority.pem"});
+  CHECK(deep.error().code == errc::invalid_argument);
+  CHECK_FALSE(std::filesystem::exists(home.path / "c"));
+  std::filesystem::create_directory(home.path / "beside");
+  CHECK(make_certificates(
+    {.directory = home.path / "besides", .authority = home.path / "beside/authority.pem"}));
   const auto wrong =
     make_certificates({.directory = home.path / "d", .authority = home.path / "a/ca.pem"});
   CHECK(wrong.error().code == errc::malformed);
+}
+
+TEST_CASE("certs: a new authority does not get between certificates that stay") {
+  const folder home;
+  const auto directory = home.path / "certs", kept = home.path / "kept.pem";
+  REQUIRE(make_certificates({.directory = directory}));
+  const auto before = *read_file(directory / "ca.pem");
+  for (const auto& authority : {std::optional<std::filesystem::path>{}, std::optional{kept}}) {
+    const auto refused = make_certificates({.directory = directory,
+                                            .roles = {role::worker, role::observer},
+                                            .authority = authority,
+                                            .replace = true});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::invalid_argument);
+    CHECK(refused.error().text
+          == directory.string()
+               + " also holds coordinator.pem, server.pem, which another authority signed and a "
+                 "new ca.pem would make useless: name that authority with --ca, or replace all "
+                 "roles");
+    CHECK(*read_file(directory / "ca.pem") == before);
+    CHECK_FALSE(std::filesystem::exists(kept));
+  }
+  REQUIRE(make_certificates({.directory = directory, .authority = kept, .replace = true}));
+  REQUIRE(make_certificates(
+    {.directory = directory, .roles = {role::worker}, .authority = kept, .replace = true}));
+  for (const role who : all_roles)
+    CHECK(loading(directory, who).empty());
+}
+
+TEST_CASE("certs: a file is replaced whole, and nothing else is left in its directory") {
+  const folder home;
+  const auto path = home.path / "file";
+  REQUIRE(write_file(path, "old", 0644));
+  REQUIRE(write_file(path, std::string(1 << 20, 'x'), 0600));
+  CHECK(*read_file(path) == std::string(1 << 20, 'x'));
+  CHECK(mode_of(path) == 0600);
+  std::filesystem::create_directory(home.path / "folder");
+  CHECK(write_file(home.path / "folder", "x", 0600).error().code == errc::io_failed);
+  CHECK(write_file(home.path / "no/file", "x", 0600).error().code == errc::io_failed);
+  const auto entries = std::filesystem::directory_iterator{home.path};
+  CHECK(std::distance(begin(entries), end(entries)) == 2);
 }
 
 TEST_CASE("certs: certificates for no days have expired, and their owner is told at the start") {

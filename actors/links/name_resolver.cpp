@@ -1,0 +1,60 @@
+#include "actors/links/name_resolver.hpp"
+
+#include "actors/links/thread_without_signals.hpp"
+
+#include <utility>
+
+namespace troupe::detail {
+
+name_resolver::name_resolver(std::function<addresses(const endpoint&)> look_up)
+    : look_up_(std::move(look_up)) {}
+
+void name_resolver::ask(const endpoint& where, answer tell) {
+  const std::scoped_lock lock{mutex_};
+  if (stopping_)
+    return;
+  if (!thread_.joinable())
+    thread_ = thread_without_signals("troupe-names", [this] { run(); });
+  waiting_.push_back({where, std::move(tell)});
+  changed_.notify_one();
+}
+
+void name_resolver::stop() {
+  {
+    const std::scoped_lock lock{mutex_};
+    stopping_ = true;
+    waiting_.clear();
+  }
+  changed_.notify_one();
+  if (thread_.joinable())
+    thread_.join();
+}
+
+void name_resolver::run() {
+  for (;;) {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [this] { return stopping_ || !waiting_.empty(); });
+    if (stopping_)
+      return;
+    const endpoint where = waiting_.front().where;
+    lock.unlock();
+    const addresses found = look_up_(where);
+    for (const question& each : take(where))
+      each.tell(found);
+  }
+}
+
+/// Those who have asked for it by now.
+std::vector<name_resolver::question> name_resolver::take(const endpoint& where) {
+  const std::scoped_lock lock{mutex_};
+  std::vector<question> taken;
+  std::erase_if(waiting_, [&](question& each) {
+    if (each.where != where)
+      return false;
+    taken.push_back(std::move(each));
+    return true;
+  });
+  return taken;
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,35 @@
+// Cuts what is to be written into records of TLS.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace troupe::detail {
+
+/// The most that one record of TLS carries.
+constexpr std::size_t record_bytes_max = std::size_t{16} << 10;
+
+/// Large parts are taken from where they are, small ones are gathered.
+class record_source {
+public:
+  /// `parts`: borrowed.
+  explicit record_source(std::span<const iovec> parts) : parts_(parts) { skip_empty(); }
+
+  bool done() const { return parts_.empty(); }
+  /// Borrowed until the next call. Requires: !done().
+  std::span<const std::byte> next();
+
+private:
+  std::span<const std::byte> rest() const;
+  std::span<const std::byte> take(std::size_t size_max);
+  void skip_empty();
+
+  std::span<const iovec> parts_;
+  std::size_t offset_ = 0; ///< In the first of them.
+  std::array<std::byte, record_bytes_max> gathered_;
+};
+
+} // namespace troupe::detail

@@ -1,0 +1,29 @@
+// A thread that no signal interrupts: those are for the program's own threads.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+namespace troupe::detail {
+
+/// `name`: what tools of the system show, at most 15 characters. Throws std::system_error.
+template <class Function>
+std::thread thread_without_signals(const char* name, Function body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread made{std::move(body)};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(made.native_handle(), name);
+    return made;
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+}
+
+} // namespace troupe::detail
