@@ -27,11 +27,14 @@ struct word_guess {
   std::size_t operator()(const request_message& x) const {
     const auto& [push, pull] = x.what;
     return 64 + (push ? 3 * (push->pieces.size() + push->rows.size()) + push->tables.size() : 0)
-           + (pull ? 3 * (pull->ranges.size() + pull->rows.size()) : 0);
+           + (pull ? 4 * pull->ranges.size() + 3 * pull->rows.size() : 0) + x.keys.size()
+           + x.forgotten.size();
   }
   std::size_t operator()(const reply_message& x) const {
+    const auto& pulled = x.what.pulled;
     return 64
-           + (x.what.pulled ? 3 * (x.what.pulled->pieces.size() + x.what.pulled->rows.size()) : 0);
+           + (pulled ? 4 * (pulled->pieces.size() + pulled->rows.size() + pulled->unchanged.size())
+                     : 0);
   }
   std::size_t operator()(const report&) const { return 2048; }
   std::size_t operator()(const orders&) const { return 2048; }
@@ -75,6 +78,15 @@ message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   case schema::Envelope::ORDERS: return detail::read(from.getOrders());
   }
   throw detail::rejected{"a message of an unknown kind"};
+}
+
+void note_size(message& what, std::size_t frame_bytes) {
+  std::visit(
+    [=](auto& x) {
+      if constexpr (requires { x.frame_bytes; })
+        x.frame_bytes = frame_bytes;
+    },
+    what);
 }
 
 std::uint32_t word32(std::span<const std::byte> bytes, std::size_t offset) {
@@ -151,6 +163,7 @@ result<message> decode(std::span<const std::byte> head, std::shared_ptr<const st
     detail::body_reader values{std::move(body), body_bytes};
     auto made = read_message(reader.getRoot<schema::Envelope>(), values);
     values.finish();
+    note_size(made, prefix_bytes + head.size() + body_bytes);
     return made;
   });
 }

@@ -113,7 +113,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 1");
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 2");
 
   // Whatever a later version puts behind the first 16 bytes.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
@@ -190,7 +190,9 @@ TEST_CASE("ranges that no table can have are refused") {
 }
 
 TEST_CASE("enumerators that do not exist are refused") {
-  auto of_role = [](unsigned x) { return hello{1, 0, 0, {static_cast<role>(x), 0, {}}}; };
+  auto of_role = [](unsigned x) {
+    return hello{wire::protocol_version, 0, 0, {static_cast<role>(x), 0, {}}};
+  };
   CHECK(decode_frame(flatten(wire::encode(of_role(3)))));
   CHECK(contains(refused(decode_frame(flatten(wire::encode(of_role(4))))).text, "role: 4"));
 
