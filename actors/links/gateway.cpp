@@ -1,4 +1,5 @@
 // gateway: the other end of a remote; answers the requests of one link from a kv of this process.
+#include "actors/links/key_book.hpp"
 #include "actors/links/switchboard.hpp"
 #include "actors/open_requests.hpp"
 
@@ -22,6 +23,8 @@ struct gateway_shell {
   }
 
   void answer(request_message& asked) {
+    if (auto whole = shelf.complete(asked); !whole)
+      return turn_away(whole.error());
     requests.send<reply>(
       self, target,
       [this, number = asked.number](reply& answer) {
@@ -40,6 +43,12 @@ struct gateway_shell {
   template <class Other>
   void answer(Other&) {
     if (auto alive = board.lock()) // Whoever sends anything else here is confused.
+      alive->close(link);
+  }
+
+  void turn_away(const failure& why) {
+    send(refusal{why});
+    if (auto alive = board.lock())
       alive->close(link);
   }
 
@@ -65,6 +74,7 @@ struct gateway_shell {
   switchboard_ptr board;
   link_id link;
   kv target;
+  key_shelf shelf;
   open_requests requests{request_timeout};
   bool scanning = false;
 

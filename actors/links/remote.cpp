@@ -1,5 +1,6 @@
 // remote: a kv that stands for one in another process.
 #include "actors/clock.hpp"
+#include "actors/links/key_book.hpp"
 #include "actors/links/switchboard.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -73,9 +74,14 @@ struct remote_shell {
       fail_all({errc::peer_lost, "this process is shutting down"});
   }
 
-  void send(const message& what) {
-    if (auto alive = board.lock())
-      alive->send(*link, what);
+  /// Whatever the book notes is sent, before anything else; or the link ends, and the book with it.
+  void send(request_message what) {
+    const auto alive = board.lock();
+    if (!alive)
+      return;
+    if (limits.key_book)
+      book.shorten(what);
+    memory->add_sent(alive->send(*link, std::move(what)));
   }
 
   void opened(link_id which, const hello& peer) {
@@ -95,6 +101,7 @@ struct remote_shell {
       return;
     link.reset();
     is_open = false;
+    book = key_book{};
     fail_all({errc::peer_lost, why.text});
   }
 
@@ -110,8 +117,14 @@ struct remote_shell {
     std::visit([this](auto& x) { answer(x); }, what);
   }
 
-  void answer(reply_message& came) { settle(came.number, std::move(came.what)); }
-  void answer(failure_message& came) { settle(came.number, to_caf(came.why)); }
+  void answer(reply_message& came) {
+    memory->add_received(came.frame_bytes);
+    settle(came.number, std::move(came.what));
+  }
+  void answer(failure_message& came) {
+    memory->add_received(came.frame_bytes);
+    settle(came.number, to_caf(came.why));
+  }
   template <class Other>
   void answer(Other&) {} // Nothing else is expected from a server; its decoder let it pass.
 
@@ -147,6 +160,7 @@ struct remote_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
+  key_book book; ///< Of the open link.
   send_limits limits;
   std::shared_ptr<push_memory> memory;
   std::deque<waiting_request> waiting; ///< For the link to open, or for the window.

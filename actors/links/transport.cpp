@@ -33,7 +33,7 @@ link_id transport::connect(const endpoint& where,
   return engine_->connect(where, std::move(addresses));
 }
 
-void transport::send(link_id link, const message& what) { engine_->send(link, what); }
+std::size_t transport::send(link_id link, const message& what) { return engine_->send(link, what); }
 
 void transport::close(link_id link) { engine_->close(link); }
 
