@@ -61,8 +61,8 @@ using kv = caf::typed_actor<caf::replies_to<request>::with<reply>>;
 /// Receives answers to numbered requests, as many at a time as there are.
 using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
 
-/// A kv that many small requests reach as one message, in order. Each is answered by its number, when
-/// it is done, whatever becomes of the others; the numbers are the asker's. One that is gone answers
+/// A kv that many small requests reach as one message, in order. Each is answered by its number,
+/// which is the asker's, when it is done, whatever becomes of the others. One that is gone answers
 /// nothing: monitor it.
 using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 

@@ -46,9 +46,9 @@ private:
     link_events made;
     made.opened = [](link_id, const hello&, const std::string&) {};
     made.received = [this](link_id from, const message& what) {
-      const auto& [number, request] = std::get<request_list>(what).items.at(0);
-      const receipt answer{read_(request.push->pieces.at(0).values.get()), false};
-      links_.send(from, reply_message{number, {answer, {}}});
+      const auto& asked = std::get<request_list>(what).items.at(0);
+      const receipt answer{read_(asked.what.push->pieces.at(0).values.get()), false};
+      links_.send(from, reply_message{asked.number, {answer, {}}});
     };
     made.lost = [](link_id, const failure&) {};
     made.rejected = [](const std::string&, const failure&) {};

@@ -64,6 +64,8 @@ struct WorkerCounters {
   waitUs @7 :UInt64;
   lossSum @8 :Float64;
   lossCount @9 :UInt64;
+  wireBytesSent @10 :UInt64;
+  wireBytesReceived @11 :UInt64;
 }
 
 struct ServerCounters {

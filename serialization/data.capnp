@@ -2,8 +2,8 @@
 #
 # The values of pieces are not here but in the frame's second segment, in the order of the pieces,
 # one behind the other; where a piece begins follows from the counts of those before it. What each
-# struct brings there begins at a multiple of 8: the keys of its rows, u64, list by list, then the
-# values of its pieces, then those of its rows.
+# struct brings there begins at a multiple of 8: the keys of its rows, u64, list by list (but for
+# those that Request.keys names), then the values of its pieces, then those of its rows.
 @0xa2c4ae3afdec5e04;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -49,6 +49,8 @@ struct Query {
   latest @1 :Bool;
   ranges @2 :List(Range);
   rows @3 :List(Rows);  # keys
+  delta @4 :Bool;
+  stamps @5 :List(UInt64);  # one for each range; empty: all 0
 }
 
 struct Receipt {
@@ -60,6 +62,8 @@ struct Values {
   version @0 :UInt64;
   pieces @1 :List(Range);
   rows @2 :List(Rows);  # values
+  stamps @3 :List(UInt64);  # one for each piece; empty: all 0
+  unchanged @4 :List(Range);
 }
 
 # A null pointer below: the request has no push, the reply brings no values, ...
@@ -68,6 +72,10 @@ struct Request {
   number @0 :UInt64;
   push @1 :Update;
   pull @2 :Query;
+  # One for each list of rows, those of the push first; empty: all are brought. 0: brought;
+  # 4 n + 1: brought, to be kept in slot n; 4 n + 2: not brought, it is in slot n.
+  keys @3 :List(UInt32);
+  forgotten @4 :List(UInt32);  # slots; before anything else
 }
 
 struct Reply {

@@ -28,8 +28,13 @@ struct range {
   table_id table;
   std::uint64_t first = 0;
   std::uint64_t count = 0;
+  /// Names the values that a block had at some time, as no other number does; 0: nobody knows.
+  std::uint64_t stamp = 0;
 
-  bool operator==(const range&) const = default;
+  /// The stamp says what was there, not which elements are meant.
+  bool operator==(const range& other) const {
+    return table == other.table && first == other.first && count == other.count;
+  }
 };
 
 /// A range and its values, f32[count]. Borrowed memory is kept alive by `values`; whoever made it
@@ -74,17 +79,20 @@ struct receipt {
 
 struct query {
   step_header step;
-  bool latest = false; ///< Answer at once with the current values, whatever the consistency.
-  std::vector<range> ranges;
+  bool latest = false;       ///< Answer at once with the current values, whatever the consistency.
+  std::vector<range> ranges; ///< With `delta`: their stamps name the values that the asker has.
   std::vector<row_keys> rows = {};
+  bool delta = false; ///< Ranges that still have the values of their stamp need not be brought.
 };
 
-/// Answer to a pull. The pieces cover the ranges asked for, in any order and cut anywhere. `rows`
-/// are those asked for, list by list in the same order; keys are not repeated, theirs are null.
+/// Answer to a pull. The pieces and `unchanged` cover the ranges asked for, in any order and cut
+/// anywhere. `rows` are those asked for, list by list in the same order; keys are not repeated,
+/// theirs are null.
 struct values {
   std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
-  std::vector<piece> pieces;
+  std::vector<piece> pieces; ///< Stamped where the query was a delta.
   std::vector<row_piece> rows = {};
+  std::vector<range> unchanged = {}; ///< Only of a delta: the asker has these values.
 };
 
 /// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A
@@ -131,10 +139,12 @@ struct worker_counters {
   std::uint64_t samples = 0; ///< Samples of acknowledged batches.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t wait_us = 0;        ///< Time without a batch to compute on, waiting for replies.
-  std::uint64_t window_wait_us = 0; ///< Time that its requests waited for a link's window.
-  double loss_sum = 0.0;            ///< Sum of mean losses of the batches computed ...
-  std::uint64_t loss_count = 0;     ///< ... and their number.
+  std::uint64_t wait_us = 0;         ///< Time without a batch to compute on, waiting for replies.
+  std::uint64_t window_wait_us = 0;  ///< Time that its requests waited for a link's window.
+  std::uint64_t wire_bytes_sent = 0; ///< Frames of its requests as they went over links ...
+  std::uint64_t wire_bytes_received = 0; ///< ... and their answers.
+  double loss_sum = 0.0;                 ///< Sum of mean losses of the batches computed ...
+  std::uint64_t loss_count = 0;          ///< ... and their number.
 
   bool operator==(const worker_counters&) const = default;
 };
@@ -345,10 +355,26 @@ struct refusal {
 
 // -- requests on a link -------------------------------------------------------------------------
 
+/// How a request on a link brings one list of keys (links/key_book.hpp).
+struct key_use {
+  enum class how : std::uint8_t {
+    brought, ///< Whole, to be used once.
+    kept,    ///< Whole; the receiver keeps it in a slot.
+    named,   ///< Not at all: it is in that slot.
+  };
+  how way = how::brought;
+  std::uint32_t slot = 0;
+
+  bool operator==(const key_use&) const = default;
+};
+
 /// `number` pairs a reply with its request; unique per link and direction.
 struct request_message {
   std::uint64_t number = 0;
   request what;
+  /// One for each list of rows, those of the push first; empty: all are brought.
+  std::vector<key_use> keys = {};
+  std::vector<std::uint32_t> forgotten = {}; ///< Slots that are free from now on.
 };
 struct reply_message {
   std::uint64_t number = 0;
@@ -370,6 +396,7 @@ struct item_list {
   }
 
   std::vector<Item> items;
+  std::size_t frame_bytes = 0; ///< Of the frame that brought it; its decoder says so.
 };
 using request_list = item_list<request_message>;
 using answer_list = item_list<answer_message>;

@@ -29,13 +29,13 @@ constexpr std::size_t copied_body_bytes_max = 1024;
 struct word_guess {
   std::size_t operator()(const request_list& x) const {
     std::size_t words = 16;
-    for (const auto& [number, what] : x.items) {
-      const auto& [push, pull] = what;
-      words += 3;
+    for (const auto& each : x.items) {
+      const auto& [push, pull] = each.what;
+      words += 5 + each.keys.size() + each.forgotten.size();
       if (push)
-        words += 20 + 3 * (push->pieces.size() + push->rows.size()) + push->tables.size();
+        words += 20 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size();
       if (pull)
-        words += 12 + 3 * (pull->ranges.size() + pull->rows.size());
+        words += 12 + 4 * (pull->ranges.size() + pull->rows.size());
     }
     return words;
   }
@@ -44,8 +44,10 @@ struct word_guess {
     for (const auto& each : x.items) {
       const auto* came = std::get_if<reply_message>(&each);
       words += 10;
-      if (came != nullptr && came->what.pulled)
-        words += 5 + 3 * (came->what.pulled->pieces.size() + came->what.pulled->rows.size());
+      if (came != nullptr && came->what.pulled) {
+        const auto& [version, pieces, rows, unchanged] = *came->what.pulled;
+        words += 6 + 4 * (pieces.size() + rows.size() + unchanged.size());
+      }
     }
     return words;
   }
@@ -93,6 +95,15 @@ message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   case schema::Envelope::ORDERS: return detail::read(from.getOrders());
   }
   throw detail::rejected{"a message of an unknown kind"};
+}
+
+void note_size(message& what, std::size_t frame_bytes) {
+  std::visit(
+    [=](auto& x) {
+      if constexpr (requires { x.frame_bytes; })
+        x.frame_bytes = frame_bytes;
+    },
+    what);
 }
 
 std::uint32_t word32(std::span<const std::byte> bytes, std::size_t offset) {
@@ -173,6 +184,7 @@ result<message> decode(std::span<const std::byte> head, std::shared_ptr<const st
     detail::body_reader values{std::move(body), body_bytes};
     auto made = read_message(reader.getRoot<schema::Envelope>(), values);
     values.finish();
+    note_size(made, prefix_bytes + head.size() + body_bytes);
     return made;
   });
 }

@@ -72,6 +72,8 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setWaitUs(from.wait_us);
   to.setLossSum(from.loss_sum);
   to.setLossCount(from.loss_count);
+  to.setWireBytesSent(from.wire_bytes_sent);
+  to.setWireBytesReceived(from.wire_bytes_received);
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
@@ -83,6 +85,8 @@ worker_counters read(schema::WorkerCounters::Reader from) {
           .bytes_received = from.getBytesReceived(),
           .wait_us = from.getWaitUs(),
           .window_wait_us = from.getWindowWaitUs(),
+          .wire_bytes_sent = from.getWireBytesSent(),
+          .wire_bytes_received = from.getWireBytesReceived(),
           .loss_sum = from.getLossSum(),
           .loss_count = from.getLossCount()};
 }

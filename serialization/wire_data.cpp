@@ -52,6 +52,50 @@ std::vector<piece> read_pieces(capnp::List<schema::Range>::Reader from, body_rea
   return pieces;
 }
 
+bool is_named(std::span<const key_use> keys, std::size_t list) {
+  return !keys.empty() && keys[list].way == key_use::how::named;
+}
+
+const range& where_of(const range& x) { return x; }
+const range& where_of(const piece& x) { return x.where; }
+range& where_of(range& x) { return x; }
+range& where_of(piece& x) { return x.where; }
+
+/// Nothing where all of them are 0, which is so but for deltas.
+template <class Stamped, class Init>
+void write_stamps(const std::vector<Stamped>& from, Init init) {
+  if (std::ranges::all_of(from, [](const auto& x) { return where_of(x).stamp == 0; }))
+    return;
+  auto to = init(static_cast<unsigned>(from.size()));
+  for (unsigned i = 0; i < to.size(); ++i)
+    to.set(i, where_of(from[i]).stamp);
+}
+
+template <class Stamped>
+void read_stamps(capnp::List<std::uint64_t>::Reader from, std::vector<Stamped>& to) {
+  if (from.size() != 0 && from.size() != to.size())
+    throw rejected{"stamps of other ranges: " + std::to_string(from.size()) + ", not "
+                   + std::to_string(to.size())};
+  for (unsigned i = 0; i < from.size(); ++i)
+    where_of(to[i]).stamp = from[i];
+}
+
+constexpr std::uint32_t key_ways = 4; ///< How many a number of Request.keys tells apart.
+
+std::vector<key_use> read_keys(capnp::List<std::uint32_t>::Reader from) {
+  check_count(from.size(), 2 * tables_max, "lists of keys");
+  std::vector<key_use> keys;
+  keys.reserve(from.size());
+  for (const std::uint32_t code : from) {
+    const key_use read{static_cast<key_use::how>(code % key_ways), code / key_ways};
+    if (code % key_ways > static_cast<std::uint32_t>(key_use::how::named)
+        || (read.way == key_use::how::brought && read.slot != 0))
+      throw rejected{"keys that come in no known way: " + std::to_string(code)};
+    keys.push_back(read);
+  }
+  return keys;
+}
+
 } // namespace
 
 float_ptr body_reader::take(std::uint64_t count) {
@@ -137,7 +181,8 @@ step_header read(schema::Step::Reader from) {
           .clock = from.getClock()};
 }
 
-void write(const update& from, schema::Update::Builder to, body_parts& body) {
+void write(const update& from, std::span<const key_use> keys, schema::Update::Builder to,
+           body_parts& body) {
   write(from.step, to.initStep());
   write_numbers(from.tables, to.initTables(static_cast<unsigned>(from.tables.size())));
   to.setBaseVersion(from.base_version);
@@ -145,7 +190,8 @@ void write(const update& from, schema::Update::Builder to, body_parts& body) {
   auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
   for (unsigned i = 0; i < rows.size(); ++i) {
     write(from.rows[i].where, rows[i]);
-    add_to(body, from.rows[i].where.keys, from.rows[i].where.count);
+    if (!is_named(keys, i))
+      add_to(body, from.rows[i].where.keys, from.rows[i].where.count);
   }
   write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
   for (const auto& x : from.rows)
@@ -153,7 +199,7 @@ void write(const update& from, schema::Update::Builder to, body_parts& body) {
   pad(body);
 }
 
-update read(schema::Update::Reader from, body_reader& body) {
+update read(schema::Update::Reader from, std::span<const key_use> keys, body_reader& body) {
   const auto tables = from.getTables();
   check_count(tables.size(), tables_max, "tables");
   update made{.step = read(from.getStep()),
@@ -162,30 +208,37 @@ update read(schema::Update::Reader from, body_reader& body) {
               .gradient_norm = from.getGradientNorm(),
               .pieces = {},
               .rows = read_rows(from.getRows())};
-  for (auto& x : made.rows)
-    x.where.keys = body.take_keys(x.where.count);
+  for (std::size_t i = 0; i < made.rows.size(); ++i)
+    if (!is_named(keys, i))
+      made.rows[i].where.keys = body.take_keys(made.rows[i].where.count);
   made.pieces = read_pieces(from.getPieces(), body);
   for (auto& x : made.rows)
     x.values = body.take(x.where.floats());
   return made;
 }
 
-void write(const query& from, schema::Query::Builder to, body_parts& body) {
+void write(const query& from, std::span<const key_use> keys, schema::Query::Builder to,
+           body_parts& body) {
   write(from.step, to.initStep());
   to.setLatest(from.latest);
   write_list(from.ranges, to.initRanges(static_cast<unsigned>(from.ranges.size())));
+  to.setDelta(from.delta);
+  write_stamps(from.ranges, [&](unsigned size) { return to.initStamps(size); });
   auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
   for (unsigned i = 0; i < rows.size(); ++i) {
     write(from.rows[i], rows[i]);
-    add_to(body, from.rows[i].keys, from.rows[i].count);
+    if (!is_named(keys, i))
+      add_to(body, from.rows[i].keys, from.rows[i].count);
   }
 }
 
-query read(schema::Query::Reader from, body_reader& body) {
+query read(schema::Query::Reader from, std::span<const key_use> keys, body_reader& body) {
   query made{.step = read(from.getStep()),
              .latest = from.getLatest(),
              .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges"),
-             .rows = {}};
+             .rows = {},
+             .delta = from.getDelta()};
+  read_stamps(from.getStamps(), made.ranges);
   std::uint64_t floats = 0;
   for (const range& x : made.ranges)
     floats += x.count; // At most 2^40 each, of at most 2^18 ranges.
@@ -193,7 +246,8 @@ query read(schema::Query::Reader from, body_reader& body) {
     throw rejected{"a query for more values than one message can bring"};
   for (const auto& x : read_rows(from.getRows())) {
     made.rows.push_back(x.where);
-    made.rows.back().keys = body.take_keys(x.where.count);
+    if (!is_named(keys, made.rows.size() - 1))
+      made.rows.back().keys = body.take_keys(x.where.count);
   }
   return made;
 }
@@ -213,13 +267,17 @@ void write(const values& from, schema::Values::Builder to, body_parts& body) {
     write(from.rows[i].where, rows[i]);
     add_to(body, from.rows[i].values, from.rows[i].where.floats());
   }
+  write_stamps(from.pieces, [&](unsigned size) { return to.initStamps(size); });
+  write_list(from.unchanged, to.initUnchanged(static_cast<unsigned>(from.unchanged.size())));
   pad(body);
 }
 
 values read(schema::Values::Reader from, body_reader& body) {
   values made{.version = from.getVersion(),
               .pieces = read_pieces(from.getPieces(), body),
-              .rows = read_rows(from.getRows())};
+              .rows = read_rows(from.getRows()),
+              .unchanged = read_list<range>(from.getUnchanged(), pieces_max, "ranges")};
+  read_stamps(from.getStamps(), made.pieces);
   for (auto& x : made.rows)
     x.values = body.take(x.where.floats());
   return made;
@@ -228,18 +286,34 @@ values read(schema::Values::Reader from, body_reader& body) {
 void write(const request_message& from, schema::Request::Builder to, body_parts& body) {
   assert(from.what.push || from.what.pull);
   to.setNumber(from.number);
+  const std::span keys{from.keys};
+  const std::size_t of_push = keys.empty() || !from.what.push ? 0 : from.what.push->rows.size();
   if (from.what.push)
-    write(*from.what.push, to.initPush(), body);
+    write(*from.what.push, keys.first(of_push), to.initPush(), body);
   if (from.what.pull)
-    write(*from.what.pull, to.initPull(), body);
+    write(*from.what.pull, keys.subspan(of_push), to.initPull(), body);
+  if (!keys.empty()) {
+    auto codes = to.initKeys(static_cast<unsigned>(keys.size()));
+    for (unsigned i = 0; i < codes.size(); ++i)
+      codes.set(i, keys[i].slot * key_ways + static_cast<std::uint32_t>(keys[i].way));
+  }
+  if (!from.forgotten.empty())
+    write_numbers(from.forgotten, to.initForgotten(static_cast<unsigned>(from.forgotten.size())));
 }
 
 request_message read(schema::Request::Reader from, body_reader& body) {
-  request_message made{from.getNumber(), {}};
+  request_message made{from.getNumber(), {}, read_keys(from.getKeys()), {}};
+  const std::size_t of_push = from.hasPush() ? from.getPush().getRows().size() : 0;
+  const std::size_t of_pull = from.hasPull() ? from.getPull().getRows().size() : 0;
+  const std::span<const key_use> keys{made.keys};
+  if (!keys.empty() && keys.size() != of_push + of_pull)
+    throw rejected{"keys of other lists: " + std::to_string(keys.size()) + ", not "
+                   + std::to_string(of_push + of_pull)};
   if (from.hasPush())
-    made.what.push = read(from.getPush(), body);
+    made.what.push = read(from.getPush(), keys.first(keys.empty() ? 0 : of_push), body);
   if (from.hasPull())
-    made.what.pull = read(from.getPull(), body);
+    made.what.pull = read(from.getPull(), keys.subspan(keys.empty() ? 0 : of_push), body);
+  made.forgotten = read_numbers<std::uint32_t>(from.getForgotten());
   if (!made.what.push && !made.what.pull)
     throw rejected{"a request that asks for nothing"};
   return made;

@@ -119,6 +119,8 @@ void run_worker_process(child_process& self, const run_options& options,
   how.job = self.cluster.job;
   how.pipeline.ahead_max = options.pipeline;
   how.window_wait = [&self] { return self.links.window_wait(); };
+  how.traffic = [&self] { return self.links.traffic(); };
+  how.delta_pulls = options.delta_pulls;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
   auto values = spawn_router(self.system, self.cluster.job, self.links.to_servers());
@@ -140,6 +142,7 @@ int run_child(const child_identity& who, const run_options& options,
       give_up(certificate.error().text);
     send_limits limits;
     limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
+    limits.key_book = options.key_book;
     child_process self{who, *std::move(cluster), limits, *std::move(certificate)};
     log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {

@@ -67,6 +67,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     how.self = identity(role::worker, i);
     how.job = job;
     how.pipeline.ahead_max = options.pipeline;
+    how.delta_pulls = options.delta_pulls;
     if (auto slow = options.slow_workers.find(i); slow != options.slow_workers.end())
       how.slowness = slow->second;
     const auto values = made.client(system);

@@ -239,6 +239,9 @@ void declare(CLI::App& app, run_options& options) {
                  "asp: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();
+  job->add_flag("--delta-pulls", options.delta_pulls,
+                "Pull only the blocks of dense tables that changed since the last pull; costs each "
+                "worker one more copy of the values");
 
   auto* cluster = app.add_option_group("Cluster");
   auto* processes = cluster->add_flag_callback(
@@ -314,6 +317,9 @@ void declare(CLI::App& app, run_options& options) {
         parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
     },
     "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
+  trials->add_flag_callback(
+    "--no-key-book", [&] { options.key_book = false; },
+    "Send the keys of sparse rows with each request, also those that the server was sent before");
 
   app.parse_complete_callback([groups = std::array{job, cluster, files, trials}, &options] {
     for (const auto* group : groups)
@@ -343,6 +349,11 @@ result<void> validate(const run_options& options) {
                    + name);
   if (hogwild && options.given.contains("--servers"))
     return invalid("--sync hogwild has one memory and no servers: leave out --servers");
+  if (hogwild && options.delta_pulls)
+    return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
+                   "leave out --delta-pulls");
+  if (threads && !options.key_book)
+    return invalid("--threads has no links that bring keys: leave out --no-key-book");
   if (threads && !options.kills.empty())
     return invalid("--kill ends processes: use --processes");
   if (threads && (options.listen || options.join || !options.here.empty()))

@@ -45,6 +45,7 @@ struct run_options {
   std::uint32_t pipeline = 0;          ///< Batches that a worker pulls values ahead for.
   std::uint32_t memory_cap_mib = 1024; ///< Of a process's pushes that are not answered yet.
   std::size_t apply_batch = 1;         ///< Waiting pushes that a server applies together.
+  bool delta_pulls = false;            ///< Blocks that did not change are not pulled again.
 
   std::optional<std::filesystem::path> checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.
@@ -59,6 +60,7 @@ struct run_options {
 
   std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;
   std::vector<kill_plan> kills;
+  bool key_book = true; ///< False: links bring the keys of sparse tables each time.
 
   std::optional<endpoint> listen; ///< Where others may join; nullopt: loopback, any port.
   std::optional<endpoint> join;   ///< The coordinator on another host.

@@ -153,6 +153,8 @@ void run_statistics::account(const member_status& status) {
   x.loss_count.set(status.worker.loss_count);
   x.idle_us.set(status.worker.wait_us);
   x.window_wait_us.set(status.worker.window_wait_us);
+  x.wire_bytes_sent.set(status.worker.wire_bytes_sent);
+  x.wire_bytes_received.set(status.worker.wire_bytes_received);
   x.loss_sum = status.worker.loss_sum;
   x.applied.set(status.server.applied);
   x.duplicates.set(status.server.duplicates);
@@ -405,6 +407,8 @@ std::string run_statistics::to_json(const std::string& command) const {
     received += x.bytes_received.total();
   }
   all["bytes"] = {{"sent", sent}, {"received", received}};
+  all["wire_bytes"] = {{"sent", total(&incarnation::wire_bytes_sent)},
+                       {"received", total(&incarnation::wire_bytes_received)}};
   // Of all workers together: without a batch to compute on; requests in front of a full link.
   all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
   all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;

@@ -72,13 +72,15 @@ public:
   /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
   /// samples_per_second, test_accuracy, test_auc (only where it was given), loss_curve,
   /// staleness_versions and staleness_clocks {mean, p99, max}, waiting_pulls, pushes {sent,
-  /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, recoveries,
-  /// peak_rss_bytes {"server-0": ...}.
+  /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, wire_bytes {sent,
+  /// received}, recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every server, which counts it; so what servers count (applied,
   /// duplicates_dropped, and the part of refused that is theirs) is divided by their number, and
   /// may be a fraction where a resend reached only some. waiting_pulls is the sum over servers.
-  /// bytes are those of the workers. samples_per_second counts each batch of the job once, over the
-  /// time in which training went on; seconds is from job_started to job_finished.
+  /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
+  /// frames of their requests and answers as they crossed links, 0 where there are none.
+  /// samples_per_second counts each batch of the job once, over the time in which training went on;
+  /// seconds is from job_started to job_finished.
   std::string to_json(const std::string& command) const;
 
 private:
@@ -98,7 +100,7 @@ private:
   struct incarnation {
     member_status status;
     counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
-    counter idle_us, window_wait_us;
+    counter idle_us, window_wait_us, wire_bytes_sent, wire_bytes_received;
     double loss_sum = 0.0;
     counter applied, duplicates, server_refused, waiting_pulls;
     accumulated_histogram staleness_versions, staleness_clocks;

@@ -99,26 +99,30 @@ link_id transport::engine::connect(const endpoint& where) {
   return link;
 }
 
-void transport::engine::send(link_id link, const message& what) {
+std::size_t transport::engine::send(link_id link, const message& what) {
   const connection_ptr found = find(link.value);
   if (found == nullptr)
-    return;
+    return 0;
   wire::frame frame = wire::encode(what);
   const std::size_t head_bytes = frame.head.size() - wire::prefix_bytes;
   const std::size_t body_bytes = frame.size_bytes() - frame.head.size();
-  if (head_bytes > wire::head_bytes_max || body_bytes > wire::body_bytes_max)
-    return post_to(link, [bytes = head_bytes + body_bytes](detail::connection& lost, auto) {
+  if (head_bytes > wire::head_bytes_max || body_bytes > wire::body_bytes_max) {
+    post_to(link, [bytes = head_bytes + body_bytes](detail::connection& lost, auto) {
       lost.drop({errc::malformed, "a message is too long: " + std::to_string(bytes) + " bytes"});
     });
+    return 0;
+  }
+  const std::size_t frame_bytes = frame.size_bytes();
   const traffic_class traffic = traffic_class_of(what);
   if (on_own_thread()) {
     if (found->out().cork(traffic, std::move(frame)))
       corked_.push_back(found);
-    return;
+    return frame_bytes;
   }
   const auto state = found->out().send(traffic, std::move(frame));
   if (state == detail::outbox::state::overfull || state == detail::outbox::state::broken)
     post_to(link, [](detail::connection& lost, auto now) { lost.check_outbox(now); });
+  return frame_bytes;
 }
 
 void transport::engine::close(link_id link) {

@@ -30,7 +30,7 @@ public:
 
   result<endpoint> serve(detail::descriptor listener);
   link_id connect(const endpoint& where);
-  void send(link_id link, const message& what);
+  std::size_t send(link_id link, const message& what);
   void close(link_id link);
   bool on_own_thread() const { return own_thread_ == std::this_thread::get_id(); }
 

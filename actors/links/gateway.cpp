@@ -1,4 +1,5 @@
 // gateway: the other end of a remote; answers the requests of one link from a kv of this process.
+#include "actors/links/key_book.hpp"
 #include "actors/links/switchboard.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -17,10 +18,19 @@ struct gateway_shell {
   gateway_shell() = default;
 
   void receive(message& what) {
-    if (auto* asked = std::get_if<request_list>(&what))
-      self->send(target, std::move(*asked), caf::actor_cast<answer_sink>(self));
-    else
-      close(); // Whoever sends anything else here is confused.
+    auto* asked = std::get_if<request_list>(&what);
+    if (asked == nullptr)
+      return close(); // Whoever sends anything else here is confused.
+    for (auto& each : asked->items)
+      if (auto whole = shelf.complete(each); !whole)
+        return turn_away(whole.error());
+    self->send(target, std::move(*asked), caf::actor_cast<answer_sink>(self));
+  }
+
+  void turn_away(const failure& why) {
+    if (auto alive = board.lock())
+      alive->send(link, refusal{why});
+    close();
   }
 
   void answer(answer_list& what) {
@@ -44,6 +54,7 @@ struct gateway_shell {
   switchboard_ptr board;
   link_id link;
   kv_service target;
+  key_shelf shelf;
 
   static inline const char* name = "gateway";
 };

@@ -138,6 +138,8 @@ std::function<kv_service(const server_entry&)> node::to_servers() const {
 
 std::chrono::nanoseconds node::window_wait() const { return services_->memory->waited(); }
 
+request_traffic node::traffic() const { return services_->memory->traffic(); }
+
 coordinator_connector node::to_coordinator(const endpoint& where,
                                            std::function<void(failure)> refused) const {
   return [&system = services_->system, links = detail::switchboard_ptr{services_->links}, where,

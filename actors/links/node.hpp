@@ -44,6 +44,8 @@ public:
   std::function<kv_service(const server_entry&)> to_servers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;
+  /// Of all of them together.
+  request_traffic traffic() const;
 
   /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
   /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to the member that the

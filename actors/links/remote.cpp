@@ -1,6 +1,7 @@
 // remote: a kv that stands for one in another process.
 #include "actors/askers.hpp"
 #include "actors/clock.hpp"
+#include "actors/links/key_book.hpp"
 #include "actors/links/switchboard.hpp"
 #include "actors/links/traffic_class.hpp"
 
@@ -102,6 +103,8 @@ struct remote_shell {
     auto& list = traffic_class_of(next.what) == traffic_class::urgent ? urgent : bulk;
     if (list.bytes + open.bytes > together_bytes_max)
       leave(list);
+    if (&list == &bulk && limits.key_book)
+      book.shorten(next); // It leaves in this order; or the link ends, and the book with it.
     list.requests.items.push_back(std::move(next));
     list.bytes += open.bytes;
     if (list.bytes > together_bytes_max || list.requests.items.size() == together_items_max)
@@ -114,7 +117,7 @@ struct remote_shell {
     if (which.requests.items.empty())
       return;
     if (auto alive = board.lock())
-      alive->send(*link, std::exchange(which.requests, {}));
+      memory->add_sent(alive->send(*link, std::exchange(which.requests, {})));
     which = {};
   }
 
@@ -154,6 +157,7 @@ struct remote_shell {
     is_open = false;
     urgent = {};
     bulk = {};
+    book = key_book{};
     fail_all({errc::peer_lost, why.text});
   }
 
@@ -170,6 +174,7 @@ struct remote_shell {
     auto* came = std::get_if<answer_list>(&what);
     if (came == nullptr)
       return; // Nothing else is expected from a server; its decoder let it pass.
+    memory->add_received(came->frame_bytes);
     for (auto& each : came->items)
       std::visit([this](auto& x) { close(x.number, std::move(x.what)); }, each);
     send_waiting();
@@ -200,6 +205,7 @@ struct remote_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
+  key_book book; ///< Of the open link.
   send_limits limits;
   std::shared_ptr<push_memory> memory;
   std::deque<waiting_request> waiting; ///< For the link to open, or for the window.

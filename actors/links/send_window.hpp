@@ -15,6 +15,14 @@ struct send_limits {
   /// Memory of all pushes of this process that are not answered yet: their values, and the copies
   /// that are on the way. A push beyond it is refused with `overloaded`.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  /// Keys that a peer was sent before are named and not sent again. False: for measuring.
+  bool key_book = true;
+};
+
+/// Bytes of requests and of their answers, whole frames.
+struct request_traffic {
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
 };
 
 namespace detail {
@@ -40,10 +48,16 @@ public:
   std::chrono::nanoseconds waited() const { return std::chrono::nanoseconds{waited_ns_.load()}; }
   void add_waited(std::chrono::nanoseconds time) { waited_ns_ += time.count(); }
 
+  request_traffic traffic() const { return {sent_bytes_.load(), received_bytes_.load()}; }
+  void add_sent(std::uint64_t bytes) { sent_bytes_ += bytes; }
+  void add_received(std::uint64_t bytes) { received_bytes_ += bytes; }
+
 private:
   const std::uint64_t bytes_max_;
   std::atomic<std::uint64_t> taken_ = 0;
   std::atomic<std::int64_t> waited_ns_ = 0;
+  std::atomic<std::uint64_t> sent_bytes_ = 0;
+  std::atomic<std::uint64_t> received_bytes_ = 0;
 };
 
 } // namespace detail

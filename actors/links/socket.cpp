@@ -13,8 +13,8 @@ namespace troupe::detail {
 
 namespace {
 
-/// What the kernel keeps beyond what is on its way, where nothing urgent overtakes bulk. Measured on
-/// loopback: 4 MB payloads are as fast as without it, and a small pull behind a queue of pushes
+/// What the kernel keeps beyond what is on its way, where nothing urgent overtakes bulk. Measured
+/// on loopback: 4 MB payloads are as fast as without it, and a small pull behind a queue of pushes
 /// takes a third of the time.
 constexpr int unsent_bytes_max = 1 << 20;
 

@@ -7,8 +7,8 @@
 namespace troupe::detail {
 
 /// To be woken costs 5 to 50 us, most of a short round trip. So where the last wait was short, the
-/// next one begins with looking; where it was long, nothing is spent on it. The same rule as that of
-/// Linux for idle virtual processors (Documentation/virt/guest-halt-polling.rst).
+/// next one begins with looking; where it was long, nothing is spent on it. The rule is that of
+/// Linux for idle virtual processors, Documentation/virt/guest-halt-polling.rst.
 class spin_time {
 public:
   /// Waits up to this are worth spinning; also the most that one wait spends in vain.

@@ -37,7 +37,7 @@ public:
               std::function<void(std::string)> log, transport_options options);
 
   link_id connect(const endpoint& where, const link_owner& owner);
-  void send(link_id link, const message& what) { transport_->send(link, what); }
+  std::size_t send(link_id link, const message& what) { return transport_->send(link, what); }
   void close(link_id link) { transport_->close(link); }
   troupe::transport& transport() { return *transport_; }
   /// Ends all links. Actors that hold the switchboard just now can still call it.

@@ -28,7 +28,7 @@ result<endpoint> transport::listen_on(int descriptor) {
 
 link_id transport::connect(const endpoint& where) { return engine_->connect(where); }
 
-void transport::send(link_id link, const message& what) { engine_->send(link, what); }
+std::size_t transport::send(link_id link, const message& what) { return engine_->send(link, what); }
 
 void transport::close(link_id link) { engine_->close(link); }
 

@@ -107,7 +107,8 @@ public:
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
   /// pieces are sent from where they are and held until then. Called on the transport's own thread
   /// it writes nothing before the end of the round, see link_events::settle.
-  void send(link_id link, const message& what);
+  /// Returns the bytes of its frame; 0: there is no such link any more, or it was too long.
+  std::size_t send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.
   void close(link_id link);
   /// Whether the caller runs on the thread that makes the callbacks.

@@ -1,5 +1,6 @@
 #include "actors/store/block_store.hpp"
 
+#include "actors/draw_random.hpp"
 #include "actors/store/initial_values.hpp"
 #include "actors/store/step_options.hpp"
 #include "actors/store/stretches.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
@@ -66,7 +68,7 @@ kernels::step_options options_of(const optimizer_spec& optimizer, const apply_ef
 // -- making --
 
 block_store::block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool)
-    : job_(job), pool_(std::move(pool)) {
+    : job_(job), pool_(std::move(pool)), last_stamp_(draw_random()) {
   for (const table_spec& table : job_.tables)
     tables_.emplace_back(block_count(table));
 }
@@ -84,6 +86,7 @@ block_store::block_store(const job_spec& job, const std::vector<partition_id>& p
     block& fresh = tables_[table.value][index];
     fresh.count = elements.count;
     fresh.values = values;
+    fresh.stamp = next_stamp();
     if (const std::size_t state_count = elements.count * state_per_element(spec(table))) {
       const auto state = pool_->floats(state_count);
       std::fill_n(state.get(), state_count, 0.0f);
@@ -99,7 +102,8 @@ block_store::block_store(const job_spec& job,
   assert(complete(job, partitions));
   for (const storage::partition_image& partition : partitions)
     for (const storage::block_image& x : partition.blocks)
-      tables_[x.table.value][x.block] = {x.count, x.values, x.state, nullptr, x.version, x.steps};
+      tables_[x.table.value][x.block] = {x.count,   x.values, x.state,      nullptr,
+                                         x.version, x.steps,  next_stamp(), 0};
 }
 
 result<void> block_store::complete(const job_spec& job,
@@ -409,8 +413,15 @@ void block_store::drop_previous(const apply_effect& effect) {
 void block_store::publish(std::vector<successor> fresh) {
   for (successor& next : fresh) {
     block& at = tables_[next.table.value][next.block];
-    if (spec(next.table).sync.mode == consistency_mode::bsp)
+    // A gradient of zeros, as of inputs that never occur, changes nothing.
+    const bool changed =
+      std::memcmp(at.values.get(), next.values.get(), at.count * sizeof(float)) != 0;
+    if (spec(next.table).sync.mode == consistency_mode::bsp) {
       at.previous = std::move(at.values);
+      at.previous_stamp = at.stamp;
+    }
+    if (changed)
+      at.stamp = next_stamp();
     at.values = std::move(next.values);
     at.state = std::move(next.state);
     at.version += next.steps;
@@ -418,10 +429,17 @@ void block_store::publish(std::vector<successor> fresh) {
   }
 }
 
+std::uint64_t block_store::next_stamp() {
+  if (++last_stamp_ == 0)
+    ++last_stamp_;
+  return last_stamp_;
+}
+
 // -- reading --
 
 std::vector<piece> block_store::read(const std::vector<range>& ranges,
-                                     const std::vector<table_id>& previous) const {
+                                     const std::vector<table_id>& previous,
+                                     std::vector<range>* unchanged) const {
   std::vector<piece> pieces;
   for (const range& x : ranges) {
     const bool before = contains(previous, x.table);
@@ -429,11 +447,17 @@ std::vector<piece> block_store::read(const std::vector<range>& ranges,
     const std::uint64_t end = x.first + x.count;
     for (std::uint64_t first = x.first; first < end;) {
       const block& at = tables_[x.table.value][first / length];
-      const float_ptr& values = before && at.previous ? at.previous : at.values;
+      const bool older = before && at.previous;
+      const float_ptr& values = older ? at.previous : at.values;
       const std::uint64_t next = std::min(end, (first / length + 1) * length);
-      pieces.push_back(
-        {{x.table, first, next - first}, float_ptr{values, values.get() + first % length}});
+      range where{x.table, first, next - first};
       first = next;
+      if (unchanged != nullptr)
+        where.stamp = older ? at.previous_stamp : at.stamp;
+      if (unchanged != nullptr && where.stamp == x.stamp)
+        unchanged->push_back(where);
+      else
+        pieces.push_back({where, float_ptr{values, values.get() + where.first % length}});
     }
   }
   return pieces;

@@ -29,6 +29,8 @@ namespace troupe {
 /// (1) a published block is never written to; a step publishes all its new blocks or none.
 /// (2) for a bsp table the values before the table's last step are kept too, also of blocks which
 ///     that step did not touch.
+/// (3) a stamp names the values of one block at one time: it is new whenever they changed, and no
+///     store, not even the one that takes this one's place, gives it to others.
 class block_store {
 public:
   /// Fresh partitions, filled by the tables' initialisers: a function of (job seed, table name,
@@ -73,10 +75,11 @@ public:
   void apply_admitted(std::span<const admitted_push> pushes);
 
   /// The values of `ranges`, one piece for each block touched; no copy. `previous`: tables to be
-  /// read as before their last step; as they are where this store has taken none. Requires:
-  /// check().
-  std::vector<piece> read(const std::vector<range>& ranges,
-                          const std::vector<table_id>& previous) const;
+  /// read as before their last step; as they are where this store has taken none. `unchanged`: for
+  /// a delta; takes ranges whose stamp is that of their block, the pieces then bring stamps.
+  /// Requires: check().
+  std::vector<piece> read(const std::vector<range>& ranges, const std::vector<table_id>& previous,
+                          std::vector<range>* unchanged = nullptr) const;
 
   /// Pins everything for a checkpoint; `partitions` from shard::partitions(). No copy.
   std::vector<storage::partition_image> pin(const std::vector<shard_partition>& partitions) const;
@@ -89,6 +92,8 @@ private:
     float_ptr previous; ///< bsp: values before the table's last step, where that changed them.
     std::uint64_t version = 0;
     std::uint64_t steps = 0;
+    std::uint64_t stamp = 0;          ///< Of `values`.
+    std::uint64_t previous_stamp = 0; ///< Of `previous`.
   };
   /// What one push brings to one block.
   struct share {
@@ -125,10 +130,12 @@ private:
                      std::uint64_t first) const;
   void drop_previous(const apply_effect& effect);
   void publish(std::vector<successor> fresh);
+  std::uint64_t next_stamp();
 
   job_spec job_;
   std::shared_ptr<buffer_pool> pool_;
   std::vector<std::vector<block>> tables_; ///< [table][block]
+  std::uint64_t last_stamp_;               ///< Begins anywhere, so that no two stores agree.
   std::vector<float> sum_;                 ///< Scratch of one stretch of a block.
   std::vector<float> scaled_;              ///< Scratch: a clipped gradient.
 };

@@ -60,12 +60,14 @@ bool router::answers(const values& answer, const query& asked) const {
   std::uint64_t missing = 0;
   for (const auto& where : asked.ranges)
     missing += where.count;
-  for (const auto& x : answer.pieces) {
-    if (!check(x.where) || x.where.count > missing)
+  const auto covers = [&](const auto& x) {
+    if (!check(where_of(x)) || where_of(x).count > missing)
       return false;
-    missing -= x.where.count;
-  }
-  return missing == 0
+    missing -= where_of(x).count;
+    return true;
+  };
+  return std::ranges::all_of(answer.pieces, covers) && (asked.delta || answer.unchanged.empty())
+         && std::ranges::all_of(answer.unchanged, covers) && missing == 0
          && std::equal(answer.rows.begin(), answer.rows.end(), asked.rows.begin(), asked.rows.end(),
                        [](const row_piece& x, const row_keys& y) {
                          return x.where.table == y.table && x.where.width == y.width
@@ -132,7 +134,7 @@ void router::for_each_block(const range& where, Each each) const {
     const auto block = first / per_block;
     const auto end = std::min(where.first + where.count, (block + 1) * per_block);
     const auto owner = view_.server_of[partition_of(job_, where.table, block).value];
-    each(owner, range{where.table, first, end - first}, first - where.first);
+    each(owner, range{where.table, first, end - first, where.stamp}, first - where.first);
     first = end;
   }
 }
@@ -186,7 +188,7 @@ void router::split(const query& what, std::map<server_id, request>& parts) const
   const auto part_of = [&](server_id owner) -> query& {
     auto& part = parts[owner].pull;
     if (!part)
-      part = query{what.step, what.latest, {}};
+      part = query{what.step, what.latest, {}, {}, what.delta};
     return *part;
   };
   for (const auto& whole : what.ranges)
@@ -258,6 +260,8 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
     whole.version = std::max(whole.version, answer.pulled->version);
     std::move(answer.pulled->pieces.begin(), answer.pulled->pieces.end(),
               std::back_inserter(whole.pieces));
+    whole.unchanged.insert(whole.unchanged.end(), answer.pulled->unchanged.begin(),
+                           answer.pulled->unchanged.end());
     row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
   }
   from->open.erase(id);

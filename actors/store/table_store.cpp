@@ -76,7 +76,8 @@ void table_store::apply_admitted(std::span<const block_store::admitted_push> pus
 }
 
 values table_store::read(const query& pull, const std::vector<table_id>& previous) const {
-  values answer{.version = 0, .pieces = blocks_.read(pull.ranges, previous), .rows = {}};
+  values answer;
+  answer.pieces = blocks_.read(pull.ranges, previous, pull.delta ? &answer.unchanged : nullptr);
   for (const row_keys& rows : pull.rows)
     answer.rows.push_back(
       rows_.read(rows, std::find(previous.begin(), previous.end(), rows.table) != previous.end()));

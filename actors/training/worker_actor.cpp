@@ -3,6 +3,7 @@
 #include "actors/clock.hpp"
 #include "actors/member_port.hpp"
 #include "actors/open_requests.hpp"
+#include "actors/training/held_values.hpp"
 
 #include "caf/send.hpp"
 #include "caf/stateful_actor.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <optional>
@@ -47,11 +47,10 @@ struct worker_shell {
     values_of = std::move(to);
     port.open(self, options.self, fingerprint(options.job), connect);
     steps.emplace(options.job, options.pipeline);
-    for (std::uint32_t i = 0; i < options.job.tables.size(); ++i) {
+    for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
       all_tables.push_back({i});
-      if (!options.job.tables[i].is_sparse())
-        all_ranges.push_back({{i}, 0, options.job.tables[i].size()});
-    }
+    nothing_held = hold_nothing(options.job);
+    held = nothing_held;
     is_sparse = any_sparse(options.job);
     gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
                                      gradient_thread_of(options));
@@ -96,6 +95,11 @@ struct worker_shell {
     if (options.window_wait)
       body.counters.window_wait_us =
         static_cast<std::uint64_t>(options.window_wait().count() / 1000);
+    if (options.traffic) {
+      const request_traffic traffic = options.traffic();
+      body.counters.wire_bytes_sent = traffic.sent_bytes;
+      body.counters.wire_bytes_received = traffic.received_bytes;
+    }
     body.failed = failed;
     port.send(std::move(body));
   }
@@ -163,16 +167,17 @@ struct worker_shell {
       counters.bytes_sent += payload_bytes(*what.push);
       ++counters.pushes_sent;
     }
+    const auto known = options.delta_pulls ? held : nothing_held;
     if (next)
-      what.pull = query{header(*next), false, all_ranges, rows};
+      what.pull = query{header(*next), false, known->ranges, rows, options.delta_pulls};
     requests.send<reply>(
       self, values_of,
-      [this, pushed, samples, next, rows = std::move(rows),
+      [this, pushed, samples, next, known, rows = std::move(rows),
        asked_at = now_of(*self)](const reply& answer) {
         if (pushed)
           acknowledged(*pushed, samples);
         if (next)
-          arrived(*next, rows, *answer.pulled, asked_at);
+          arrived(*next, known, rows, *answer.pulled, asked_at);
         advance();
       },
       [this, pushed, next](const caf::error& error) {
@@ -187,27 +192,22 @@ struct worker_shell {
       std::move(what));
   }
 
-  void arrived(const training_step& step, const std::vector<row_keys>& rows, const values& answer,
-               time_point asked_at) {
+  /// `known`: the values that the question named.
+  void arrived(const training_step& step, const held_ptr& known, const std::vector<row_keys>& rows,
+               const values& answer, time_point asked_at) {
     if (!steps->pulled(step.number))
       return;
     counters.bytes_received += payload_bytes(answer);
-    pulled.insert_or_assign(step.number,
-                            arrival{whole_tables(answer), rows, answer.version, asked_at});
-  }
-
-  /// Here and not in the trainer's thread, which may still be busy with an earlier step.
-  std::vector<float_ptr> whole_tables(const values& answer) {
-    std::vector<std::shared_ptr<float>> tables;
-    for (const auto& table : options.job.tables)
-      tables.push_back(table.is_sparse() ? nullptr : pool.floats(table.size()));
-    for (const auto& x : answer.pieces)
-      std::memcpy(tables[x.where.table.value].get() + x.where.first, x.values.get(),
-                  x.where.count * sizeof(float));
-    std::vector<float_ptr> all{tables.begin(), tables.end()};
+    // Here and not in the trainer's thread, which may still be busy with an earlier step.
+    auto whole = hold(options.job, *known, answer, pool);
+    if (!whole)
+      return fail(whole.error().text);
+    if (options.delta_pulls)
+      held = *whole;
+    std::vector<float_ptr> all = (*whole)->tables;
     for (const auto& x : answer.rows) // As they are: nobody writes to them.
       all[x.where.table.value] = x.values;
-    return all;
+    pulled.insert_or_assign(step.number, arrival{std::move(all), rows, answer.version, asked_at});
   }
 
   void compute(const training_step& step) {
@@ -293,8 +293,9 @@ struct worker_shell {
   member_port port;
   gradient_actor gradients;
   std::vector<table_id> all_tables;
-  std::vector<range> all_ranges; ///< Of dense tables.
-  bool is_sparse = false;        ///< Some table is.
+  held_ptr nothing_held;
+  held_ptr held;          ///< By delta pulls; else nothing.
+  bool is_sparse = false; ///< Some table is.
   buffer_pool pool;
 
   std::optional<pipeline> steps;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/kv.hpp"
+#include "actors/links/send_window.hpp" // request_traffic
 #include "actors/store/router_actor.hpp"
 #include "actors/training/gradient_actor.hpp"
 #include "actors/training/pipeline.hpp"
@@ -24,13 +25,18 @@ struct worker_options {
   bool own_thread = true;
   /// Time that its requests have waited for windows of links (node.hpp); null: there are none.
   std::function<std::chrono::nanoseconds()> window_wait{};
+  /// Bytes of its requests and their answers on links; null: there are no links.
+  std::function<request_traffic()> traffic{};
+  /// Pulls bring only blocks of dense tables that changed since the last one. Costs memory: the
+  /// values of that one are kept.
+  bool delta_pulls = false;
 };
 
 /// A member. Its trainer computes in a gradient actor of its own.
 ///
 /// Lifetime:  until orders::stop; the gradient actor ends with it.
-/// Capacity:  values of pipeline.ahead_max + 1 pulls, gradients of pipeline.pushes_in_flight_max
-///            + 2 batches.
+/// Capacity:  values of pipeline.ahead_max + 1 pulls (with delta_pulls of one more), gradients of
+///            pipeline.pushes_in_flight_max + 2 batches.
 /// `values`:  told of each new view; the worker is its only user.
 member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
                     router_handle values, coordinator_connector connect);

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -66,12 +67,15 @@ request_message read(schema::Request::Reader from, body_reader& body);
 answer_message read(schema::Answer::Reader from, body_reader& body);
 reply_message read(schema::Reply::Reader from, body_reader& body);
 failure_message read(schema::FailureReply::Reader from);
-void write(const update& from, schema::Update::Builder to, body_parts& body);
-void write(const query& from, schema::Query::Builder to, body_parts& body);
+/// `keys`: one for each list of rows, or none where all are brought.
+void write(const update& from, std::span<const key_use> keys, schema::Update::Builder to,
+           body_parts& body);
+void write(const query& from, std::span<const key_use> keys, schema::Query::Builder to,
+           body_parts& body);
 void write(const receipt& from, schema::Receipt::Builder to);
 void write(const values& from, schema::Values::Builder to, body_parts& body);
-update read(schema::Update::Reader from, body_reader& body);
-query read(schema::Query::Reader from, body_reader& body);
+update read(schema::Update::Reader from, std::span<const key_use> keys, body_reader& body);
+query read(schema::Query::Reader from, std::span<const key_use> keys, body_reader& body);
 receipt read(schema::Receipt::Reader from);
 values read(schema::Values::Reader from, body_reader& body);
 void write(const step_header& from, schema::Step::Builder to);

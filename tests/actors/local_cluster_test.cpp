@@ -152,6 +152,8 @@ TEST_CASE("bsp_gives_the_same_bytes_each_time") {
   const auto first = train(options, noisy);
   CHECK(first.parameters.at(0).at(0) != 0);
   CHECK(first.parameters == train(options, noisy).parameters);
+  options.delta_pulls = true;
+  CHECK(first.parameters == train(options, noisy).parameters);
   options.servers = 1;
   CHECK(first.parameters == train(options, noisy).parameters);
 }

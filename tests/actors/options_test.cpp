@@ -122,6 +122,8 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "0.9",
                          "--epsilon",
                          "1e-4",
+                         "--delta-pulls",
+                         "--no-key-book",
                          "--pipeline",
                          "2",
                          "--weight-decay",
@@ -183,6 +185,8 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.seed == 9);
   CHECK(x.partitions == 8);
   CHECK(x.pipeline == 2);
+  CHECK(x.delta_pulls);
+  CHECK(!x.key_book);
   CHECK(x.checkpoint_directory == "dir");
   CHECK(x.checkpoint_interval == 0ms);
   CHECK(x.checkpoint_clocks == 50);
@@ -259,6 +263,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
     {{"--sync", "hogwild", "--run-dir", "d"}, "--threads writes no logs"},
     {{"--sync", "hogwild", "--servers", "2"}, "--sync hogwild has one memory and no servers"},
+    {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},
+    {{"--threads", "--no-key-book"}, "--threads has no links"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"}, "--report is for the host"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--export", "e"}, "--export is for the host"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--import", "i"}, "--import is for the host"},

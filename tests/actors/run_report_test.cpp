@@ -38,6 +38,8 @@ member_status worker(std::uint32_t index, std::uint64_t incarnation, std::uint64
   x.worker.pushes_acknowledged = acknowledged;
   x.worker.bytes_sent = 100 * acknowledged;
   x.worker.bytes_received = 200 * acknowledged;
+  x.worker.wire_bytes_sent = 110 * acknowledged;
+  x.worker.wire_bytes_received = 150 * acknowledged;
   x.worker.loss_count = acknowledged;
   x.worker.loss_sum = 0.5 * static_cast<double>(acknowledged);
   return x;
@@ -106,6 +108,8 @@ TEST_CASE("run_statistics reports a run without faults") {
   CHECK(all["pushes"]["refused"] == 0);
   CHECK(all["bytes"]["sent"] == 2000);
   CHECK(all["bytes"]["received"] == 4000);
+  CHECK(all["wire_bytes"]["sent"] == 2200);
+  CHECK(all["wire_bytes"]["received"] == 3000);
   CHECK(all["staleness_versions"]["mean"] == 1.5);
   CHECK(all["staleness_versions"]["p99"] == 3);
   CHECK(all["staleness_versions"]["max"] == 3);

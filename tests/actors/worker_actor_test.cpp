@@ -14,20 +14,22 @@ using namespace std::chrono_literals;
 
 namespace {
 
+values sevens(const query& asked) {
+  values answer{42, {}};
+  for (const auto& where : asked.ranges) {
+    static buffer_pool pool;
+    const auto numbers = pool.floats(where.count);
+    std::fill_n(numbers.get(), where.count, 7.0f);
+    answer.pieces.push_back({where, numbers});
+  }
+  return answer;
+}
+
 struct fixture : actor_fixture {
   explicit fixture(consistency sync = asp(), std::chrono::milliseconds slowness = 0ms,
-                   trainer_factory make = {}, std::uint32_t ahead_max = 0)
+                   trainer_factory make = {}, std::uint32_t ahead_max = 0, bool delta_pulls = false)
       : job(job_of({sync}, 2, 100)), coordinator(*this), kv(*this) {
-    kv.on_pull([](const query& asked) {
-      values answer{42, {}};
-      for (const auto& where : asked.ranges) {
-        static buffer_pool pool;
-        const auto numbers = pool.floats(where.count);
-        std::fill_n(numbers.get(), where.count, 7.0f);
-        answer.pieces.push_back({where, numbers});
-      }
-      return answer;
-    });
+    kv.on_pull(sevens);
     kv.on_push([](const update&) { return receipt{}; });
     job.tables[0].optimizer.clip_norm = 100; // Else no norm is computed.
     worker_options options;
@@ -35,6 +37,7 @@ struct fixture : actor_fixture {
     options.job = job;
     options.slowness = slowness;
     options.pipeline.ahead_max = ahead_max;
+    options.delta_pulls = delta_pulls;
     options.own_thread = false;
     if (!make)
       make =
@@ -301,7 +304,7 @@ TEST_CASE("values_of_a_pull_before_a_rollback_are_not_used") {
   f.kv.on_pull(hold_pull);
   f.lease({{1, {0}, 1, 1}});
   f.lease({}, 2);
-  f.kv.on_pull([](const query&) { return values{}; });
+  f.kv.on_pull(sevens);
   f.kv.release();
   CHECK(f.seen.empty());
 }
@@ -328,7 +331,7 @@ TEST_CASE("asp_finishes_its_batch_before_a_smaller_one") {
   f.kv.on_pull(hold_pull);
   f.lease({{1, {5}, 1, 1}});
   f.lease({{1, {5}, 1, 1}, {2, {0}, 1, 1}});
-  f.kv.on_pull([](const query&) { return values{}; });
+  f.kv.on_pull(sevens);
   f.kv.release();
   CHECK(f.pushed() == numbers_list{5, 0});
 }
@@ -352,7 +355,7 @@ TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
   f.kv.on_pull(hold_pull);
   f.lease({{1, {0}, 1, 1}});
   f.advance(70ms);
-  f.kv.on_pull([](const query&) { return values{}; });
+  f.kv.on_pull(sevens);
   f.kv.release();
   CHECK(f.report_now().counters.wait_us == 70'000);
 }
@@ -395,4 +398,44 @@ TEST_CASE("orders_that_are_older_or_for_others_are_ignored") {
   f.send(f.worker, old);
   f.lease({{1, {0}, 1, 1}});
   CHECK(f.pushed() == numbers_list{0});
+}
+
+TEST_CASE("a_delta_pull_names_what_the_worker_has_and_what_is_unchanged_is_taken_from_there") {
+  fixture f{asp(), 0ms, {}, 0, true};
+  std::vector<float> seen;
+  f.compute = [&](const batch& work, const_tensors parameters, mutable_tensors gradients) {
+    seen.insert(seen.end(), {parameters[0][0], parameters[0][3]});
+    return constant_gradient(2)(work, parameters, gradients);
+  };
+  f.kv.on_pull([pulls = 0](const query& asked) mutable {
+    static buffer_pool pool;
+    const auto numbers = pool.floats(4);
+    std::fill_n(numbers.get(), 4, static_cast<float>(++pulls));
+    values answer{42, {}};
+    if (pulls == 1) {
+      answer.pieces = {{{{0}, 0, 2, 9}, numbers}, {{{0}, 2, 2, 8}, numbers}};
+    } else {
+      answer.pieces = {{{{0}, 0, 2, 10}, numbers}};
+      answer.unchanged = {{{0}, 2, 2}};
+    }
+    CHECK(asked.delta);
+    return answer;
+  });
+  f.lease({{1, {0}, 3, 1}});
+  CHECK(seen == std::vector<float>{1, 1, 2, 1, 3, 1});
+  REQUIRE(f.kv.pulls().size() == 3);
+  CHECK(f.kv.pulls()[0].ranges.at(0).stamp == 0);
+  REQUIRE(f.kv.pulls()[2].ranges.size() == 2);
+  CHECK(f.kv.pulls()[2].ranges[0].stamp == 10);
+  CHECK(f.kv.pulls()[2].ranges[1].stamp == 8);
+  CHECK(f.report_now().counters.bytes_received == (4 + 2 + 2) * sizeof(float));
+}
+
+TEST_CASE("a_worker_without_delta_pulls_asks_for_everything") {
+  fixture f;
+  f.lease({{1, {0}, 2, 1}});
+  for (const query& asked : f.kv.pulls()) {
+    CHECK(!asked.delta);
+    CHECK(asked.ranges == std::vector<range>{{{0}, 0, 4}});
+  }
 }

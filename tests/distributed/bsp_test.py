@@ -21,6 +21,11 @@ class Bsp(cluster.ClusterTest):
         self.assert_recovered(run, ("worker", 0), ("server", 1), ("coordinator", 0))
         threads, _ = self.parameters("threads", "--servers", 3, "--threads", processes=False)
         self.assertEqual(plain, threads)
+        delta, run = self.parameters(
+            "delta", "--servers", 2, "--delta-pulls", "--slow", "1:20", "--checkpoint-every",
+            "300ms", "--kill", "worker:0@0.5", "--kill", "server:1@1.2")
+        self.assertEqual(plain, delta)
+        self.assert_recovered(run, ("worker", 0), ("server", 1))
         other, _ = self.parameters("other", "--servers", 2, seed=8)
         self.assertNotEqual(plain, other)
 

@@ -39,8 +39,11 @@ class Sparse(cluster.ClusterTest):
         """In bsp the order of sums is fixed, so even the last bits are equal: a row without a
         gradient stays as it is, and a dense element with a zero gradient does too."""
         dense, _ = self.loss("dense", "--sync", "bsp")
-        sparse, _ = self.loss("sparse", "--sync", "bsp", "--sparse")
+        sparse, run = self.loss("sparse", "--sync", "bsp", "--sparse")
         self.assertEqual(dense, sparse)
+        bookless, other = self.loss("bookless", "--sync", "bsp", "--sparse", "--no-key-book")
+        self.assertEqual(sparse, bookless)
+        self.assertLess(run.report["wire_bytes"]["sent"], other.report["wire_bytes"]["sent"])
         alone, _ = self.loss("threads", "--sync", "bsp", "--sparse", "--threads",
                              processes=False)
         self.assertEqual(sparse, alone)

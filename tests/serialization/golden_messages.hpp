@@ -62,7 +62,9 @@ inline histogram golden_histogram() {
   return made;
 }
 
-inline worker_counters golden_worker_counters() { return {1, 2, 3, 5, 6, 7, 8, 4, 9.5, 10}; }
+inline worker_counters golden_worker_counters() {
+  return {1, 2, 3, 5, 6, 7, 8, 4, 11, 12, 9.5, 10};
+}
 
 inline server_counters golden_server_counters() {
   return {1, 2, 3, 4, 5, 6, 7, golden_histogram(), {}};
@@ -110,6 +112,12 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   two_requests.items.push_back({13, {{}, pull}});
   answer_list two_answers{reply_message{12, {receipt{42, true}, {}}}};
   two_answers.items.push_back(failure_message{13, {errc::not_ready, "soon"}});
+  auto named = golden_rows();
+  named.where.keys = nullptr;
+  query delta{step, false, {{{1}, 4096, 3, 77}, {{2}, 0, 2}}};
+  delta.delta = true;
+  values changed{45, golden_pieces(), {}, {{{1}, 0, 4096}}};
+  changed.pieces[0].where.stamp = 78;
   return {
     {"hello", hello{wire::protocol_version, 0x1122334455667788, 9, server}},
     {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
@@ -123,6 +131,13 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
      request_message{11,
                      {update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}},
                       query{step, false, {}, {golden_rows().where}}}}},
+    {"request_slots", request_message{12,
+                                      {update{step, {{3}}, 41, 0.75f, {}, {named}},
+                                       query{step, false, {}, {golden_rows().where}}},
+                                      {{key_use::how::named, 5}, {key_use::how::kept, 6}},
+                                      {6, 1023}}},
+    {"request_delta", request_message{13, {{}, delta}}},
+    {"reply_delta", reply_message{13, {{}, changed}}},
     {"reply_rows", reply_message{11, {{}, values{44, golden_pieces(), {rows_read}}}}},
     {"requests", two_requests},
     {"answers", two_answers},

@@ -60,6 +60,26 @@ inline row_piece random_row_piece(random_source& random) {
   return made;
 }
 
+/// Has the keys of some lists of the request kept by its receiver, and names others.
+inline request_message with_book(random_source& random, request_message what) {
+  std::vector<row_keys*> lists;
+  if (what.what.push)
+    for (auto& x : what.what.push->rows)
+      lists.push_back(&x.where);
+  if (what.what.pull)
+    for (auto& x : what.what.pull->rows)
+      lists.push_back(&x);
+  for (row_keys* x : lists) {
+    const auto way = static_cast<key_use::how>(random.below(3));
+    const bool brought = way == key_use::how::brought;
+    what.keys.push_back({way, brought ? 0 : random.number32() / 4});
+    if (way == key_use::how::named)
+      x->keys = nullptr;
+  }
+  what.forgotten = random.several([&] { return random.number32(); });
+  return what;
+}
+
 inline batch_set random_set(random_source& random) {
   return {batch_id{random.below(1000)}, random.several([&] { return random.next(); })};
 }
@@ -83,8 +103,9 @@ inline clock_entry random_clock(random_source& random) {
 }
 
 inline worker_counters random_worker_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.number(), random.real(),   random.number()};
+  return {random.number(), random.number(), random.number(), random.number(),
+          random.number(), random.number(), random.number(), random.number(),
+          random.number(), random.number(), random.real(),   random.number()};
 }
 
 inline server_counters random_server_counters(random_source& random) {
@@ -242,18 +263,26 @@ inline message random_message(random_source& random, std::size_t kind) {
                   random.several([&] { return random_row_piece(random); })};
   };
   auto pull = [&] {
+    const bool delta = random.chance();
     return query{random_step(random), random.chance(), random.several([&] {
                    auto where = random_range(random);
                    where.count = random.below(1 << 20);
+                   where.stamp = delta ? random.number() : 0;
                    return where;
                  }),
-                 random.several([&] { return random_rows(random); })};
+                 random.several([&] { return random_rows(random); }), delta};
+  };
+  auto stamped_pieces = [&] {
+    auto made = pieces();
+    for (auto& x : made)
+      x.where.stamp = random.number();
+    return made;
   };
   auto request = [&]() -> request_message {
     switch (random.below(3)) {
     case 0: return {random.number(), {push(), {}}};
     case 1: return {random.number(), {{}, pull()}};
-    default: return {random.number(), {push(), pull()}};
+    default: return with_book(random, {random.number(), {push(), pull()}});
     }
   };
   auto answer = [&]() -> answer_message {
@@ -263,7 +292,10 @@ inline message random_message(random_source& random, std::size_t kind) {
     if (random.chance())
       made.what.pushed = receipt{random.number(), random.chance()};
     if (random.chance())
-      made.what.pulled = values{random.number(), pieces(), rows_without_keys()};
+      made.what.pulled = random.chance()
+                           ? values{random.number(), pieces(), rows_without_keys()}
+                           : values{random.number(), stamped_pieces(), rows_without_keys(),
+                                    random.several([&] { return random_range(random); })};
     return made;
   };
   auto several = [&](auto&& first, auto make) {
@@ -295,7 +327,7 @@ inline message random_message(random_source& random, std::size_t kind) {
 
 inline bool same(const std::vector<piece>& a, const std::vector<piece>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const piece& x, const piece& y) {
-    return x.where == y.where
+    return x.where == y.where && x.where.stamp == y.where.stamp
            && (x.where.count == 0
                || std::memcmp(x.values.get(), y.values.get(), x.where.count * sizeof(float)) == 0);
   });
@@ -322,7 +354,8 @@ inline bool same(const update& a, const update& b) {
 }
 
 inline bool same(const query& a, const query& b) {
-  return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges
+  return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges && a.delta == b.delta
+         && std::ranges::equal(a.ranges, b.ranges, {}, &range::stamp, &range::stamp)
          && std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
                        [](const row_keys& x, const row_keys& y) { return same(x, y); });
 }
@@ -330,7 +363,8 @@ inline bool same(const query& a, const query& b) {
 inline bool same(const receipt& a, const receipt& b) { return a == b; }
 
 inline bool same(const values& a, const values& b) {
-  return a.version == b.version && same(a.pieces, b.pieces) && same(a.rows, b.rows);
+  return a.version == b.version && same(a.pieces, b.pieces) && same(a.rows, b.rows)
+         && a.unchanged == b.unchanged;
 }
 
 template <class T>
@@ -339,7 +373,8 @@ bool same(const std::optional<T>& a, const std::optional<T>& b) {
 }
 
 inline bool same(const request_message& a, const request_message& b) {
-  return a.number == b.number && same(a.what.push, b.what.push) && same(a.what.pull, b.what.pull);
+  return a.number == b.number && same(a.what.push, b.what.push) && same(a.what.pull, b.what.pull)
+         && a.keys == b.keys && a.forgotten == b.forgotten;
 }
 
 inline bool same(const answer_message& a, const answer_message& b) {

@@ -113,7 +113,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 1");
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 2");
 
   // Whatever a later version puts behind the first 16 bytes.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
@@ -139,7 +139,8 @@ TEST_CASE("texts are cut by the sender to what receivers accept") {
   const auto received = decode_frame(
     flatten(wire::encode(failure_message{1, {errc::not_ready, std::string(9999, 'x')}})));
   REQUIRE(received);
-  CHECK(std::get<failure_message>(std::get<answer_list>(*received).items.at(0)).what.text.size() == 4096);
+  const auto& failed = std::get<answer_list>(*received).items.at(0);
+  CHECK(std::get<failure_message>(failed).what.text.size() == 4096);
 }
 
 TEST_CASE("a prefix that is not ours or passes a limit is refused") {
@@ -190,7 +191,9 @@ TEST_CASE("ranges that no table can have are refused") {
 }
 
 TEST_CASE("enumerators that do not exist are refused") {
-  auto of_role = [](unsigned x) { return hello{1, 0, 0, {static_cast<role>(x), 0, {}}}; };
+  auto of_role = [](unsigned x) {
+    return hello{wire::protocol_version, 0, 0, {static_cast<role>(x), 0, {}}};
+  };
   CHECK(decode_frame(flatten(wire::encode(of_role(3)))));
   CHECK(contains(refused(decode_frame(flatten(wire::encode(of_role(4))))).text, "role: 4"));
 
