@@ -97,7 +97,7 @@ row measure(const options& how, std::uint32_t width, optimizer_kind kind) {
   for (std::uint64_t i = 0; i < how.rows; ++i)
     index.find_or_add(row_hash(i) * 3, row_hash(row_hash(i) * 3));
   for (std::uint64_t round = 0; store.size() < how.rows - how.rows / 1000; ++round)
-    push(bench::random_keys(width, how.rows, how.rows, round + 1000));
+    push(bench::random_keys(width, how.rows, how.rows / 2, round + 1000));
 
   std::vector<double> pushes, pulls, looks;
   for (std::uint64_t round = 0; round < how.rounds; ++round) {

@@ -13,7 +13,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// What the kernel keeps beyond what is on its way, where nothing urgent overtakes bulk. Measured
+/// What the kernel keeps beyond what is on its way; nothing urgent overtakes bulk there. Measured
 /// on loopback: 4 MB payloads are as fast as without it, and a small pull behind a queue of pushes
 /// takes a third of the time.
 constexpr int unsent_bytes_max = 1 << 20;

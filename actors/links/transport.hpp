@@ -106,7 +106,7 @@ public:
   /// link is lost; those of a higher class may overtake.
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
   /// pieces are sent from where they are and held until then. Called on the transport's own thread
-  /// it writes nothing before the end of the round, see link_events::settle.
+  /// it writes nothing before the end of the round, see link_events::settle, or before 2 KiB wait.
   /// Returns the bytes of its frame; 0: there is no such link any more, or it was too long.
   std::size_t send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.

@@ -133,7 +133,8 @@ TEST_CASE("the_slot_that_was_let_go_last_is_used_next") {
 
 TEST_CASE("what_is_small_or_does_not_fit_stays_in_the_frame") {
   both_ends ends;
-  const wire::frame small = wire::encode(push_of(1, 100)), large = wire::encode(push_of(1, 50'000)),
+  const wire::frame small = wire::encode(push_of(1, 1000)),
+                    large = wire::encode(push_of(1, 50'000)),
                     huge = wire::encode(push_of(1, 1 << 20));
   CHECK_FALSE(ends.writer->place(small).body.empty());
   CHECK_FALSE(ends.writer->place(huge).body.empty());

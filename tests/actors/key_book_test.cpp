@@ -48,7 +48,7 @@ key_use named(std::uint32_t slot) { return {key_use::how::named, slot}; }
 request_message arrived(const request_message& sent) {
   auto read = test::decode_frame(test::flatten(wire::encode(sent)));
   REQUIRE_MESSAGE(read, read.error().text);
-  return std::get<request_message>(*std::move(read));
+  return std::get<request_list>(*std::move(read)).items.at(0);
 }
 
 /// A hostile one: the keys of named lists are missing, as they would be.

@@ -1,6 +1,7 @@
 // Keys of sparse tables over real links: brought once, named afterwards, and nothing believed.
 #include "actors/graph/actor_config.hpp"
 #include "actors/links/node.hpp"
+#include "tests/actors/answering_kv.hpp"
 #include "tests/actors/transport_fixture.hpp"
 
 #include "caf/actor_system.hpp"
@@ -24,17 +25,15 @@ row_keys keys_from(std::uint64_t first, std::size_t count) {
 }
 
 /// Row k has the value k.
-kv spawn_rows(caf::actor_system& system) {
-  return system.spawn([](kv::pointer) -> kv::behavior_type {
-    return {[](const request& what) {
-      values answer;
-      for (const row_keys& asked : what.pull->rows) {
-        auto floats = buffer_pool{}.floats(asked.count);
-        std::ranges::copy(asked.span(), floats.get());
-        answer.rows.push_back({{asked.table, 1, asked.count, nullptr}, floats});
-      }
-      return reply{{}, std::move(answer)};
-    }};
+kv_service spawn_rows(caf::actor_system& system) {
+  return test::spawn_answering(system, [](const request& what) {
+    values answer;
+    for (const row_keys& asked : what.pull->rows) {
+      auto floats = buffer_pool{}.floats(asked.count);
+      std::ranges::copy(asked.span(), floats.get());
+      answer.rows.push_back({{asked.table, 1, asked.count, nullptr}, floats});
+    }
+    return reply{{}, std::move(answer)};
   });
 }
 

@@ -2,6 +2,7 @@
 #include "actors/graph/actor_config.hpp"
 #include "actors/links/node.hpp"
 #include "serialization/wire.hpp"
+#include "tests/actors/answering_kv.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/scoped_actor.hpp"
@@ -75,8 +76,7 @@ values numbers_for(const query& what) {
   return answer;
 }
 
-std::optional<answer_message> answer_to(const request_message& asked, record& seen) {
-  const auto& [number, what] = asked;
+std::optional<std::variant<reply, failure>> answer_to(const request& what, record& seen) {
   reply answer;
   if (what.pull)
     answer.pulled = numbers_for(*what.pull);
@@ -87,26 +87,15 @@ std::optional<answer_message> answer_to(const request_message& asked, record& se
     if (batch == 999)
       return std::nullopt;
     if (batch == 666)
-      return failure_message{number, {errc::non_finite, "not a number"}};
+      return failure{errc::non_finite, "not a number"};
   }
-  return reply_message{number, std::move(answer)};
+  return answer;
 }
 
 kv_service spawn_server_of(caf::actor_system& system, record& seen) {
-  return system.spawn([&seen](kv_service::pointer self) -> kv_service::behavior_type {
-    return {
-      [](const request&) -> caf::result<reply> { return caf::sec::unexpected_message; },
-      [self, &seen](const request_list& what, const answer_sink& to) {
-        seen.note("requests " + std::to_string(what.items.size()));
-        answer_list made;
-        for (const auto& each : what.items)
-          if (auto answer = answer_to(each, seen))
-            made.items.push_back(*std::move(answer));
-        if (!made.items.empty())
-          self->send(to, std::move(made));
-      },
-    };
-  });
+  return test::spawn_answering(
+    system, [&seen](const request& what) { return answer_to(what, seen); },
+    [&seen](std::size_t count) { seen.note("requests " + std::to_string(count)); });
 }
 
 struct process {

@@ -1,0 +1,41 @@
+// A kv_service that answers what a function says.
+#pragma once
+
+#include "actors/askers.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <variant>
+
+namespace troupe::test {
+
+/// Nothing: the request is never answered.
+using answer_function = std::function<std::optional<std::variant<reply, failure>>(const request&)>;
+
+/// `seen`: called with the number of requests of each list that comes.
+inline kv_service spawn_answering(
+  caf::actor_system& system, answer_function answer,
+  std::function<void(std::size_t)> seen = [](std::size_t) {}) {
+  return system.spawn([answer = std::move(answer), seen = std::move(seen)](
+                        kv_service::pointer self) -> kv_service::behavior_type {
+    return {
+      [](const request&) -> caf::result<reply> { return caf::sec::unexpected_message; },
+      [self, answer, seen](const request_list& what, const answer_sink& to) {
+        seen(what.items.size());
+        ready_answers ready;
+        for (const auto& each : what.items)
+          if (auto made = answer(each.what)) {
+            asker by = numbered_asker{to, each.number};
+            ready.add(by, *std::move(made));
+          }
+        ready.send(self);
+      },
+    };
+  });
+}
+
+} // namespace troupe::test
