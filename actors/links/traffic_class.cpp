@@ -5,10 +5,7 @@ namespace troupe {
 namespace {
 
 struct classifier {
-  traffic_class operator()(const request_message& x) const {
-    const bool overtakes = !x.what.push && x.what.pull && x.what.pull->latest;
-    return overtakes ? traffic_class::urgent : traffic_class::bulk;
-  }
+  traffic_class operator()(const request_message& x) const { return traffic_class_of(x.what); }
   traffic_class operator()(const reply_message&) const { return traffic_class::urgent; }
   traffic_class operator()(const failure_message&) const { return traffic_class::urgent; }
   template <class Control>
@@ -18,6 +15,11 @@ struct classifier {
 };
 
 } // namespace
+
+traffic_class traffic_class_of(const request& what) {
+  const bool overtakes = !what.push && what.pull && what.pull->latest;
+  return overtakes ? traffic_class::urgent : traffic_class::bulk;
+}
 
 traffic_class traffic_class_of(const message& what) { return std::visit(classifier{}, what); }
 

@@ -17,5 +17,6 @@ enum class traffic_class : std::uint8_t {
 constexpr std::size_t traffic_classes = 3;
 
 traffic_class traffic_class_of(const message& what);
+traffic_class traffic_class_of(const request& what);
 
 } // namespace troupe
