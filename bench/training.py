@@ -2,10 +2,10 @@
 """Trains real data in every way and prints what came out, as tables of ratios.
 
 usage: bench/training.py PROGRAMS [--data DIR] [--rounds 3] [--passes N]
-                         [accuracy] [stragglers] [overhead]
+                         [accuracy] [stragglers] [overhead] [bytes]
 
 PROGRAMS: folder with async_sgd and plain_loop. DIR: data sets, by default $TROUPE_DATA or
-../shared/data. N: passes of a run, by default 20 for stragglers, else 10. Each figure is median
+../shared/data. N: passes of a run, by default 20 for stragglers, 3 for bytes, else 10. Each figure is median
 (least .. greatest) of the rounds; what is compared runs in turn, within each round.
 """
 import argparse
@@ -119,8 +119,33 @@ def overhead(data, rounds, passes):
               f"ratio {ratio(ratios)}", flush=True)
 
 
+def bytes_on_links(data, rounds, passes):
+    mnist, a9a = f"mnist:{data}/mnist", f"libsvm:{data}/libsvm/a9a.gz,{data}/libsvm/a9a.t.gz"
+    book, delta = (("--no-key-book",), ()), ((), ("--delta-pulls",))
+    cases = [(a9a, "softmax", 64, ("--sparse",), book), (a9a, "softmax", 1024, ("--sparse",), book),
+             (mnist, "softmax", 64, (), delta), (mnist, "mlp:256", 64, (), delta),
+             (mnist, "mlp:256", 64, ("--sync", "bsp"), delta), (mnist, "mlp:256", 4, (), delta)]
+    print(f"bytes: {passes} passes, 2 workers, 2 servers, processes; bytes of a batch on links, "
+          "requests + answers")
+    for source, model, batch, more, ways in cases:
+        name = f"{source.split(':')[0]:<7}{model:<9}batch {batch:<5}{' '.join(more)}"
+        for way in ways:
+            found = {"sent": [], "received": [], "samples_per_second": []}
+            for seed in range(rounds):
+                report = run("async_sgd", "--processes", "--data", source, "--model", model,
+                             "--batch", batch, "--workers", 2, "--servers", 2, "--epochs", passes,
+                             "--seed", seed + 1, *more, *way)
+                for key, value in report["wire_bytes"].items():
+                    found[key].append(value / report["pushes"]["acknowledged"])
+                found["samples_per_second"].append(report["samples_per_second"])
+            print(f"  {name:<40}{' '.join(way):<15}{spread(found['sent'])} + "
+                  f"{spread(found['received'])}  samples/s {spread(found['samples_per_second'])}",
+                  flush=True)
+
+
 # The parts, and passes of a run: asp with a straggler varies too much in 10.
-PARTS = {"accuracy": (accuracy, 10), "stragglers": (stragglers, 20), "overhead": (overhead, 10)}
+PARTS = {"accuracy": (accuracy, 10), "stragglers": (stragglers, 20), "overhead": (overhead, 10),
+         "bytes": (bytes_on_links, 3)}
 
 
 def main():
@@ -130,7 +155,7 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--passes", type=int, help="of a run; default: 20 for stragglers, else 10")
+    parser.add_argument("--passes", type=int, help="of a run; default: 20 for stragglers, 3 for bytes, else 10")
     asked = parser.parse_intermixed_args()
     unknown = set(asked.parts) - set(PARTS)
     if unknown:

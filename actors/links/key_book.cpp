@@ -47,7 +47,7 @@ failure malformed(const std::string& text) { return {errc::malformed, text}; }
 // -- the sender's half --
 
 void key_book::shorten(request_message& what) {
-  if (traffic_class_of(what) != traffic_class::bulk)
+  if (traffic_class_of(what.what) != traffic_class::bulk)
     return;
   ++request_;
   for (row_keys* list : lists_of(what.what))
@@ -112,7 +112,7 @@ bool key_book::forget(entries::iterator which, std::vector<std::uint32_t>& forgo
 
 result<void> key_shelf::complete(request_message& what) {
   const bool uses_slots = !what.keys.empty() || !what.forgotten.empty();
-  if (uses_slots && traffic_class_of(what) != traffic_class::bulk)
+  if (uses_slots && traffic_class_of(what.what) != traffic_class::bulk)
     return malformed("keys in slots, in a request that may overtake others");
   for (const std::uint32_t slot : what.forgotten)
     if (auto done = forget(slot); !done)
