@@ -140,7 +140,10 @@ contestant of(const std::string& name, const std::string& about, const transport
 } // namespace
 
 std::vector<contestant> troupe_contestants() {
-  return {of("troupe", "Troupe's links as they are by default", {})};
+  transport_options tcp;
+  tcp.unix_sockets = false;
+  return {of("troupe", "Troupe's links as they are by default", {}),
+          of("troupe-tcp", "the same over TCP", tcp)};
 }
 
 } // namespace troupe::bench

@@ -2,7 +2,7 @@
 """Trains real data in every way and prints what came out, as tables of ratios.
 
 usage: bench/training.py PROGRAMS [--data DIR] [--rounds 3] [--passes N]
-                         [accuracy] [stragglers] [overhead] [bytes]
+                         [accuracy] [stragglers] [overhead] [bytes] [overlap]
 
 PROGRAMS: folder with async_sgd and plain_loop. DIR: data sets, by default $TROUPE_DATA or
 ../shared/data. N: passes of a run, by default 20 for stragglers, 3 for bytes, else 10. Each figure is median
@@ -143,9 +143,28 @@ def bytes_on_links(data, rounds, passes):
                   flush=True)
 
 
+def overlap(data, rounds, passes):
+    common = ("--processes", "--data", f"mnist:{data}/mnist", "--model", "mlp:256", "--batch", 64,
+              "--epochs", passes, "--lr", 0.2, "--workers", 2, "--servers", 1, "--sync", "asp")
+    ways = [(ahead, together) for ahead in (0, 1, 2) for together in (1, 4, 16)]
+    reports = {way: [] for way in ways}
+    for seed in range(rounds):
+        for ahead, together in ways:
+            reports[ahead, together].append(run(
+                "async_sgd", *common, "--pipeline", ahead, "--apply-batch", together,
+                "--seed", seed + 1))
+    print(f"overlap: {passes} passes, 2 workers, 1 server; idle: share of the workers' time")
+    for (ahead, together), own in reports.items():
+        print(f"  --pipeline {ahead} --apply-batch {together:<3}"
+              f"samples/s {spread([x['samples_per_second'] for x in own]):<26}"
+              f"idle {spread([x['idle_seconds'] / 2 / x['seconds'] for x in own], '{:.3f}'):<24}"
+              f"staleness {spread([x['staleness_versions']['mean'] for x in own], '{:.2f}'):<20}"
+              f"accuracy {spread([x['test_accuracy'] for x in own], '{:.4f}')}", flush=True)
+
+
 # The parts, and passes of a run: asp with a straggler varies too much in 10.
 PARTS = {"accuracy": (accuracy, 10), "stragglers": (stragglers, 20), "overhead": (overhead, 10),
-         "bytes": (bytes_on_links, 3)}
+         "bytes": (bytes_on_links, 3), "overlap": (overlap, 10)}
 
 
 def main():

@@ -65,7 +65,7 @@ endif()
 troupe_add_bench(links_bench ${link_sources})
 target_link_libraries(links_bench PRIVATE ${TROUPE_CAF_IO})
 troupe_add_bench_test(links_bench links_bench
-  ROWS memcpy read troupe memfd tcp-reno unix caf ${zeromq_rows}
+  ROWS memcpy read troupe troupe-tcp memfd tcp-reno unix caf ${zeromq_rows}
   ARGUMENTS --rounds 1 --sizes 4,65536)
 
 # -- push_pull -----------------------------------------------------------------
