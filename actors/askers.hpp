@@ -13,6 +13,12 @@
 
 namespace troupe {
 
+/// Short requests and answers travel together up to so many bytes, which is less than what a link
+/// sends at a time; and so many items, because with more the two ends would take turns instead of
+/// working at the same time.
+constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
+constexpr std::size_t together_items_max = 16;
+
 /// An item of a request_list.
 struct numbered_asker {
   answer_sink to;
@@ -34,14 +40,20 @@ public:
   /// To be called at the end of each event: sends what was gathered, short answers together.
   template <class Self>
   void send(Self self) {
+    bytes_ = 0;
     for (auto& each : std::exchange(gathered_, {}))
       self->send(each.to, std::move(each.list));
   }
 
+  /// The same within an event, where so much was gathered that it should not wait.
+  template <class Self>
+  void send_much(Self self) {
+    if (bytes_ > much_bytes)
+      send(self);
+  }
+
 private:
-  /// Answers are one message up to so many bytes, and items.
-  static constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
-  static constexpr std::size_t together_items_max = 16;
+  static constexpr std::uint64_t much_bytes = std::uint64_t{1} << 20;
 
   static void deliver(caf::typed_response_promise<reply>& to, std::variant<reply, failure> what) {
     if (auto* why = std::get_if<failure>(&what))
@@ -57,6 +69,7 @@ private:
         || gathered_.back().bytes + bytes > together_bytes_max
         || gathered_.back().list.items.size() == together_items_max)
       gathered_.push_back({to.to, {}, 0});
+    bytes_ += bytes;
     auto& last = gathered_.back();
     last.bytes += bytes;
     if (came != nullptr)
@@ -71,6 +84,7 @@ private:
     std::uint64_t bytes = 0;
   };
   std::vector<together> gathered_;
+  std::uint64_t bytes_ = 0;
 };
 
 } // namespace troupe

@@ -28,6 +28,10 @@ constexpr std::chrono::milliseconds deadline_scan_interval{500};
 /// again before they have arrived. Lower: a peer that hangs with large requests is noticed later.
 constexpr std::uint64_t payload_bytes_per_second_min = 1'000'000;
 
+inline std::chrono::nanoseconds time_for_payload(std::uint64_t bytes) {
+  return std::chrono::milliseconds{bytes / (payload_bytes_per_second_min / 1000)};
+}
+
 /// What becomes of a reply that comes after the deadline.
 enum class late_replies {
   ignored,
@@ -56,7 +60,7 @@ public:
     const auto number = next_++;
     const auto bytes = (std::uint64_t{0} + ... + bytes_of(what));
     open_bytes_ += bytes;
-    const auto deadline = now_of(*self) + timeout_ + time_for(open_bytes_);
+    const auto deadline = now_of(*self) + timeout_ + time_for_payload(open_bytes_);
     open_.emplace_hint(open_.end(), number, entry{deadline, bytes, std::move(on_error)});
     const caf::duration no_timer_of_caf;
     self->request(to, no_timer_of_caf, std::forward<Ts>(what)...)
@@ -97,10 +101,6 @@ private:
       return payload_bytes(what);
     else
       return 0;
-  }
-
-  static std::chrono::nanoseconds time_for(std::uint64_t bytes) {
-    return std::chrono::milliseconds{bytes / (payload_bytes_per_second_min / 1000)};
   }
 
   std::optional<entry> close(std::uint64_t number) {

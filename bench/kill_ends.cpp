@@ -107,13 +107,24 @@ void plain_end::opened(link_id link) {
     send_request();
 }
 
+namespace {
+
+/// Null where it is anything but one reply.
+const reply_message* reply_in(const message& what) {
+  const auto* list = std::get_if<answer_list>(&what);
+  return list != nullptr && list->items.size() == 1 ? std::get_if<reply_message>(&list->items[0])
+                                                    : nullptr;
+}
+
+} // namespace
+
 void plain_end::received(link_id link, message& what) {
   if (!talk_ || talk_->link != link || talk_->lost)
     ++astray_;
   else if (auto* asked = std::get_if<request_list>(&what))
     take_request(link, asked->items.at(0));
-  else if (const auto* came = std::get_if<answer_list>(&what))
-    take_answer(std::get<reply_message>(came->items.at(0)));
+  else if (const auto* came = reply_in(what))
+    take_answer(*came);
   else
     ++astray_;
 }

@@ -391,7 +391,7 @@ template <class Item>
 struct item_list {
   item_list() = default;
   template <class One>
-  requires std::constructible_from<Item, One> item_list(One&& only) {
+  requires std::convertible_to<One, Item> item_list(One&& only) {
     items.emplace_back(std::forward<One>(only));
   }
 

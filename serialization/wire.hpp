@@ -31,7 +31,7 @@ constexpr std::size_t prefix_bytes = 16;
 constexpr std::size_t head_bytes_max = std::size_t{16} << 20; ///< Segment 0.
 constexpr std::size_t body_bytes_max = std::size_t{1} << 30;  ///< Segment 1.
 constexpr std::size_t hello_bytes_max = 4096;                 ///< Whole first frame of a peer.
-constexpr std::size_t list_items_max = 4096; ///< Of a request_list, an answer_list.
+constexpr std::size_t list_items_max = 64; ///< Of a request_list, an answer_list.
 
 /// A message ready to be sent: the bytes to gather, in order.
 struct frame {

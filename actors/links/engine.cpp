@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <system_error>
 
 namespace troupe {
 
@@ -94,7 +95,11 @@ link_id transport::engine::connect(const endpoint& where) {
     begin(*std::move(known));
   } else {
     post_to(link, [](auto&, auto) {}); // After which its deadline is watched.
-    names_.ask(where, begin);
+    try {
+      names_.ask(where, begin);
+    } catch (const std::system_error&) {
+      begin(failure{errc::peer_lost, "a name cannot be looked up: no threads left"});
+    }
   }
   return link;
 }

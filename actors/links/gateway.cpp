@@ -6,6 +6,7 @@
 #include "caf/typed_event_based_actor.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace troupe::detail {
 
@@ -18,18 +19,35 @@ struct gateway_shell {
   gateway_shell() = default;
 
   void receive(message& what) {
+    if (closed)
+      return;
     auto* asked = std::get_if<request_list>(&what);
     if (asked == nullptr)
       return close(); // Whoever sends anything else here is confused.
     for (auto& each : asked->items)
       if (auto whole = shelf.complete(each); !whole)
         return turn_away(whole.error());
-    self->send(target, std::move(*asked), caf::actor_cast<answer_sink>(self));
+    refuse_what_is_too_long(*asked);
+    if (!asked->items.empty())
+      self->send(target, std::move(*asked), caf::actor_cast<answer_sink>(self));
+  }
+
+  /// Before any memory is taken for the answers.
+  void refuse_what_is_too_long(request_list& asked) {
+    answer_list refused;
+    std::erase_if(asked.items, [&](const request_message& each) {
+      auto why = each.what.pull ? too_long(payload_bytes(*each.what.pull)) : std::nullopt;
+      if (!why)
+        return false;
+      refused.items.push_back(failure_message{each.number, *std::move(why)});
+      return true;
+    });
+    if (!refused.items.empty())
+      send(std::move(refused));
   }
 
   void turn_away(const failure& why) {
-    if (auto alive = board.lock())
-      alive->send(link, refusal{why});
+    send(refusal{why});
     close();
   }
 
@@ -41,11 +59,21 @@ struct gateway_shell {
       if (auto why = too_long(payload_bytes(*came->what.pulled)))
         each = failure_message{came->number, *std::move(why)};
     }
+    send(std::move(what));
+  }
+
+  void lost() {
+    self->demonitor(target.address());
+    self->quit();
+  }
+
+  void send(const message& what) {
     if (auto alive = board.lock())
-      alive->send(link, std::move(what));
+      alive->send(link, what);
   }
 
   void close() {
+    closed = true;
     if (auto alive = board.lock())
       alive->close(link);
   }
@@ -55,6 +83,7 @@ struct gateway_shell {
   link_id link;
   kv_service target;
   key_shelf shelf;
+  bool closed = false; ///< What still arrives is not looked at.
 
   static inline const char* name = "gateway";
 };
@@ -73,7 +102,7 @@ gateway_shell::handle::behavior_type run(gateway_shell::pointer self, switchboar
   self->monitor(state.target);
   return {
     [](opened_atom, link_id, const hello&) {},
-    [self](lost_atom, link_id, const failure&) { self->quit(); },
+    [&state](lost_atom, link_id, const failure&) { state.lost(); },
     [&state](link_id, message& what) { state.receive(what); },
     [&state](answer_list& what) { state.answer(what); },
   };

@@ -24,7 +24,7 @@ namespace troupe::detail {
 
 /// Thread-safe: one lock for each link, held while a piece of a frame is copied to the system. Who
 /// sends on an idle link writes at once and saves the way through the transport's thread; that
-/// thread itself corks, and writes once what a whole round of events made it send.
+/// thread itself corks: what little a round of events made it send is written once.
 ///
 /// Invariants:
 /// (1) Frames of a class leave in the order of send(), each whole; held_ is empty once open.
@@ -51,7 +51,8 @@ public:
   /// and broken once, to whom caused it, and waiting to who comes later, as to one whose frame was
   /// dropped.
   state send(traffic_class traffic, wire::frame frame);
-  /// The same, but writes nothing. True: flush() must be called, after any number of these.
+  /// The same, but writes nothing before 2 KiB wait. True: flush() must be called, after any number
+  /// of these.
   bool cork(traffic_class traffic, wire::frame frame);
   void close();
 

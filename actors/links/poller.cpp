@@ -55,7 +55,8 @@ std::size_t poller::wait(std::span<epoll_event> ready, std::chrono::nanoseconds 
     found = poll(ready, static_cast<int>(std::min<std::int64_t>(rest.count(), 3'600'000)));
     now = clock::now();
   }
-  spin_.waited(now - begin);
+  if (found != 0 || now - begin > spin_time::max)
+    spin_.waited(now - begin);
   return found;
 }
 

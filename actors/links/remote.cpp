@@ -4,6 +4,7 @@
 #include "actors/links/key_book.hpp"
 #include "actors/links/switchboard.hpp"
 #include "actors/links/traffic_class.hpp"
+#include "actors/open_requests.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -21,12 +22,14 @@ namespace troupe::detail {
 namespace {
 
 struct remote_shell {
-  using handle = kv_service::extend_with<link_owner>::extend<caf::reacts_to<step_atom>>;
+  using handle = kv_service::extend_with<link_owner>::extend<caf::reacts_to<step_atom>,
+                                                             caf::reacts_to<tick_atom>>;
   using pointer = handle::stateful_pointer<remote_shell>;
   using promise = caf::typed_response_promise<reply>;
 
   struct open_request {
     asker by;
+    time_point deadline{0};
     std::uint64_t pushed_bytes = 0;
     std::uint64_t bytes = 0; ///< Brought and asked for.
     bool on_the_way = false;
@@ -36,9 +39,6 @@ struct remote_shell {
     request_list requests;
     std::uint64_t bytes = 0;
   };
-  static constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
-  static constexpr std::size_t together_items_max = 16;
-
   remote_shell() = default;
 
   promise forward(request what) {
@@ -64,8 +64,11 @@ struct remote_shell {
       return answers.add(by,
                          failure{errc::overloaded, "more pushes wait than this process may hold"});
     const auto number = next_request++;
+    const auto bytes = pushed_bytes + pulled_bytes;
+    open_bytes += bytes;
+    scan_later();
     auto& open = pending[number] =
-      open_request{std::move(by), pushed_bytes, pushed_bytes + pulled_bytes, false};
+      open_request{std::move(by), deadline_now(), pushed_bytes, bytes, false};
     connect();
     if (!link)
       return; // All have failed.
@@ -100,6 +103,7 @@ struct remote_shell {
   void gather(request_message next, open_request& open) {
     open.on_the_way = true;
     on_the_way_bytes += open.bytes;
+    open.deadline = deadline_now();
     auto& list = traffic_class_of(next.what) == traffic_class::urgent ? urgent : bulk;
     if (list.bytes + open.bytes > together_bytes_max)
       leave(list);
@@ -182,11 +186,52 @@ struct remote_shell {
   }
 
   void close(std::uint64_t number, std::variant<reply, failure> outcome) {
-    auto found = pending.extract(number);
-    if (!found)
+    const auto found = pending.find(number);
+    if (found == pending.end() || !found->second.on_the_way)
+      return; // Its time is over; or the server knows more than it can.
+    end(found->second);
+    answers.add(found->second.by, std::move(outcome));
+    pending.erase(found);
+  }
+
+  /// One that waits for others of its clock at the server must not hold the window for ever: these
+  /// may be behind it. So those on the way first, and then those that could not leave all the same.
+  void expire() {
+    scanning = false;
+    last_scan = now_of(*self);
+    expire_if([](const open_request& x) { return x.on_the_way; });
+    send_waiting();
+    expire_if([](const open_request& x) { return !x.on_the_way; });
+    std::erase_if(waiting,
+                  [&](const waiting_request& x) { return !pending.contains(x.what.number); });
+    answers.send(self);
+    if (!pending.empty())
+      scan_later();
+  }
+
+  template <class Predicate>
+  void expire_if(Predicate which) {
+    for (auto at = pending.begin(); at != pending.end();) {
+      auto& open = at->second;
+      if (open.deadline > last_scan || !which(open)) {
+        ++at;
+        continue;
+      }
+      end(open);
+      answers.add(open.by, failure{errc::timed_out, "no answer in time"});
+      at = pending.erase(at);
+    }
+  }
+
+  time_point deadline_now() const {
+    return last_scan + request_timeout + time_for_payload(open_bytes);
+  }
+
+  void scan_later() {
+    if (std::exchange(scanning, true))
       return;
-    end(found.mapped());
-    answers.add(found.mapped().by, std::move(outcome));
+    last_scan = now_of(*self);
+    self->delayed_send(self, deadline_scan_interval, tick_atom_v);
   }
 
   struct waiting_request {
@@ -197,6 +242,7 @@ struct remote_shell {
   void end(const open_request& what) {
     memory->give_back(what.on_the_way ? 2 * what.pushed_bytes : what.pushed_bytes);
     on_the_way_bytes -= what.on_the_way ? what.bytes : 0;
+    open_bytes -= what.bytes;
   }
 
   pointer self = nullptr;
@@ -212,6 +258,9 @@ struct remote_shell {
   leaving urgent, bulk;
   bool leaving_soon = false; ///< A step_atom is on its way.
   std::unordered_map<std::uint64_t, open_request> pending;
+  std::uint64_t open_bytes = 0; ///< Of all in `pending`.
+  bool scanning = false;        ///< A tick_atom is on its way.
+  time_point last_scan{0};      ///< Deadlines count from it; up to one interval ago.
   ready_answers answers;
   std::uint64_t on_the_way_bytes = 0;
   std::uint64_t next_request = 1;
@@ -235,6 +284,7 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
     [&state](request& what) { return state.forward(std::move(what)); },
     [&state](request_list& what, const answer_sink& to) { state.forward(what, to); },
     [&state](step_atom) { state.leave_all(); },
+    [&state](tick_atom) { state.expire(); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
     [&state](link_id, message& what) { state.receive(what); },

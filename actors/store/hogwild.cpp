@@ -93,7 +93,7 @@ result<std::vector<piece>> shared_tables::read(const std::vector<range>& ranges)
     auto copy = pool_->floats(where.count);
     for (std::size_t i = 0; i < where.count; ++i)
       copy.get()[i] = std::atomic_ref{source[i]}.load(std::memory_order_relaxed);
-    copies.push_back({where, std::move(copy)});
+    copies.push_back({{where.table, where.first, where.count}, std::move(copy)}); // No stamp.
   }
   const std::lock_guard lock{mutex_};
   ++counters_.pulls;

@@ -74,8 +74,10 @@ struct server_shell {
   }
 
   void ask(request_list& what, const answer_sink& to) {
-    for (auto& each : what.items)
+    for (auto& each : what.items) {
       accept(numbered_asker{to, each.number}, std::move(each.what));
+      answers.send_much(self);
+    }
     answers.send(self);
   }
 

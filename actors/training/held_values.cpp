@@ -24,7 +24,7 @@ bool covers(const std::vector<range>& ranges, const job_spec& job) {
   auto at = ranges.begin();
   for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
     std::uint64_t end = 0;
-    for (; at != ranges.end() && at->table.value == i && at->first == end; ++at)
+    for (; at != ranges.end() && at->table.value == i && at->first == end && at->count > 0; ++at)
       end += at->count;
     if (end != job.tables[i].size())
       return false;

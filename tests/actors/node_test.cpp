@@ -99,10 +99,13 @@ kv_service spawn_server_of(caf::actor_system& system, record& seen) {
 }
 
 struct process {
-  explicit process(const member_id& who, std::uint64_t job = 7)
-      : links(std::make_unique<node>(system, hello_of(who, job), [this](const std::string& line) {
+  explicit process(const member_id& who, std::uint64_t job = 7, const send_limits& limits = {})
+      : links(std::make_unique<node>(
+        system, hello_of(who, job),
+        [this](const std::string& line) {
           log.note(line.find("another job") == std::string::npos ? line : "another job");
-        })) {}
+        },
+        transport_options{}, limits)) {}
 
   record log;
   actor_config config;
@@ -282,6 +285,24 @@ TEST_CASE("a_list_of_requests_travels_as_few_messages_and_each_of_it_is_answered
   CHECK(answers.wait("1201 is 201"));
   server.links.reset();
   CHECK(answers.wait("1999 failed"));
+}
+
+TEST_CASE("what_is_never_answered_frees_the_window_for_others_when_its_time_is_over") {
+  record seen;
+  server_process server{seen};
+  process client{worker_3, 7, {.window_bytes = 100'000}};
+  const auto to = remote_of(client, server.address);
+  caf::scoped_actor self{client.system};
+  update unanswered;
+  unanswered.step.batch = {999};
+  unanswered.pieces = {{{{0}, 0, 20'000}, numbers(20'000)}};
+  const auto begin = std::chrono::steady_clock::now();
+  auto open = self->request(to, 20s, request{unanswered, {}});
+  REQUIRE(seen.wait("push 999"));
+  CHECK(version_of(push(client, to, 1, 20'000)) == 1);
+  CHECK(std::chrono::steady_clock::now() - begin >= request_timeout);
+  open.receive([](const reply&) { FAIL("an answer"); },
+               [](const caf::error& why) { CHECK(from_caf(why).code == errc::timed_out); });
 }
 
 TEST_CASE("requests_to_a_kv_that_is_gone_fail_with_their_link") {
