@@ -10,8 +10,10 @@ namespace {
 constexpr std::size_t sender_budget_bytes = std::size_t{4} << 20;
 /// ... which turns to other links after so much.
 constexpr std::size_t flush_budget_bytes = std::size_t{4} << 20;
-/// More than this is not held back: the peer can begin with it.
+/// What is more than this, or comes later after the last write, is not held back: the peer can
+/// begin with it while this side goes on.
 constexpr std::size_t cork_bytes_max = std::size_t{2} << 10;
+constexpr std::chrono::microseconds cork_time_max{20};
 
 } // namespace
 
@@ -35,6 +37,7 @@ outbox::state outbox::send(traffic_class traffic, wire::frame frame) {
 }
 
 bool outbox::cork(traffic_class traffic, wire::frame frame) {
+  const bool is_large = frame.size_bytes() > cork_bytes_max;
   frame = placed(std::move(frame));
   const std::scoped_lock lock{mutex_};
   if (closed_ || failed_ != state::drained)
@@ -42,7 +45,7 @@ bool outbox::cork(traffic_class traffic, wire::frame frame) {
   if (enqueue(traffic, std::move(frame))) {
     if (!open_ || busy())
       return false; // open() or the poller will have it written.
-    if (unsent_bytes_ >= cork_bytes_max)
+    if (is_large || unsent_bytes_ > cork_bytes_max || clock::now() > last_write_ + cork_time_max)
       write(flush_budget_bytes);
   }
   return !std::exchange(corked_, true);

@@ -51,8 +51,8 @@ public:
   /// and broken once, to whom caused it, and waiting to who comes later, as to one whose frame was
   /// dropped.
   state send(traffic_class traffic, wire::frame frame);
-  /// The same, but writes nothing before 2 KiB wait. True: flush() must be called, after any number
-  /// of these.
+  /// The same, but what is little and comes soon after the last write waits for flush(). True: that
+  /// must be called, after any number of these.
   bool cork(traffic_class traffic, wire::frame frame);
   void close();
 

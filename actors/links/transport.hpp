@@ -65,9 +65,9 @@ struct link_events {
   std::function<void(link_id, const failure& why)> lost;
   /// A peer was turned away before its link opened (garbage, other version, other job). For logs.
   std::function<void(const std::string& peer_address, const failure& why)> rejected;
-  /// The calls above that one round of the poller brought have been made. What was sent in them and
-  /// is sent in this one leaves in one write for each link. Also called after rounds that brought
-  /// none, and after the last `lost`.
+  /// The calls above that one round of the poller brought have been made. Short messages that are
+  /// sent in them and in this one leave together. Also called after rounds that brought none, and
+  /// after the last `lost`.
   std::function<void()> settle{};
 };
 
@@ -106,7 +106,7 @@ public:
   /// link is lost; those of a higher class may overtake.
   /// Before the link opens they wait; where it is lost or closed they are dropped. The values of
   /// pieces are sent from where they are and held until then. Called on the transport's own thread
-  /// it writes nothing before the end of the round, see link_events::settle, or before 2 KiB wait.
+  /// it may write short messages at the end of the round, see link_events::settle.
   /// Returns the bytes of its frame; 0: there is no such link any more, or it was too long.
   std::size_t send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.

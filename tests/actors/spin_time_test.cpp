@@ -5,20 +5,46 @@
 using namespace troupe::detail;
 using namespace std::chrono_literals;
 
-TEST_CASE("who_waits_briefly_spins_longer_and_longer_up_to_a_limit") {
-  spin_time spin;
-  CHECK(spin.get() == 0ns);
-  for (const auto expected : {25us, 50us, 100us, 100us}) {
+namespace {
+
+/// Short waits until it spins again.
+int short_waits_before_spin(spin_time& spin) {
+  int count = 0;
+  for (; spin.get() == 0ns && count < 1000; ++count)
     spin.waited(10us);
-    CHECK(spin.get() == expected);
-  }
+  return count;
 }
 
-TEST_CASE("one_long_wait_ends_it") {
+} // namespace
+
+TEST_CASE("after_a_short_wait_the_next_one_spins_and_goes_on_as_long_as_that_helps") {
   spin_time spin;
-  for (int i = 0; i < 5; ++i)
+  CHECK(spin.get() == 0ns);
+  spin.waited(spin_time::short_wait + 1ns);
+  CHECK(spin.get() == 0ns);
+  spin.waited(spin_time::short_wait);
+  CHECK(spin.get() == spin_time::max);
+  for (int i = 0; i < 100; ++i)
     spin.waited(spin_time::max);
   CHECK(spin.get() == spin_time::max);
+}
+
+TEST_CASE("what_was_in_vain_is_tried_less_and_less_often_until_it_helps") {
+  spin_time spin;
+  CHECK(short_waits_before_spin(spin) == 1);
+  for (const int expected : {2, 4, 8, 16, 32, 64, 64}) {
+    spin.waited(spin_time::max + 1ns);
+    CHECK(spin.get() == 0ns);
+    CHECK(short_waits_before_spin(spin) == expected);
+  }
+  spin.waited(1us);
   spin.waited(spin_time::max + 1ns);
+  CHECK(short_waits_before_spin(spin) == 2);
+}
+
+TEST_CASE("long_waits_never_make_it_spin") {
+  spin_time spin;
+  for (int i = 0; i < 1000; ++i)
+    spin.waited(1ms);
   CHECK(spin.get() == 0ns);
 }
