@@ -144,7 +144,7 @@ void measure_queue(const options& chosen, const std::vector<store_contestant>& a
   const std::size_t pushed_bytes = std::min<std::size_t>(4, chosen.queued_megabytes) << 20;
   const std::size_t pushes = (chosen.queued_megabytes << 20) / pushed_bytes;
   const std::size_t pulls = chosen.full ? 10'000 : 400;
-  const auto entries = begin(chosen, all, {pushed_bytes, 1, 1, 1, 0, 0});
+  const auto entries = begin(chosen, all, {pushed_bytes, 1, 1, 1, 0, 4 * pushed_bytes * pushes});
   std::vector<row> rows;
   for (const bool queued : {false, true}) {
     std::vector<std::vector<double>> found(entries.size());

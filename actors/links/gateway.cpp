@@ -1,6 +1,7 @@
 // gateway: the other end of a remote; answers the requests of one link from a kv of this process.
 #include "actors/links/key_book.hpp"
 #include "actors/links/switchboard.hpp"
+#include "actors/links/traffic_class.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -28,8 +29,13 @@ struct gateway_shell {
       if (auto whole = shelf.complete(each); !whole)
         return turn_away(whole.error());
     refuse_what_is_too_long(*asked);
-    if (!asked->items.empty())
-      self->send(target, std::move(*asked), caf::actor_cast<answer_sink>(self));
+    if (asked->items.empty())
+      return;
+    const auto sink = caf::actor_cast<answer_sink>(self);
+    if (traffic_class_of(what) == traffic_class::urgent)
+      self->send<caf::message_priority::high>(target, std::move(*asked), sink);
+    else
+      self->send(target, std::move(*asked), sink);
   }
 
   /// Before any memory is taken for the answers.

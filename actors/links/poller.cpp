@@ -1,5 +1,6 @@
 #include "actors/links/poller.hpp"
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -47,8 +48,11 @@ std::size_t poller::wait(std::span<epoll_event> ready, std::chrono::nanoseconds 
   const auto end_of_spin = begin + std::min(spin_.get(), timeout);
   std::size_t found = 0;
   auto now = begin;
-  for (; found == 0 && now < end_of_spin; now = clock::now())
+  for (; found == 0 && now < end_of_spin; now = clock::now()) {
     found = poll(ready, 0);
+    if (found == 0)
+      ::sched_yield(); // Others who have something to do go first.
+  }
   // Rounded up: waking a little early would only mean to wait again.
   if (const auto rest = std::chrono::ceil<std::chrono::milliseconds>(timeout - (now - begin));
       found == 0 && rest.count() > 0) {

@@ -71,8 +71,9 @@ struct remote_shell {
       open_request{std::move(by), deadline_now(), pushed_bytes, bytes, false};
     connect();
     if (!link)
-      return; // All have failed.
-    if (is_open && waiting.empty() && may_leave(open))
+      return;                                                               // All have failed.
+    const bool overtakes = traffic_class_of(what) == traffic_class::urgent; // It brings nothing.
+    if (is_open && (overtakes || (waiting.empty() && may_leave(open))))
       gather({number, std::move(what)}, open);
     else
       waiting.push_back({{number, std::move(what)}, now_of(*self)});

@@ -11,7 +11,7 @@ namespace troupe {
 struct send_limits {
   /// Bytes that open requests to one peer bring or ask for. More: faster over a long way; less: a
   /// small request is behind less. One request alone may be larger.
-  std::uint64_t window_bytes = std::uint64_t{64} << 20;
+  std::uint64_t window_bytes = std::uint64_t{128} << 20;
   /// Memory of all pushes of this process that are not answered yet: their values, and the copies
   /// that are on the way. A push beyond it is refused with `overloaded`.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
