@@ -47,7 +47,7 @@ public:
 
   /// The same within an event, where so much was gathered that it should not wait.
   template <class Self>
-  void send_much(Self self) {
+  void send_if_much(Self self) {
     if (bytes_ > much_bytes)
       send(self);
   }

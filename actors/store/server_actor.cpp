@@ -76,7 +76,7 @@ struct server_shell {
   void ask(request_list& what, const answer_sink& to) {
     for (auto& each : what.items) {
       accept(numbered_asker{to, each.number}, std::move(each.what));
-      answers.send_much(self);
+      answers.send_if_much(self);
     }
     answers.send(self);
   }
