@@ -32,11 +32,11 @@ void clock_table::list(const std::vector<clock_entry>& workers, std::uint64_t pr
 
 std::optional<failure> clock_table::objection(worker_id worker, incarnation_id incarnation) const {
   const auto found = entries_.find(worker);
+  if (found != entries_.end() && found->second.incarnation == incarnation)
+    return std::nullopt;
   const std::string name = "worker " + std::to_string(worker.value);
   if (found == entries_.end())
     return failure{errc::not_ready, name + " is not listed here"};
-  if (found->second.incarnation == incarnation)
-    return std::nullopt;
   if (std::find(departed_.begin(), departed_.end(), std::pair{worker, incarnation})
       != departed_.end())
     return failure{errc::fenced, name + " was replaced by a later start of it"};

@@ -69,12 +69,13 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
 }
 
 std::optional<failure> shard::objection(const step_header& step) const {
-  const std::string generations = "generation " + std::to_string(step.generation.value)
-                                  + ", served is " + std::to_string(generation_.value);
-  if (step.generation < generation_)
-    return failure{errc::rolled_back, "the request belongs to a past " + generations};
-  if (step.generation > generation_)
-    return failure{errc::not_ready, "the request belongs to a coming " + generations};
+  if (step.generation != generation_) {
+    const bool is_past = step.generation < generation_;
+    return failure{is_past ? errc::rolled_back : errc::not_ready,
+                   std::string("the request belongs to a ") + (is_past ? "past" : "coming")
+                     + " generation " + std::to_string(step.generation.value) + ", served is "
+                     + std::to_string(generation_.value)};
+  }
   if (step.batch.value >= job_.batches())
     return failure{errc::malformed,
                    "batch beyond the end of the job: " + std::to_string(step.batch.value)};
