@@ -32,12 +32,6 @@ constexpr mode_t for_its_user = 0600;
 // A kept authority is there to make certificates later.
 constexpr std::chrono::hours kept_authority_life{24 * 3650};
 
-struct file_text {
-  std::filesystem::path path;
-  std::string text;
-  mode_t mode;
-};
-
 /// Connectors know numbers only, so names get theirs; and a job's own host is always among them.
 result<std::vector<std::string>> addresses_and_names(const std::vector<std::string>& hosts) {
   std::vector<std::string> all;
@@ -74,23 +68,30 @@ bool is_in(const std::filesystem::path& file, const std::filesystem::path& direc
 }
 
 /// Certificates that stay where they are have to go with the ca.pem that comes.
-result<void> check_others(const std::filesystem::path& directory, const std::vector<role>& made,
+result<void> check_others(const certs_options& options, const std::vector<role>& made,
                           const certificate_authority& authority) {
-  if (const auto before = read_file(directory / "ca.pem");
+  if (const auto before = read_file(options.directory / "ca.pem");
       before && *before == authority.certificate())
     return {};
   std::string others;
   for (const role each : all_roles) {
-    const auto path = tls_files_in(directory, each).certificate;
-    if (std::find(made.begin(), made.end(), each) == made.end() && std::filesystem::exists(path))
+    const auto path = tls_files_in(options.directory, each).certificate;
+    if (std::find(made.begin(), made.end(), each) != made.end() || !std::filesystem::exists(path))
+      continue;
+    if (const auto text = read_file(path); !text || !authority.has_signed(*text))
       others += (others.empty() ? "" : ", ") + path.filename().string();
   }
   if (others.empty())
     return {};
+  const auto& kept = options.authority;
+  const auto way = !kept ? "name that authority with --ca"
+                   : std::filesystem::exists(*kept)
+                     ? "name that authority with --ca instead of " + kept->string()
+                     : "bring back " + kept->string() + ", which is missing";
   return {errc::invalid_argument,
-          directory.string() + " also holds " + others
-            + ", which another authority signed and a new ca.pem would make useless: name that "
-              "authority with --ca, or replace all roles"};
+          options.directory.string() + " also holds " + others
+            + ", which another authority signed and a new ca.pem would make useless: " + way
+            + ", or replace all roles"};
 }
 
 result<void> make_private_directory(const std::filesystem::path& path) {
@@ -180,9 +181,11 @@ result<std::vector<std::string>> make_certificates(const certs_options& options)
   const auto authority = authority_for(options, now);
   if (!authority)
     return authority.error();
-  if (auto fits = check_others(options.directory, roles, *authority); !fits)
+  if (auto fits = check_others(options, roles, *authority); !fits)
     return fits.error();
-  // All are made before the first is written: an error leaves what was there.
+  // All are made before the first is written: an error leaves what was there. The authority is
+  // first, as a ca.pem is good for no more without it; what a crash leaves of old and new after
+  // that, tls_context::load names.
   std::vector<file_text> texts;
   if (options.authority && !std::filesystem::exists(*options.authority))
     texts.push_back({*options.authority, authority->text(), for_its_user});
@@ -198,9 +201,8 @@ result<std::vector<std::string>> make_certificates(const certs_options& options)
   }
   if (auto made = make_private_directory(options.directory); !made)
     return made.error();
-  for (const auto& each : texts)
-    if (auto written = write_file(each.path, each.text, each.mode); !written)
-      return written.error();
+  if (auto written = write_files(texts); !written)
+    return written.error();
   return story(options, roles, *hosts, expires_at);
 }
 

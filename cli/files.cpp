@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 namespace troupe {
 
@@ -38,23 +40,53 @@ bool sync_directory(const std::filesystem::path& path) {
   return synced;
 }
 
-} // namespace
+failure cannot_write(const std::filesystem::path& path, int problem) {
+  return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(problem)};
+}
 
-result<void> write_file(const std::filesystem::path& path, const std::string& text, mode_t mode) {
-  auto fresh = path.string() + ".XXXXXX";
+/// Writes the text beside its path; its name there.
+result<std::string> write_beside(const file_text& what) {
+  std::error_code none_there;
+  if (std::filesystem::is_directory(std::filesystem::symlink_status(what.path, none_there)))
+    return cannot_write(what.path, EISDIR); // rename() would say so when others are replaced.
+  auto fresh = what.path.string() + ".XXXXXX";
   const int file = mkostemp(fresh.data(), O_CLOEXEC); // Mode 0600.
-  const auto folder = path.has_parent_path() ? path.parent_path() : ".";
-  const bool written = file >= 0 && write_all(file, text) && fchmod(file, mode) == 0
-                       && fsync(file) == 0 && rename(fresh.c_str(), path.c_str()) == 0
-                       && sync_directory(folder);
+  const bool written =
+    file >= 0 && write_all(file, what.text) && fchmod(file, what.mode) == 0 && fsync(file) == 0;
   const int problem = errno;
   if (file >= 0)
     close(file);
   if (written)
-    return {};
+    return fresh;
   if (file >= 0)
     unlink(fresh.c_str());
-  return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(problem)};
+  return cannot_write(what.path, problem);
+}
+
+bool put_in_place(const std::string& fresh, const std::filesystem::path& path) {
+  return rename(fresh.c_str(), path.c_str()) == 0
+         && sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+} // namespace
+
+result<void> write_files(const std::vector<file_text>& files) {
+  std::vector<std::string> fresh;
+  const auto give_up = [&fresh](failure why) -> result<void> {
+    for (const auto& name : fresh)
+      unlink(name.c_str()); // Those that are in place have this name no more.
+    return why;
+  };
+  for (const auto& each : files) {
+    auto written = write_beside(each);
+    if (!written)
+      return give_up(written.error());
+    fresh.push_back(*std::move(written));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (!put_in_place(fresh[i], files[i].path))
+      return give_up(cannot_write(files[i].path, errno));
+  return {};
 }
 
 result<std::string> read_file(const std::filesystem::path& path) {

@@ -7,12 +7,21 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
-/// Replaces what is there: a reader finds the old text or the new one, whole. Until then it lies
-/// beside `path` under a name of its own, mode 0600. Errors: io_failed.
-result<void> write_file(const std::filesystem::path& path, const std::string& text, mode_t mode);
+struct file_text {
+  std::filesystem::path path;
+  std::string text;
+  mode_t mode;
+};
+
+/// Replaces what is there, one after the other: a reader of a file finds its old text or its new
+/// one, whole. All lie beside their paths, under names of their own and with mode 0600 until they
+/// are whole, before the first is put in place: an error until then changes nothing.
+/// Errors: io_failed.
+result<void> write_files(const std::vector<file_text>& files);
 
 /// Errors: io_failed.
 result<std::string> read_file(const std::filesystem::path& path);

@@ -236,7 +236,7 @@ void declare(CLI::App& app, run_options& options) {
     ->capture_default_str();
   job
     ->add_option("--pipeline", options.pipeline,
-                 "asp: batches whose values a worker pulls while it computes another")
+                 "asp, hogwild: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();
   job->add_flag("--delta-pulls", options.delta_pulls,
@@ -352,16 +352,27 @@ result<void> validate(const run_options& options) {
   if (hogwild && options.delta_pulls)
     return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
                    "leave out --delta-pulls");
+  const bool bsp = options.sync.mode == consistency_mode::bsp;
+  const auto sync = "--sync " + to_string(options.sync);
+  if (options.pipeline > 0 && (bsp || options.sync.mode == consistency_mode::ssp))
+    return invalid(sync + " waits for other workers and pulls nothing ahead: leave out --pipeline");
+  if (options.apply_batch > 1 && bsp)
+    return invalid(sync + " applies each clock's pushes together anyway: leave out --apply-batch");
+  if (options.apply_batch > 1 && hogwild)
+    return invalid(sync + " applies no pushes together, as none waits: leave out --apply-batch");
+  // Who wants hogwild has no other mode to choose.
+  const auto single = hogwild ? sync : "--threads";
   if (threads && !options.key_book)
-    return invalid("--threads has no links that bring keys: leave out --no-key-book");
+    return invalid(single + " has no links that bring keys: leave out --no-key-book");
   if (threads && !options.kills.empty())
-    return invalid("--kill ends processes: use --processes");
+    return invalid(hogwild ? single + " is one process: leave out --kill"
+                           : "--kill ends processes: use --processes");
   if (threads && (options.listen || options.join || !options.here.empty()))
-    return invalid("--threads is one process: leave out --listen, --join and --here");
+    return invalid(single + " is one process: leave out --listen, --join and --here");
   if (threads && options.tls_directory)
-    return invalid("--threads has no links to encrypt: leave out --tls");
+    return invalid(single + " has no links to encrypt: leave out --tls");
   if (threads && options.given.contains("--run-dir"))
-    return invalid("--threads writes no logs: leave out --run-dir");
+    return invalid(single + " writes no logs: leave out --run-dir");
   if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep", "--import"});
       threads && !options.checkpoint_directory && !name.empty())
     return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
@@ -382,10 +393,16 @@ result<void> validate(const run_options& options) {
     return invalid("--resume needs --checkpoint DIR: say what to continue from");
   if (options.resume && options.import_file)
     return invalid("--resume and --import both say where to start: choose one");
-  for (const auto& [kind, index] : options.here)
-    if (kind == role::coordinator || (kind == role::server && index >= options.servers))
-      return invalid("--here: the job has no " + std::string{kind == role::server ? "server " : ""}
-                     + (kind == role::server ? std::to_string(index) : "second coordinator"));
+  // Who joins may bring more workers than the job began with.
+  const auto workers = options.join ? workers_max : options.workers;
+  for (const auto& who : options.here) {
+    const auto count = who.role == role::server ? options.servers : workers;
+    if (who.role == role::coordinator)
+      return invalid("--here: the job has no second coordinator");
+    if (who.index >= count)
+      return invalid("--here: the job has no " + to_string(who) + ", only 0 to "
+                     + std::to_string(count - 1));
+  }
   for (auto one = options.here.begin(); one != options.here.end(); ++one)
     if (std::find(options.here.begin(), one, *one) != one)
       return invalid("--here: a process is listed twice");

@@ -124,6 +124,31 @@ std::string alternative_names(const certificate_order& order) {
   return names;
 }
 
+bio_ptr reader_of(const std::string& text) {
+  bio_ptr made{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
+  require(made != nullptr);
+  return made;
+}
+
+int no_passphrase(char*, int, int, void*) { return -1; }
+
+certificate_ptr read_certificate(const std::string& text) {
+  return certificate_ptr{PEM_read_bio_X509(reader_of(text).get(), nullptr, no_passphrase, nullptr)};
+}
+
+/// What there is instead of an authority; empty: nothing is wrong.
+std::string what_is_wrong(EVP_PKEY* key, X509* certificate) {
+  if (key == nullptr && certificate == nullptr)
+    return "neither a key nor a certificate";
+  if (key == nullptr)
+    return "a certificate but not its key";
+  if (certificate == nullptr)
+    return "a key but not its certificate: append the ca.pem that goes with it";
+  if (X509_check_private_key(certificate, key) != 1)
+    return "a key and a certificate that do not belong together";
+  return X509_check_ca(certificate) != 0 ? "" : "a certificate that is not one of an authority";
+}
+
 } // namespace
 
 struct certificate_authority::parts {
@@ -154,19 +179,13 @@ certificate_authority::certificate_authority(system_time expires_at)
 result<certificate_authority> certificate_authority::from_text(const std::string& text,
                                                                const std::string& name) {
   auto read = std::make_unique<parts>();
-  const auto no_passphrase = [](char*, int, int, void*) { return -1; };
-  const bio_ptr first{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
-  const bio_ptr second{BIO_new_mem_buf(text.data(), static_cast<int>(text.size()))};
-  require(first != nullptr && second != nullptr);
-  read->key.reset(PEM_read_bio_PrivateKey(first.get(), nullptr, no_passphrase, nullptr));
-  read->certificate.reset(PEM_read_bio_X509(second.get(), nullptr, no_passphrase, nullptr));
-  const bool usable = read->key != nullptr && read->certificate != nullptr
-                      && X509_check_private_key(read->certificate.get(), read->key.get()) == 1
-                      && X509_check_ca(read->certificate.get()) != 0;
+  const auto in = reader_of(text);
+  read->key.reset(PEM_read_bio_PrivateKey(in.get(), nullptr, no_passphrase, nullptr));
+  read->certificate = read_certificate(text);
+  const auto wrong = what_is_wrong(read->key.get(), read->certificate.get());
   (void)take_openssl_error();
-  if (!usable)
-    return {errc::malformed, name + " holds no authority: no key, no certificate of an authority, "
-                               + "or two that do not belong together"};
+  if (!wrong.empty())
+    return {errc::malformed, name + " holds " + wrong};
   return certificate_authority{std::move(read)};
 }
 
@@ -206,6 +225,13 @@ result<certified_key> certificate_authority::issue(const certificate_order& orde
     add_extension(made.get(), issuer, NID_subject_alt_name, names);
   require(X509_sign(made.get(), parts_->key.get(), EVP_sha256()) != 0);
   return certified_key{pem_of(made.get()), pem_of(key.get())};
+}
+
+bool certificate_authority::has_signed(const std::string& certificate) const {
+  const auto read = read_certificate(certificate);
+  const bool signed_here = read != nullptr && X509_verify(read.get(), parts_->key.get()) == 1;
+  (void)take_openssl_error();
+  return signed_here;
 }
 
 } // namespace troupe

@@ -43,6 +43,8 @@ public:
   std::chrono::system_clock::time_point expires_at() const;
   /// Errors: invalid_argument (a host that is none; an end after that of the authority).
   result<certified_key> issue(const certificate_order& order) const;
+  /// Whether this text, PEM of a certificate, came from issue().
+  bool has_signed(const std::string& certificate) const;
 
 private:
   struct parts;

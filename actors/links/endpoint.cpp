@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -140,6 +141,14 @@ result<endpoint> endpoint_of(const socket_address& address) {
     return endpoint{host, ntohs(v6.sin6_port)};
   }
   return {errc::invalid_argument, "a socket is not an IP socket"};
+}
+
+void set_port(socket_address& address, std::uint16_t port) {
+  const std::size_t place = address.storage.ss_family == AF_INET
+                              ? offsetof(sockaddr_in, sin_port)
+                              : offsetof(sockaddr_in6, sin6_port);
+  const std::uint16_t bytes = htons(port);
+  std::memcpy(reinterpret_cast<std::byte*>(&address.storage) + place, &bytes, sizeof bytes);
 }
 
 } // namespace detail

@@ -56,6 +56,8 @@ result<std::vector<socket_address>> resolve(const endpoint& where);
 std::optional<std::vector<socket_address>> numeric_address(const endpoint& where);
 
 result<endpoint> endpoint_of(const socket_address& address);
+/// Requires: an IP address.
+void set_port(socket_address& address, std::uint16_t port);
 
 } // namespace detail
 } // namespace troupe

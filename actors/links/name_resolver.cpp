@@ -2,9 +2,21 @@
 
 #include "actors/links/thread_without_signals.hpp"
 
+#include <cstdint>
 #include <utility>
 
 namespace troupe::detail {
+
+namespace {
+
+name_resolver::addresses with_port(name_resolver::addresses found, std::uint16_t port) {
+  if (found)
+    for (auto& each : *found)
+      set_port(each, port);
+  return found;
+}
+
+} // namespace
 
 name_resolver::name_resolver(std::function<addresses(const endpoint&)> look_up)
     : look_up_(std::move(look_up)) {}
@@ -39,17 +51,17 @@ void name_resolver::run() {
     const endpoint where = waiting_.front().where;
     lock.unlock();
     const addresses found = look_up_(where);
-    for (const question& each : take(where))
-      each.tell(found);
+    for (const question& each : take(where.host))
+      each.tell(with_port(found, each.where.port));
   }
 }
 
 /// Those who have asked for it by now.
-std::vector<name_resolver::question> name_resolver::take(const endpoint& where) {
+std::vector<name_resolver::question> name_resolver::take(const std::string& host) {
   const std::scoped_lock lock{mutex_};
   std::vector<question> taken;
   std::erase_if(waiting_, [&](question& each) {
-    if (each.where != where)
+    if (each.where.host != host)
       return false;
     taken.push_back(std::move(each));
     return true;

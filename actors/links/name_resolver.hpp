@@ -8,13 +8,14 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace troupe::detail {
 
-/// Thread-safe. One name after the other; all who wait for the same one get the same answer, so
-/// that who asks again and again does not wait longer and longer.
+/// Thread-safe. One name after the other; all who wait for the same one, with whatever port, get
+/// the same answer, so that who asks again and again does not wait longer and longer.
 class name_resolver {
 public:
   using addresses = result<std::vector<socket_address>>;
@@ -40,7 +41,7 @@ private:
   };
 
   void run();
-  std::vector<question> take(const endpoint& where);
+  std::vector<question> take(const std::string& host);
 
   const std::function<addresses(const endpoint&)> look_up_;
   std::mutex mutex_; ///< Of what follows; not held during a look-up.

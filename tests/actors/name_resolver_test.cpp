@@ -62,22 +62,56 @@ TEST_CASE("a_number_is_no_name") {
   CHECK_FALSE(detail::numeric_address({"no.such.host.invalid", 4000}));
 }
 
-TEST_CASE("all_who_wait_for_a_name_get_the_answer_of_one_look_up") {
+TEST_CASE("an_address_takes_a_port_in_both_families") {
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    auto found = *detail::numeric_address({host, 1});
+    detail::set_port(found.front(), 4000);
+    CHECK(*detail::endpoint_of(found.front()) == endpoint{host, 4000});
+  }
+}
+
+TEST_CASE("all_who_wait_for_a_name_get_the_answer_of_one_look_up_with_their_own_port") {
   slow_names names;
   name_resolver resolver{names.function()};
-  std::array<std::promise<std::size_t>, 3> told;
-  const auto ask = [&](std::size_t i, const std::string& name) {
-    resolver.ask({name, 1}, [&told, i](const auto& found) { told[i].set_value(found->size()); });
+  std::array<std::promise<endpoint>, 4> told;
+  const auto ask = [&](std::size_t i, const endpoint& where) {
+    resolver.ask(where, [&told, i](const auto& found) {
+      told[i].set_value(*detail::endpoint_of(found->front()));
+    });
   };
-  ask(0, "one");
+  const auto answered = [&](std::size_t i) { return told[i].get_future().get(); };
+  ask(0, {"one", 1});
   REQUIRE(names.wait_asked(1));
-  ask(1, "other");
-  ask(2, "one");
+  ask(1, {"other", 4});
+  ask(2, {"one", 2});
+  ask(3, {"one", 1});
   names.allow();
-  CHECK(told[0].get_future().get() == 1);
-  CHECK(told[2].get_future().get() == 1);
+  CHECK(answered(0) == endpoint{"127.0.0.1", 1});
+  CHECK(answered(2) == endpoint{"127.0.0.1", 2});
+  CHECK(answered(3) == endpoint{"127.0.0.1", 1});
   names.allow();
-  CHECK(told[1].get_future().get() == 1);
+  CHECK(answered(1) == endpoint{"127.0.0.1", 4});
+  CHECK(names.asked == 2);
+}
+
+TEST_CASE("a_name_that_is_not_known_is_looked_up_once_for_all_who_wait_and_again_for_later_ones") {
+  slow_names names;
+  names.answer = failure{errc::invalid_argument, "cannot resolve 'nowhere'"};
+  name_resolver resolver{names.function()};
+  std::array<std::promise<std::string>, 3> told;
+  const auto ask = [&](std::size_t i, std::uint16_t port) {
+    resolver.ask({"nowhere", port},
+                 [&told, i](const auto& found) { told[i].set_value(found.error().text); });
+  };
+  ask(0, 1);
+  REQUIRE(names.wait_asked(1));
+  ask(1, 2);
+  names.allow(2); // The second only so that a failing test ends.
+  for (std::size_t i : {0, 1})
+    CHECK(told[i].get_future().get() == "cannot resolve 'nowhere'");
+  CHECK(names.asked == 1);
+  ask(2, 3);
+  CHECK(told[2].get_future().get() == "cannot resolve 'nowhere'");
   CHECK(names.asked == 2);
 }
 
@@ -108,7 +142,7 @@ TEST_CASE("a_name_that_takes_long_holds_up_no_other_link") {
     if (opened++ != 0)
       return;
     client->connect(
-      {"slow.example", 1}); // On the transport's thread, as an actor of its lane does.
+      {"slow.example", where.port}); // On the transport's thread, as an actor of its lane does.
     asked.set_value();
   };
   client = std::make_unique<transport>(hello_of(), events, options_with(names));

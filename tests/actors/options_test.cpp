@@ -124,8 +124,8 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "1e-4",
                          "--delta-pulls",
                          "--no-key-book",
-                         "--pipeline",
-                         "2",
+                         "--apply-batch",
+                         "16",
                          "--weight-decay",
                          "0.01",
                          "--clip-norm",
@@ -184,7 +184,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.passes == 7);
   CHECK(x.seed == 9);
   CHECK(x.partitions == 8);
-  CHECK(x.pipeline == 2);
+  CHECK(x.apply_batch == 16);
   CHECK(x.delta_pulls);
   CHECK(!x.key_book);
   CHECK(x.checkpoint_directory == "dir");
@@ -202,6 +202,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.here == std::vector<process_name>{{role::worker, 2}, {role::server, 1}});
   CHECK(x.tls_directory == "certs");
   CHECK(validate(x));
+  CHECK(parsed({"--pipeline", "2"}).pipeline == 2);
 }
 
 TEST_CASE("without_arguments_the_options_are_the_defaults_and_valid") {
@@ -261,7 +262,18 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--checkpoint-every", "1s"}, "--checkpoint-every with --threads needs"},
     {{"--threads", "--checkpoint-keep", "2"}, "--checkpoint-keep with --threads needs"},
     {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
-    {{"--sync", "hogwild", "--run-dir", "d"}, "--threads writes no logs"},
+    {{"--sync", "hogwild", "--run-dir", "d"}, "--sync hogwild writes no logs"},
+    {{"--sync", "hogwild", "--threads", "--run-dir", "d"}, "--sync hogwild writes no logs"},
+    {{"--sync", "hogwild", "--kill", "worker:0@1"},
+     "--sync hogwild is one process: leave out --kill"},
+    {{"--sync", "hogwild", "--listen", "1.2.3.4:5"}, "--sync hogwild is one process: leave out"},
+    {{"--sync", "hogwild", "--here", "worker:0"}, "--sync hogwild is one process: leave out"},
+    {{"--sync", "hogwild", "--tls", "d"}, "--sync hogwild has no links to encrypt"},
+    {{"--sync", "hogwild", "--no-key-book"}, "--sync hogwild has no links that bring keys"},
+    {{"--sync", "hogwild", "--apply-batch", "2"}, "--sync hogwild applies no pushes together"},
+    {{"--sync", "bsp", "--apply-batch", "2"}, "--sync bsp applies each clock's pushes together"},
+    {{"--sync", "bsp", "--pipeline", "1"}, "--sync bsp waits for other workers"},
+    {{"--sync", "ssp:3", "--pipeline", "1"}, "--sync ssp:3 waits for other workers"},
     {{"--sync", "hogwild", "--servers", "2"}, "--sync hogwild has one memory and no servers"},
     {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},
     {{"--threads", "--no-key-book"}, "--threads has no links"},
@@ -272,7 +284,11 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--join", "1.2.3.4:5"}, "--join needs --here"},
     {{"--resume"}, "--resume needs --checkpoint DIR"},
     {{"--resume", "--checkpoint", "d", "--import", "f.npz"}, "--resume and --import both"},
-    {{"--here", "server:2"}, "--here: the job has no server 2"},
+    {{"--here", "server:2"}, "--here: the job has no server 2, only 0 to 1"},
+    {{"--listen", "127.0.0.1:0", "--here", "worker:0,worker:4"},
+     "--here: the job has no worker 4, only 0 to 3"},
+    {{"--join", "127.0.0.1:1", "--here", "worker:65536"},
+     "--here: the job has no worker 65536, only 0 to 65535"},
     {{"--here", "server:1"}, "--here without --listen or --join"},
     {{"--listen", "0.0.0.0:4000"}, "--listen needs the address at which other hosts reach"},
     {{"--join", "1.2.3.4:5", "--here", "server:1"}, "--join with a server needs --checkpoint"},
@@ -289,7 +305,11 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
   CHECK(objection({"--kill", "coordinator:0@1"}).empty());
   CHECK(objection({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
   // More workers than the job began with.
-  CHECK(objection({"--listen", "127.0.0.1:0", "--here", "worker:9"}).empty());
+  CHECK(objection({"--join", "127.0.0.1:1", "--here", "worker:9"}).empty());
+  // Hogwild pulls values ahead like asp, and ssp applies waiting pushes together like it.
+  CHECK(objection({"--sync", "hogwild", "--pipeline", "1"}).empty());
+  CHECK(objection({"--sync", "ssp:3", "--apply-batch", "16"}).empty());
+  CHECK(objection({"--sync", "bsp", "--pipeline", "0", "--apply-batch", "1"}).empty());
 }
 
 TEST_CASE("the_network_is_not_used_without_encryption_unless_that_is_said_in_so_many_words") {

@@ -6,6 +6,8 @@
 
 #include <array>
 #include <random>
+#include <string>
+#include <utility>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -99,10 +101,35 @@ TEST_CASE("tls: a certificate may name several roles, and an authority is kept a
   job.write("later.pem", made->certificate);
   job.write("later.key", made->key);
   CHECK(loading(job.files("later")).empty());
-  CHECK(certificate_authority::from_text(made->key + made->certificate, "k").error().text
-        == "k holds no authority: no key, no certificate of an authority, or two that do not "
-           "belong together");
-  CHECK_FALSE(certificate_authority::from_text("", "k"));
+}
+
+TEST_CASE("tls: a text that is no authority is told what it lacks") {
+  const job_certificates job;
+  const auto& authority = job.authority();
+  const auto made = authority.issue({{role::worker}, {}, in_days(1)});
+  REQUIRE(made);
+  const auto certificate = authority.certificate(), both = authority.text();
+  const auto key = both.substr(0, both.size() - certificate.size());
+  const std::pair<std::string, std::string> cases[] = {
+    {"", "neither a key nor a certificate"},
+    {key, "a key but not its certificate: append the ca.pem that goes with it"},
+    {certificate, "a certificate but not its key"},
+    {made->key + certificate, "a key and a certificate that do not belong together"},
+    {made->key + made->certificate, "a certificate that is not one of an authority"}};
+  for (const auto& [text, line] : cases)
+    CHECK(certificate_authority::from_text(text, "k").error()
+          == failure{errc::malformed, "k holds " + line});
+  CHECK(certificate_authority::from_text(key + certificate, "k"));
+}
+
+TEST_CASE("tls: an authority knows what it signed") {
+  const job_certificates job;
+  const certificate_authority other{in_days(2)};
+  const auto made = job.authority().issue({{role::worker}, {}, in_days(1)});
+  REQUIRE(made);
+  CHECK(job.authority().has_signed(made->certificate));
+  CHECK_FALSE(other.has_signed(made->certificate));
+  CHECK_FALSE(other.has_signed("nonsense"));
 }
 
 TEST_CASE("tls: an authority issues nothing that outlives it, and for no host that is none") {

@@ -9,9 +9,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <utility>
 
 using namespace troupe;
 using detail::all_roles;
@@ -90,6 +92,50 @@ TEST_CASE("certs: what is there is replaced only if that is asked for, and never
   CHECK(loading(home.path, role::worker).empty());
 }
 
+TEST_CASE("certs: where one file cannot be replaced, none is, and nothing is left beside them") {
+  const folder home;
+  const auto directory = home.path / "certs", kept = home.path / "kept.pem";
+  REQUIRE(make_certificates({.directory = directory}));
+  const auto before = *read_file(directory / "ca.pem"),
+             worker = *read_file(directory / "worker.pem");
+  std::filesystem::remove(directory / "observer.key");
+  std::filesystem::create_directory(directory / "observer.key");
+  const auto refused =
+    make_certificates({.directory = directory, .authority = kept, .replace = true});
+  CHECK(refused.error()
+        == failure{errc::io_failed,
+                   "cannot write " + (directory / "observer.key").string() + ": Is a directory"});
+  CHECK(*read_file(directory / "ca.pem") == before);
+  CHECK(*read_file(directory / "worker.pem") == worker);
+  CHECK(loading(directory, role::worker).empty());
+  CHECK_FALSE(std::filesystem::exists(kept));
+  const auto entries = std::filesystem::directory_iterator{directory};
+  CHECK(std::distance(begin(entries), end(entries)) == 9);
+}
+
+TEST_CASE("certs: what a crash leaves of old and new files works or is named in one line") {
+  const folder home;
+  for (const char* each : {"old", "new"})
+    REQUIRE(make_certificates({.directory = home.path / each}));
+  const auto mixed = home.path / "mixed";
+  std::filesystem::create_directory(mixed);
+  const std::pair<std::array<const char*, 3>, std::string> cases[] = {
+    {{"old", "old", "old"}, ""},
+    {{"new", "old", "old"}, "worker.pem is of another authority than ca.pem"},
+    {{"new", "new", "old"}, "worker.key is not the key of " + (mixed / "worker.pem").string()},
+    {{"new", "new", "new"}, ""}};
+  for (const auto& [from, line] : cases) {
+    const char* names[] = {"ca.pem", "worker.pem", "worker.key"};
+    for (std::size_t i = 0; i < std::size(names); ++i)
+      std::filesystem::copy_file(home.path / from[i] / names[i], mixed / names[i],
+                                 std::filesystem::copy_options::overwrite_existing);
+    const auto found = loading(mixed, role::worker);
+    CAPTURE(found);
+    CHECK(found.find(line) != std::string::npos);
+    CHECK(found.empty() == line.empty());
+  }
+}
+
 TEST_CASE("certs: a kept authority makes certificates that go together, in files of its own") {
   const folder home;
   const auto kept = home.path / "authority.pem";
@@ -131,8 +177,10 @@ TEST_CASE("certs: a new authority does not get between certificates that stay") 
     CHECK(refused.error().text
           == directory.string()
                + " also holds coordinator.pem, server.pem, which another authority signed and a "
-                 "new ca.pem would make useless: name that authority with --ca, or replace all "
-                 "roles");
+                 "new ca.pem would make useless: "
+               + (authority ? "bring back " + kept.string() + ", which is missing"
+                            : "name that authority with --ca")
+               + ", or replace all roles");
     CHECK(*read_file(directory / "ca.pem") == before);
     CHECK_FALSE(std::filesystem::exists(kept));
   }
@@ -143,16 +191,37 @@ TEST_CASE("certs: a new authority does not get between certificates that stay") 
     CHECK(loading(directory, who).empty());
 }
 
+TEST_CASE("certs: a ca.pem that was lost comes back from the authority that signed the others") {
+  const folder home;
+  const auto directory = home.path / "certs", kept = home.path / "kept.pem";
+  const auto worker_by = [&](const std::filesystem::path& authority) {
+    return make_certificates(
+      {.directory = directory, .roles = {role::worker}, .authority = authority, .replace = true});
+  };
+  REQUIRE(make_certificates({.directory = directory, .authority = kept}));
+  const auto before = *read_file(directory / "ca.pem");
+  std::filesystem::remove(directory / "ca.pem");
+  const auto other = home.path / "other.pem";
+  REQUIRE(make_certificates({.directory = home.path / "else", .authority = other}));
+  CHECK(
+    worker_by(other).error().text.find("name that authority with --ca instead of " + other.string())
+    != std::string::npos);
+  REQUIRE(worker_by(kept));
+  CHECK(*read_file(directory / "ca.pem") == before);
+  for (const role who : all_roles)
+    CHECK(loading(directory, who).empty());
+}
+
 TEST_CASE("certs: a file is replaced whole, and nothing else is left in its directory") {
   const folder home;
   const auto path = home.path / "file";
-  REQUIRE(write_file(path, "old", 0644));
-  REQUIRE(write_file(path, std::string(1 << 20, 'x'), 0600));
+  REQUIRE(write_files({{path, "old", 0644}}));
+  REQUIRE(write_files({{path, std::string(1 << 20, 'x'), 0600}}));
   CHECK(*read_file(path) == std::string(1 << 20, 'x'));
   CHECK(mode_of(path) == 0600);
   std::filesystem::create_directory(home.path / "folder");
-  CHECK(write_file(home.path / "folder", "x", 0600).error().code == errc::io_failed);
-  CHECK(write_file(home.path / "no/file", "x", 0600).error().code == errc::io_failed);
+  CHECK(write_files({{home.path / "folder", "x", 0600}}).error().code == errc::io_failed);
+  CHECK(write_files({{home.path / "no/file", "x", 0600}}).error().code == errc::io_failed);
   const auto entries = std::filesystem::directory_iterator{home.path};
   CHECK(std::distance(begin(entries), end(entries)) == 2);
 }
@@ -165,7 +234,7 @@ TEST_CASE("certs: certificates for no days have expired, and their owner is told
 
 TEST_CASE("certs: a directory that cannot be made is named") {
   const folder home;
-  REQUIRE(write_file(home.path / "file", "x", 0600));
+  REQUIRE(write_files({{home.path / "file", "x", 0600}}));
   CHECK(make_certificates({.directory = home.path / "file" / "certs"}).error().code
         == errc::io_failed);
   CHECK(make_certificates({.directory = home.path / "file"}).error().text
