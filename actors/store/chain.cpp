@@ -21,14 +21,14 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   next_.reset();
   copied_.reset();
   waits_for_joiner_ = false;
-  progress_at_ = now;
+  knocked_at_ = now;
   position_.reset();
   const auto found = std::find(config_.members.begin(), config_.members.end(), self_);
   if (found == config_.members.end() || !complete_)
     return stand_aside(effects);
   position_ = static_cast<std::size_t>(found - config_.members.begin());
   if (!is_tail())
-    next_ = downstream{config_.members[*position_ + 1], committed_, committed_};
+    next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now};
   send_next(effects);
   commit_what_all_have(now, effects);
   release(effects);
@@ -71,8 +71,8 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
 }
 
 void chain::take_next(time_point now, chain_effects& effects) {
-  if (last_ == committed_)
-    progress_at_ = now;
+  if (next_ && next_->has == last_)
+    next_->since = now;
   ++last_;
   send_next(effects);
   commit_what_all_have(now, effects);
@@ -84,6 +84,15 @@ void chain::send_next(chain_effects& effects) {
   const auto until = std::min(last_, next_->has + options_.window);
   while (next_->sent < until)
     effects.push_back(append_effect{next_->to, {config_.epoch, ++next_->sent, committed_}});
+}
+
+void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects) {
+  if (index <= next_->has)
+    return;
+  next_->has = index;
+  next_->sent = std::max(next_->sent, index);
+  next_->since = now;
+  send_next(effects);
 }
 
 void chain::receive(const member_id& from, const committed_message& what, time_point now,
@@ -110,22 +119,21 @@ void chain::commit(std::uint64_t index, time_point now, chain_effects& effects) 
   if (index <= committed_)
     return;
   committed_ = index;
-  progress_at_ = now;
   effects.push_back(commit_effect{index});
   release(effects);
-  if (next_ && !is_tail()) {
-    next_->has = std::max(next_->has, index);
-    send_next(effects);
-  }
+  if (next_ && !is_tail())
+    next_has(index, now, effects);
 }
 
 void chain::tick(time_point now, chain_effects& effects) {
-  if (sealed() || now - progress_at_ < options_.resend_time)
+  if (sealed())
     return;
-  progress_at_ = now;
-  if (is_joiner())
+  if (is_joiner() && now - knocked_at_ >= options_.resend_time) {
+    knocked_at_ = now;
     knock(effects);
-  if (next_) {
+  }
+  if (next_ && next_->has < last_ && now - next_->since >= options_.resend_time) {
+    next_->since = now;
     next_->sent = next_->has;
     send_next(effects);
   }
@@ -155,7 +163,7 @@ bool chain::install(epoch_id epoch, std::uint64_t index, time_point now, chain_e
     return false;
   complete_ = true;
   last_ = committed_ = released_ = index;
-  progress_at_ = now;
+  knocked_at_ = now;
   knock(effects);
   return true;
 }
@@ -166,9 +174,8 @@ void chain::receive(const member_id& from, const joined_message& what, time_poin
   if (!is_ours || !copied_ || what.last < *copied_ || what.last > last_)
     return;
   if (!next_)
-    next_ = downstream{from, what.last, what.last};
-  next_->has = std::max(next_->has, what.last);
-  next_->sent = std::max(next_->sent, next_->has);
+    next_ = downstream{from, what.last, what.last, now};
+  next_has(what.last, now, effects);
   waits_for_joiner_ = waits_for_joiner_ || last_ - next_->has <= options_.joint_lag;
   send_next(effects);
   commit_what_all_have(now, effects);

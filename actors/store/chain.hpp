@@ -91,9 +91,9 @@ using chain_effects = std::vector<chain_effect>;
 
 /// What a replica tells the coordinator.
 struct chain_status {
-  epoch_id epoch;  ///< Of the active configuration that it acts in.
-  epoch_id sealed; ///< It accepts nothing of an epoch before this one.
-  bool joint = false;   ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
+  epoch_id epoch;     ///< Of the active configuration that it acts in.
+  epoch_id sealed;    ///< It accepts nothing of an epoch before this one.
+  bool joint = false; ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
   std::uint64_t committed = 0;
 
   bool operator==(const chain_status&) const = default;
@@ -162,6 +162,7 @@ private:
     member_id to;
     std::uint64_t has = 0;  ///< It has said so, itself or through the tail.
     std::uint64_t sent = 0; ///< Since the last time that something seemed lost.
+    time_point since{0};    ///< When `has` grew, or it began to lack something.
   };
 
   bool sealed() const { return sealed_ > config_.epoch; }
@@ -174,6 +175,7 @@ private:
   void knock(chain_effects& effects) const;
   void take_next(time_point now, chain_effects& effects);
   void send_next(chain_effects& effects);
+  void next_has(std::uint64_t index, time_point now, chain_effects& effects);
   void commit_what_all_have(time_point now, chain_effects& effects);
   void commit(std::uint64_t index, time_point now, chain_effects& effects);
   void release(chain_effects& effects);
@@ -188,7 +190,7 @@ private:
   std::uint64_t committed_;
   std::uint64_t released_;
   std::optional<downstream> next_;
-  time_point progress_at_{0};
+  time_point knocked_at_{0};
   time_point lease_until_{0};
   std::optional<std::uint64_t> copied_; ///< A copy of this index went to the joiner.
   bool waits_for_joiner_ = false;

@@ -77,8 +77,8 @@ struct chain_world::server {
 
   member_id id;
   chain decide;
-  std::vector<entry> applied;                   ///< The state: entry i + 1 at i.
-  std::map<std::uint64_t, std::uint64_t> marks; ///< Index by batch, of `applied` ...
+  std::vector<entry> applied;                     ///< The state: entry i + 1 at i.
+  std::map<std::uint64_t, std::uint64_t> marks;   ///< Index by batch, of `applied` ...
   std::map<std::uint64_t, std::uint64_t> pending; ///< ... and of what is not final yet.
   std::map<std::uint64_t, entry> log;
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
@@ -115,6 +115,7 @@ chain_world::chain_world(std::uint64_t seed, std::function<void(const std::strin
   coordinator_kill_rate_ = intensity(0.5);
   delay_us_max_ = pick(200, 40'000);
   deaths_are_seen_ = chance(0.5);
+  overtaking_ = chance(0.5);
   chain_record first{{{1}, {}, {}}, {}};
   for (std::uint32_t i = 0; i < server_count; ++i) {
     const member_id id{role::server, i, {++incarnations_}};
@@ -181,9 +182,14 @@ void chain_world::post(const member_id& from, const member_id& to, letter what) 
   if (cut_.contains({place_of(from), place_of(to)}) || (!quiet_ && chance(loss_)))
     return;
   const int copies = !quiet_ && chance(repetition_) ? 2 : 1;
-  for (int i = 0; i < copies; ++i)
-    at(now_ + std::chrono::microseconds{pick(50, delay_us_max_)},
-       [=, this] { deliver(from, to, what); });
+  for (int i = 0; i < copies; ++i) {
+    auto when = now_ + std::chrono::microseconds{pick(50, delay_us_max_)};
+    if (quiet_ || !overtaking_) {
+      auto& last = in_order_[{place_of(from), place_of(to)}];
+      when = last = std::max(when, last);
+    }
+    at(when, [=, this] { deliver(from, to, what); });
+  }
 }
 
 void chain_world::deliver(const member_id& from, const member_id& to, const letter& what) {
@@ -234,11 +240,13 @@ void chain_world::kill_server(std::uint32_t index) {
 /// The protocol loses nothing while somebody holds everything that was acknowledged and is not
 /// taken for dead.
 bool chain_world::may_kill(const server& victim) const {
-  const auto& members = persisted_.front().active.members;
+  const auto& record = persisted_.front();
+  const auto stays = [](const chain_config& config, const member_id& who) {
+    return std::ranges::find(config.members, who) != config.members.end();
+  };
   return std::ranges::any_of(servers_, [&](const auto& x) {
     return x.get() != &victim && x->alive && x->decide.last() >= acknowledged_
-           && std::ranges::find(members, x->id) != members.end()
-           && !(coordinator_ && coordinator_->is_dead(x->id));
+           && stays(record.active, x->id) && (!record.proposed || stays(*record.proposed, x->id));
   });
 }
 
@@ -377,9 +385,9 @@ void chain_world::push(server& by, std::uint32_t client, const push_letter& what
 }
 
 void chain_world::read(server& by, const member_id& from, const read_letter& what) {
-  const bool answers = by.decide.may_read(local_time(by.rate))
-                       && (what.strict ? by.decide.is_tail()
-                                       : by.applied.size() >= what.version_min);
+  const bool answers =
+    by.decide.may_read(local_time(by.rate))
+    && (what.strict ? by.decide.is_tail() : by.applied.size() >= what.version_min);
   post(by.id, from, read_answer{what.number, by.applied.size(), !answers});
 }
 
@@ -401,9 +409,8 @@ void chain_world::start_coordinator() {
   heard_.clear();
   for (const member_id& each : persisted_.front().active.members)
     heard_[each] = now_;
-  for (const auto* config : {&persisted_.front().active, persisted_.front().proposed
-                                                           ? &*persisted_.front().proposed
-                                                           : nullptr})
+  for (const auto* config : {&persisted_.front().active,
+                             persisted_.front().proposed ? &*persisted_.front().proposed : nullptr})
     if (config != nullptr && config->joiner)
       heard_[*config->joiner] = now_;
   for (const member_id& each : dead_)
@@ -565,7 +572,17 @@ bool chain_world::all_is_well() const {
             });
 }
 
-void chain_world::check_end() const {
+void chain_world::check_end() {
+  if (!all_is_well()) {
+    note("active " + list_of(persisted_.front().active) + ", history "
+         + std::to_string(history_.size()));
+    for (const auto& x : servers_)
+      note(name_of(x->id) + (x->alive ? "" : " (dead)") + " in epoch "
+           + std::to_string(x->decide.status().epoch.value) + ", sealed "
+           + std::to_string(x->decide.status().sealed.value) + ", final "
+           + std::to_string(x->decide.committed()) + " of " + std::to_string(x->decide.last())
+           + (x->decide.status().joint ? ", joint" : ""));
+  }
   require(all_is_well(), "liveness: the cluster does not come to rest");
 }
 

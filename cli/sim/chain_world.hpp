@@ -156,7 +156,7 @@ private:
   void misfortune();
   void heal();
   bool all_is_well() const;
-  void check_end() const;
+  void check_end();
 
   std::mt19937_64 random_;
   std::function<void(const std::string&)> trace_;
@@ -168,7 +168,9 @@ private:
   double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_;
   std::uint64_t delay_us_max_;
   bool deaths_are_seen_; ///< By a launcher, which tells the coordinator.
+  bool overtaking_;      ///< Of letters between the same two.
   std::set<std::pair<place, place>> cut_;
+  std::map<std::pair<place, place>, time_point> in_order_; ///< When the last one arrives.
 
   std::vector<std::unique_ptr<server>> servers_;
   std::vector<std::unique_ptr<client>> clients_;
@@ -179,9 +181,9 @@ private:
   std::set<member_id> dead_; ///< As a launcher saw it.
 
   // -- the oracle --
-  std::vector<entry> history_;                    ///< What became final, in its order.
-  std::set<std::uint64_t> batches_;               ///< In history_.
-  std::uint64_t acknowledged_ = 0;                ///< Largest version that a client heard of.
+  std::vector<entry> history_;      ///< What became final, in its order.
+  std::set<std::uint64_t> batches_; ///< In history_.
+  std::uint64_t acknowledged_ = 0;  ///< Largest version that a client heard of.
   tally tally_;
 };
 
