@@ -1,5 +1,7 @@
 #include "actors/cluster/placement.hpp"
 
+#include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -51,6 +53,8 @@ bool placement::decide() {
 bool placement::decide(std::uint32_t index) {
   auto& chain = records_[index];
   auto next = wanted(chain, index);
+  if (mutated(mutation::last_member_removed) && next.members.empty() && next.joiner)
+    next.members.push_back(*std::exchange(next.joiner, std::nullopt));
   if (next.members.empty())
     return false;
   const auto& newest = chain.proposed ? *chain.proposed : chain.active;
@@ -70,17 +74,26 @@ bool placement::may_activate(const chain_record& chain, std::uint32_t index) con
     const auto* status = status_of(who, index);
     return status != nullptr && status->sealed >= chain.proposed->epoch;
   };
-  return std::ranges::all_of(chain.proposed->members, has_sealed)
-         && std::ranges::all_of(chain.active.members, [&](const member_id& who) {
-              return is_absent(who) || has_sealed(who);
-            });
+  const bool new_ones = std::ranges::all_of(chain.proposed->members, has_sealed);
+  const bool old_ones = std::ranges::all_of(chain.active.members, [&](const member_id& who) {
+    return is_absent(who) || has_sealed(who);
+  });
+  return (new_ones || mutated(mutation::activate_before_new_seal))
+         && (old_ones || mutated(mutation::activate_before_old_seal));
 }
 
 /// Without an epoch. From the last active configuration, whatever was proposed since.
 chain_config placement::wanted(const chain_record& chain, std::uint32_t index) const {
-  chain_config next{{}, chain.active.members, chain.active.joiner};
-  if (is_joint(chain, index))
+  const bool goes_on = chain.proposed && mutated(mutation::propose_from_proposal);
+  const chain_config& base = goes_on ? *chain.proposed : chain.active;
+  chain_config next{{}, base.members, base.joiner};
+  if (next.joiner && is_joint(chain, index))
     next.members.push_back(*std::exchange(next.joiner, std::nullopt));
+  if (mutated(mutation::restarted_counts_as_member))
+    for (member_id& who : next.members)
+      for (const auto& [server, unused] : alive_)
+        if (server.index == who.index)
+          who = server;
   std::erase_if(next.members, [&](const member_id& who) { return is_absent(who); });
   if (next.joiner && is_absent(*next.joiner))
     next.joiner.reset();
@@ -93,6 +106,8 @@ chain_config placement::wanted(const chain_record& chain, std::uint32_t index) c
 bool placement::is_joint(const chain_record& chain, std::uint32_t index) const {
   if (!chain.active.joiner || is_absent(*chain.active.joiner))
     return false;
+  if (mutated(mutation::joiner_promoted_unasked))
+    return true;
   const auto* tail = status_of(chain.active.members.back(), index);
   return tail != nullptr && tail->epoch == chain.active.epoch && tail->joint;
 }

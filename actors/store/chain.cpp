@@ -1,5 +1,7 @@
 #include "actors/store/chain.hpp"
 
+#include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <cassert>
 
@@ -29,16 +31,19 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   position_ = static_cast<std::size_t>(found - config_.members.begin());
   if (!is_tail())
     next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now};
-  send_next(effects);
+  if (!mutated(mutation::nothing_sent_on_activation))
+    send_next(effects);
   commit_what_all_have(now, effects);
   release(effects);
 }
 
 /// What the members make final may differ from what is not final here.
 void chain::stand_aside(chain_effects& effects) {
-  complete_ = false;
-  last_ = committed_;
-  effects.push_back(truncate_effect{committed_});
+  complete_ = mutated(mutation::state_trusted_when_removed) && complete_;
+  if (!mutated(mutation::log_kept_when_removed)) {
+    last_ = committed_;
+    effects.push_back(truncate_effect{committed_});
+  }
   release(effects);
   if (is_joiner())
     knock(effects);
@@ -57,8 +62,15 @@ void chain::append(time_point now, chain_effects& effects) {
 
 bool chain::receive(const member_id& from, const append_message& what, time_point now,
                     chain_effects& effects) {
-  if (!is_current(what.epoch) || upstream() != from || !complete_)
+  const bool is_in_time = mutated(mutation::append_of_any_epoch) ? !sealed()
+                          : mutated(mutation::append_while_sealed)
+                            ? what.epoch == config_.epoch
+                            : is_current(what.epoch);
+  const bool is_upstream = upstream() == from || mutated(mutation::append_from_anyone);
+  if (!is_in_time || !is_upstream || !complete_)
     return false;
+  if (mutated(mutation::append_over_a_gap) && what.index > last_)
+    last_ = what.index - 1;
   const bool is_next = what.index == last_ + 1;
   if (is_next)
     take_next(now, effects);
@@ -97,14 +109,18 @@ void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects
 
 void chain::receive(const member_id& from, const committed_message& what, time_point now,
                     chain_effects& effects) {
-  if (what.epoch == config_.epoch && is_member(from) && complete_)
+  const bool is_ours = what.epoch == config_.epoch || mutated(mutation::commit_of_any_epoch);
+  if (is_ours && is_member(from) && complete_)
     commit(std::min(what.index, last_), now, effects);
 }
 
 /// The tail decides what is final.
 void chain::commit_what_all_have(time_point now, chain_effects& effects) {
-  const auto all_have = waits_for_joiner_ ? std::min(last_, next_->has) : last_;
-  if (!is_tail() || sealed() || all_have <= committed_)
+  const bool waits = waits_for_joiner_ && !mutated(mutation::joiner_not_waited_for);
+  const auto all_have = waits ? std::min(last_, next_->has) : last_;
+  const bool may_commit = (is_tail() || (position_ && mutated(mutation::commit_at_once)))
+                          && (!sealed() || mutated(mutation::commit_while_sealed));
+  if (!may_commit || all_have <= committed_)
     return;
   commit(all_have, now, effects);
   const committed_message news{config_.epoch, committed_};
@@ -126,7 +142,7 @@ void chain::commit(std::uint64_t index, time_point now, chain_effects& effects) 
 }
 
 void chain::tick(time_point now, chain_effects& effects) {
-  if (sealed())
+  if (sealed() || mutated(mutation::nothing_sent_again))
     return;
   if (is_joiner() && now - knocked_at_ >= options_.resend_time) {
     knocked_at_ = now;
@@ -144,7 +160,7 @@ void chain::tick(time_point now, chain_effects& effects) {
 /// A joiner says what it has, or asks for it.
 void chain::knock(chain_effects& effects) const {
   const member_id& tail = config_.members.back();
-  if (complete_)
+  if (complete_ || mutated(mutation::joiner_complete_without_copy))
     effects.push_back(chain_message_effect{tail, joined_message{config_.epoch, last_}});
   else
     effects.push_back(request_copy_effect{tail, config_.epoch});
@@ -162,7 +178,7 @@ bool chain::install(epoch_id epoch, std::uint64_t index, time_point now, chain_e
   if (!is_current(epoch) || !is_joiner() || complete_ || index < committed_)
     return false;
   complete_ = true;
-  last_ = committed_ = released_ = index;
+  last_ = committed_ = released_ = index + (mutated(mutation::copy_off_by_one) ? 1 : 0);
   knocked_at_ = now;
   knock(effects);
   return true;
@@ -185,7 +201,7 @@ void chain::receive(const member_id& from, const joined_message& what, time_poin
 /// What nobody will ask for again.
 void chain::release(chain_effects& effects) {
   auto until = committed_;
-  if (copied_)
+  if (copied_ && !mutated(mutation::released_before_joined))
     until = std::min(until, next_ ? next_->has : *copied_);
   if (until <= released_)
     return;
@@ -195,7 +211,10 @@ void chain::release(chain_effects& effects) {
 
 // -- reads, and who is who --
 
-bool chain::may_read(time_point now) const { return position_ && !sealed() && now < lease_until_; }
+bool chain::may_read(time_point now) const {
+  return position_ && (!sealed() || mutated(mutation::read_while_sealed))
+         && (now < lease_until_ || mutated(mutation::read_without_lease));
+}
 
 bool chain::is_member(const member_id& who) const {
   return std::find(config_.members.begin(), config_.members.end(), who) != config_.members.end();
@@ -210,7 +229,8 @@ std::optional<member_id> chain::upstream() const {
 }
 
 chain_status chain::status() const {
-  const bool joint = waits_for_joiner_ && next_->has >= committed_;
+  const bool joint =
+    waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
   return {config_.epoch, sealed_, joint, committed_};
 }
 

@@ -1,5 +1,7 @@
 #include "cli/sim/chain_world.hpp"
 
+#include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -361,6 +363,8 @@ void chain_world::replace_values(server& by, const std::vector<entry>& values) {
   by.applied = values;
   by.log.clear();
   by.pending.clear();
+  if (mutated(mutation::marks_not_copied))
+    return;
   by.marks.clear();
   for (std::size_t i = 0; i < values.size(); ++i)
     by.marks[values[i].batch] = i + 1;
@@ -370,10 +374,10 @@ void chain_world::push(server& by, std::uint32_t client, const push_letter& what
                        chain_effects& effects) {
   if (!by.decide.leads()) {
     post(by.id, client_id(client), push_answer{what.payload.batch, 0});
-  } else if (const auto done = by.marks.find(what.payload.batch); done != by.marks.end()) {
+  } else if (const auto done = by.marks.find(what.payload.batch); done != by.marks.end() && !mutated(mutation::no_deduplication)) {
     ++tally_.repeats;
     post(by.id, client_id(client), push_answer{what.payload.batch, done->second});
-  } else if (const auto open = by.pending.find(what.payload.batch); open != by.pending.end()) {
+  } else if (const auto open = by.pending.find(what.payload.batch); open != by.pending.end() && !mutated(mutation::no_deduplication)) {
     by.waiting.emplace(open->second, client);
   } else {
     const auto index = by.decide.last() + 1;
@@ -381,13 +385,15 @@ void chain_world::push(server& by, std::uint32_t client, const push_letter& what
     by.pending[what.payload.batch] = index;
     by.waiting.emplace(index, client);
     by.decide.append(local_time(by.rate), effects);
+    if (mutated(mutation::acknowledged_before_final))
+      post(by.id, client_id(client), push_answer{what.payload.batch, index});
   }
 }
 
 void chain_world::read(server& by, const member_id& from, const read_letter& what) {
   const bool answers =
     by.decide.may_read(local_time(by.rate))
-    && (what.strict ? by.decide.is_tail() : by.applied.size() >= what.version_min);
+    && (what.strict ? by.decide.is_tail() || mutated(mutation::read_anywhere) : by.applied.size() >= what.version_min);
   post(by.id, from, read_answer{what.number, by.applied.size(), !answers});
 }
 
@@ -396,7 +402,8 @@ void chain_world::obey(server& by, const orders_letter& what, chain_effects& eff
   by.decide.activate(what.record.active, local_time(by.rate), effects);
   if (what.record.proposed)
     by.decide.propose(what.record.proposed->epoch);
-  by.decide.renew(what.stamp);
+  if (what.stamp != time_point{0})
+    by.decide.renew(mutated(mutation::lease_from_arrival) ? local_time(by.rate) : what.stamp);
   if (by.decide.config().epoch != before)
     note(name_of(by.id) + " acts in " + list_of(by.decide.config()));
 }
@@ -408,7 +415,7 @@ void chain_world::start_coordinator() {
   coordinator_since_ = now_;
   heard_.clear();
   for (const member_id& each : persisted_.front().active.members)
-    heard_[each] = now_;
+    heard_[each] = mutated(mutation::silence_after_restart) ? now_ - silence_max : now_;
   for (const auto* config : {&persisted_.front().active,
                              persisted_.front().proposed ? &*persisted_.front().proposed : nullptr})
     if (config != nullptr && config->joiner)
@@ -443,8 +450,9 @@ void chain_world::coordinator_decides() {
   if (!changed)
     return;
   ++tally_.configurations;
-  persisted_ = coordinator_->records();
-  const auto& record = persisted_.front();
+  if (!mutated(mutation::sent_before_persisted) || chance(0.5))
+    persisted_ = coordinator_->records();
+  const auto& record = coordinator_->records().front();
   note("active " + list_of(record.active)
        + (record.proposed ? ", proposed " + list_of(*record.proposed) : ""));
   for (const auto& [server, unused] : heard_)
@@ -455,7 +463,7 @@ void chain_world::coordinator_tick() {
   if (!coordinator_)
     return;
   for (const auto& [server, when] : heard_)
-    if (now_ - when > silence_max)
+    if (now_ - when > (mutated(mutation::silence_shorter_than_lease) ? 500ms : silence_max))
       coordinator_->silent(server);
   coordinator_decides();
 }
