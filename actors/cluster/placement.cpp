@@ -53,8 +53,9 @@ bool placement::decide() {
 bool placement::decide(std::uint32_t index) {
   auto& chain = records_[index];
   auto next = wanted(chain, index);
-  if (mutated(mutation::last_member_removed) && next.members.empty() && next.joiner)
-    next.members.push_back(*std::exchange(next.joiner, std::nullopt));
+  if (mutated(mutation::last_member_removed) && next.members.empty())
+    for (const auto& [server, unused] : alive_)
+      next.members = {server};
   if (next.members.empty())
     return false;
   const auto& newest = chain.proposed ? *chain.proposed : chain.active;
@@ -75,9 +76,8 @@ bool placement::may_activate(const chain_record& chain, std::uint32_t index) con
     return status != nullptr && status->sealed >= chain.proposed->epoch;
   };
   const bool new_ones = std::ranges::all_of(chain.proposed->members, has_sealed);
-  const bool old_ones = std::ranges::all_of(chain.active.members, [&](const member_id& who) {
-    return is_absent(who) || has_sealed(who);
-  });
+  const bool old_ones = std::ranges::all_of(
+    chain.active.members, [&](const member_id& who) { return is_absent(who) || has_sealed(who); });
   return (new_ones || mutated(mutation::activate_before_new_seal))
          && (old_ones || mutated(mutation::activate_before_old_seal));
 }
@@ -95,10 +95,19 @@ chain_config placement::wanted(const chain_record& chain, std::uint32_t index) c
         if (server.index == who.index)
           who = server;
   std::erase_if(next.members, [&](const member_id& who) { return is_absent(who); });
-  if (next.joiner && is_absent(*next.joiner))
+  if (next.joiner && (is_absent(*next.joiner) || is_leaving(*next.joiner)))
     next.joiner.reset();
-  if (!next.joiner && next.members.size() < replicas_)
-    next.joiner = joiner_for(chain, next.members);
+  const auto leaves = [&](const member_id& who) { return is_leaving(who); };
+  const auto leaving = std::ranges::count_if(next.members, leaves);
+  const auto staying = next.members.size() - static_cast<std::size_t>(leaving);
+  if (staying < replicas_) {
+    if (!next.joiner)
+      next.joiner = joiner_for(chain, next.members);
+  } else {
+    std::erase_if(next.members, leaves);
+    next.members.resize(replicas_); // One that was to leave may have stayed after all.
+    next.joiner.reset();
+  }
   return next;
 }
 
@@ -117,7 +126,7 @@ std::optional<member_id> placement::joiner_for(const chain_record& chain,
                                                const std::vector<member_id>& members) const {
   std::optional<member_id> best;
   for (const auto& [server, unused] : alive_) {
-    if (contains(members, server))
+    if (contains(members, server) || is_leaving(server))
       continue;
     if (chain.proposed && chain.proposed->joiner == server)
       return server;
@@ -134,7 +143,8 @@ const chain_status* placement::status_of(const member_id& server, std::uint32_t 
 
 std::size_t placement::load_of(const member_id& server) const {
   return static_cast<std::size_t>(std::ranges::count_if(records_, [&](const chain_record& x) {
-    return contains(x.active.members, server) || x.active.joiner == server;
+    const auto& newest = x.proposed ? *x.proposed : x.active;
+    return contains(newest.members, server) || newest.joiner == server;
   }));
 }
 

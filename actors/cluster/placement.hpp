@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -43,6 +44,8 @@ public:
   void silent(const member_id& server);
   /// For sure; it never comes back.
   void dead(const member_id& server);
+  /// Those that are to hold nothing any more: others join in their place first.
+  void drain(std::set<server_id> servers) { draining_ = std::move(servers); }
   /// Takes the next steps. Returns whether records() changed.
   bool decide();
 
@@ -52,6 +55,7 @@ public:
 private:
   bool decide(std::uint32_t index);
   bool is_absent(const member_id& server) const;
+  bool is_leaving(const member_id& server) const { return draining_.contains({server.index}); }
   bool may_activate(const chain_record& chain, std::uint32_t index) const;
   chain_config wanted(const chain_record& chain, std::uint32_t index) const;
   std::optional<member_id> joiner_for(const chain_record& chain,
@@ -65,6 +69,7 @@ private:
   std::map<member_id, std::vector<chain_status>> alive_;
   std::set<member_id> silent_;
   std::set<member_id> dead_;
+  std::set<server_id> draining_;
 };
 
 } // namespace troupe

@@ -31,8 +31,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   position_ = static_cast<std::size_t>(found - config_.members.begin());
   if (!is_tail())
     next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now};
-  if (!mutated(mutation::nothing_sent_on_activation))
-    send_next(effects);
+  send_next(effects);
   commit_what_all_have(now, effects);
   release(effects);
 }
@@ -62,12 +61,11 @@ void chain::append(time_point now, chain_effects& effects) {
 
 bool chain::receive(const member_id& from, const append_message& what, time_point now,
                     chain_effects& effects) {
-  const bool is_in_time = mutated(mutation::append_of_any_epoch) ? !sealed()
-                          : mutated(mutation::append_while_sealed)
-                            ? what.epoch == config_.epoch
-                            : is_current(what.epoch);
-  const bool is_upstream = upstream() == from || mutated(mutation::append_from_anyone);
-  if (!is_in_time || !is_upstream || !complete_)
+  const bool is_ours = (is_current(what.epoch) && upstream() == from)
+                       || mutated(mutation::append_unchecked)
+                       || (mutated(mutation::append_while_sealed) && what.epoch == config_.epoch
+                           && upstream() == from);
+  if (!is_ours || !complete_)
     return false;
   if (mutated(mutation::append_over_a_gap) && what.index > last_)
     last_ = what.index - 1;

@@ -68,6 +68,7 @@ void tally::add(const tally& other) {
   coordinator_kills += other.coordinator_kills;
   configurations += other.configurations;
   copies += other.copies;
+  drains += other.drains;
 }
 
 struct chain_world::server {
@@ -107,14 +108,16 @@ struct chain_world::client {
   std::uint64_t version = 0; ///< It has seen this one.
 };
 
-chain_world::chain_world(std::uint64_t seed, std::function<void(const std::string&)> trace)
-    : random_(seed), trace_(std::move(trace)) {
+chain_world::chain_world(std::uint64_t seed, bool calm,
+                         std::function<void(const std::string&)> trace)
+    : random_(seed), trace_(std::move(trace)), calm_(calm) {
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
   kill_rate_ = intensity(2.0);
   pause_rate_ = intensity(2.0);
-  cut_rate_ = intensity(2.0);
+  cut_rate_ = intensity(4.0);
   coordinator_kill_rate_ = intensity(0.5);
+  drain_rate_ = intensity(4.0);
   delay_us_max_ = pick(200, 40'000);
   deaths_are_seen_ = chance(0.5);
   overtaking_ = chance(0.5);
@@ -140,7 +143,9 @@ chain_world::~chain_world() = default;
 
 /// Off in three of ten histories, else anything up to `max`, small ones as often as large ones.
 double chain_world::intensity(double max) {
-  return chance(0.3) ? 0.0 : max * std::exp(-4.0 * std::uniform_real_distribution<>(0, 1)(random_));
+  return calm_ || chance(0.3)
+           ? 0.0
+           : max * std::exp(-4.0 * std::uniform_real_distribution<>(0, 1)(random_));
 }
 
 void chain_world::at(time_point when, std::function<void()> what) {
@@ -370,30 +375,32 @@ void chain_world::replace_values(server& by, const std::vector<entry>& values) {
     by.marks[values[i].batch] = i + 1;
 }
 
-void chain_world::push(server& by, std::uint32_t client, const push_letter& what,
+void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what,
                        chain_effects& effects) {
   if (!by.decide.leads()) {
-    post(by.id, client_id(client), push_answer{what.payload.batch, 0});
-  } else if (const auto done = by.marks.find(what.payload.batch); done != by.marks.end() && !mutated(mutation::no_deduplication)) {
+    post(by.id, client_id(pusher), push_answer{what.payload.batch, 0});
+  } else if (const auto done = by.marks.find(what.payload.batch);
+             done != by.marks.end() && !mutated(mutation::no_deduplication)) {
     ++tally_.repeats;
-    post(by.id, client_id(client), push_answer{what.payload.batch, done->second});
-  } else if (const auto open = by.pending.find(what.payload.batch); open != by.pending.end() && !mutated(mutation::no_deduplication)) {
-    by.waiting.emplace(open->second, client);
+    post(by.id, client_id(pusher), push_answer{what.payload.batch, done->second});
+  } else if (const auto open = by.pending.find(what.payload.batch);
+             open != by.pending.end() && !mutated(mutation::no_deduplication)) {
+    by.waiting.emplace(open->second, pusher);
   } else {
     const auto index = by.decide.last() + 1;
     by.log[index] = what.payload;
     by.pending[what.payload.batch] = index;
-    by.waiting.emplace(index, client);
+    by.waiting.emplace(index, pusher);
     by.decide.append(local_time(by.rate), effects);
     if (mutated(mutation::acknowledged_before_final))
-      post(by.id, client_id(client), push_answer{what.payload.batch, index});
+      post(by.id, client_id(pusher), push_answer{what.payload.batch, index});
   }
 }
 
 void chain_world::read(server& by, const member_id& from, const read_letter& what) {
-  const bool answers =
-    by.decide.may_read(local_time(by.rate))
-    && (what.strict ? by.decide.is_tail() || mutated(mutation::read_anywhere) : by.applied.size() >= what.version_min);
+  const bool answers = by.decide.may_read(local_time(by.rate))
+                       && (what.strict ? by.decide.is_tail() || mutated(mutation::read_anywhere)
+                                       : by.applied.size() >= what.version_min);
   post(by.id, from, read_answer{what.number, by.applied.size(), !answers});
 }
 
@@ -412,6 +419,7 @@ void chain_world::obey(server& by, const orders_letter& what, chain_effects& eff
 
 void chain_world::start_coordinator() {
   coordinator_ = std::make_unique<placement>(replica_count, persisted_);
+  coordinator_->drain(draining_);
   coordinator_since_ = now_;
   heard_.clear();
   for (const member_id& each : persisted_.front().active.members)
@@ -455,16 +463,16 @@ void chain_world::coordinator_decides() {
   const auto& record = coordinator_->records().front();
   note("active " + list_of(record.active)
        + (record.proposed ? ", proposed " + list_of(*record.proposed) : ""));
-  for (const auto& [server, unused] : heard_)
-    post(coordinator_id, server, orders_letter{record, {}});
+  for (const auto& [who, unused] : heard_)
+    post(coordinator_id, who, orders_letter{record, {}});
 }
 
 void chain_world::coordinator_tick() {
   if (!coordinator_)
     return;
-  for (const auto& [server, when] : heard_)
+  for (const auto& [who, when] : heard_)
     if (now_ - when > (mutated(mutation::silence_shorter_than_lease) ? 500ms : silence_max))
-      coordinator_->silent(server);
+      coordinator_->silent(who);
   coordinator_decides();
 }
 
@@ -548,6 +556,14 @@ void chain_world::misfortune() {
       cut_.erase({to, from});
     });
   }
+  if (coordinator_ && chance(drain_rate_ * seconds)) {
+    // Two may be leaving at a time, so that there is always somebody to take over.
+    draining_.clear();
+    for (std::uint64_t left = pick(0, 2); left > 0; --left)
+      draining_.insert({static_cast<std::uint32_t>(pick(0, server_count - 1))});
+    coordinator_->drain(draining_);
+    ++tally_.drains;
+  }
   if (coordinator_ && chance(coordinator_kill_rate_ * seconds)) {
     coordinator_.reset();
     ++tally_.coordinator_kills;
@@ -571,7 +587,9 @@ void chain_world::heal() {
 
 bool chain_world::all_is_well() const {
   const auto& record = persisted_.front();
+  const auto leaves = [&](const member_id& who) { return draining_.contains({who.index}); };
   return !record.proposed && record.active.members.size() == replica_count
+         && std::ranges::none_of(record.active.members, leaves)
          && std::ranges::all_of(clients_, [](const auto& x) { return x->pushes.empty(); })
          && std::ranges::all_of(record.active.members, [&](const member_id& who) {
               const auto& at = *servers_[who.index];

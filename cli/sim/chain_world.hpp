@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 struct tally {
   std::uint64_t events = 0, pushes = 0, reads = 0, repeats = 0;
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
-  std::uint64_t configurations = 0, copies = 0;
+  std::uint64_t configurations = 0, copies = 0, drains = 0;
 
   void add(const tally& other);
 };
@@ -48,7 +48,9 @@ struct entry {
 /// One history: faults for a time, then quiet, in which everything has to come to an end.
 class chain_world {
 public:
-  explicit chain_world(std::uint64_t seed, std::function<void(const std::string&)> trace = {});
+  /// `calm`: without faults.
+  explicit chain_world(std::uint64_t seed, bool calm = false,
+                       std::function<void(const std::string&)> trace = {});
   ~chain_world();
 
   /// Throws violation.
@@ -140,7 +142,7 @@ private:
   void run(server& by, const request_copy_effect& x);
   void receive(server& by, const member_id& from, const letter& what);
   void replace_values(server& by, const std::vector<entry>& values);
-  void push(server& by, std::uint32_t client, const push_letter& what, chain_effects& effects);
+  void push(server& by, std::uint32_t pusher, const push_letter& what, chain_effects& effects);
   void read(server& by, const member_id& from, const read_letter& what);
   void obey(server& by, const orders_letter& what, chain_effects& effects);
 
@@ -163,9 +165,11 @@ private:
   time_point now_{0};
   std::uint64_t order_ = 0, hash_ = 0, incarnations_ = 0;
   std::priority_queue<event> events_;
-  bool quiet_ = false;
+  const bool calm_;
+  bool quiet_ = false; ///< The faults are over.
 
-  double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_;
+  double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_,
+    drain_rate_;
   std::uint64_t delay_us_max_;
   bool deaths_are_seen_; ///< By a launcher, which tells the coordinator.
   bool overtaking_;      ///< Of letters between the same two.
@@ -176,6 +180,7 @@ private:
   std::vector<std::unique_ptr<client>> clients_;
   std::unique_ptr<placement> coordinator_;
   std::vector<chain_record> persisted_;
+  std::set<server_id> draining_;
   time_point coordinator_since_{0};
   std::map<member_id, time_point> heard_;
   std::set<member_id> dead_; ///< As a launcher saw it.
