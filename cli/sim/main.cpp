@@ -124,7 +124,8 @@ int check(const sim_options& options) {
   const auto begin = std::chrono::steady_clock::now();
   const auto all = run_seeds(options);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{} histories in {:.1f} s, {:.0f} a second; {} events\n", all.seeds, took.count(),
+  fmt::print("{} {} in {:.1f} s, {:.0f} a second; {} events\n", all.seeds,
+             all.seeds == 1 ? "history" : "histories", took.count(),
              static_cast<double>(all.seeds) / took.count(), all.counts.events);
   bool enough = true;
   for (const auto& [what, count, each] : minima) {
@@ -223,9 +224,11 @@ int main(int argc, char** argv) {
     ->check(CLI::Range(1u, 1024u))
     ->capture_default_str();
   app.add_flag("--calm", options.calm, "Without faults: shows that their number is checked");
-  app.add_flag("--trace", options.trace, "Tell what happens in the first seed");
+  auto* const trace_flag =
+    app.add_flag("--trace", options.trace, "Tell what happens in the first seed");
   auto* const all = app.add_flag("--mutants", options.mutants,
                                  "For each planted mistake, the first seed that notices it");
+  all->excludes(trace_flag);
   app.add_option("--mutant", options.mutant, "Run with this planted mistake")->excludes(all);
   try {
     app.parse(argc, argv);

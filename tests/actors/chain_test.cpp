@@ -109,7 +109,6 @@ TEST_CASE("an entry goes from the head to the tail, and is final from there back
 }
 
 TEST_CASE("an entry tells what is final as well") {
-  replica tail{1};
   replica middle{1};
   middle.activate(config(1, {0, 1, 2}));
   middle.receive(0, append_message{{1}, 1, 0});
