@@ -1,11 +1,11 @@
-# cmake --install: libraries, the program `troupe`, headers below include/troupe, and what find_package(Troupe) needs.
+# cmake --install: libraries, the programs `troupe` and `troupe_sim`, headers below include/troupe, and what find_package(Troupe) needs.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Troupe)
 install(TARGETS troupe_serialization troupe_kernels troupe_storage troupe_actors EXPORT TroupeTargets)
-install(TARGETS troupe)
+install(TARGETS troupe troupe_sim)
 foreach(component IN ITEMS serialization kernels storage actors)
   install(DIRECTORY ${component} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/troupe
           FILES_MATCHING PATTERN "*.hpp")

@@ -71,6 +71,13 @@ endforeach()
 
 include(cmake/troupe_fuzz.cmake)
 
+# -- simulated clusters, and the mistakes that they have to notice ---------------
+
+add_test(NAME sim COMMAND troupe_sim --seeds 1..5000)
+set_tests_properties(sim PROPERTIES TIMEOUT 600)
+add_test(NAME sim.mutants COMMAND troupe_sim --mutants)
+set_tests_properties(sim.mutants PROPERTIES TIMEOUT 1200 LABELS slow RUN_SERIAL ON)
+
 # -- the tree itself -----------------------------------------------------------
 
 set(tidy Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)

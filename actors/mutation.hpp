@@ -1,0 +1,103 @@
+// Mistakes planted by name, so that the simulator can show that it would notice them. Nothing is
+// left of them but in a build for that, with TROUPE_MUTATIONS.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+enum class mutation : std::uint8_t {
+  none,
+  // chain.cpp
+  append_unchecked,
+  append_over_a_gap,
+  append_while_sealed,
+  commit_at_once,
+  commit_while_sealed,
+  commit_of_any_epoch,
+  nothing_sent_again,
+  log_kept_when_removed,
+  state_trusted_when_removed,
+  copy_off_by_one,
+  joiner_complete_without_copy,
+  joiner_not_waited_for,
+  joint_too_early,
+  released_before_joined,
+  read_without_lease,
+  read_while_sealed,
+  // placement.cpp
+  activate_before_new_seal,
+  activate_before_old_seal,
+  propose_from_proposal,
+  joiner_promoted_unasked,
+  restarted_counts_as_member,
+  last_member_removed,
+  // The simulator's own shells.
+  lease_from_arrival,
+  silence_shorter_than_lease,
+  silence_after_restart,
+  sent_before_persisted,
+  no_deduplication,
+  marks_not_copied,
+  read_anywhere,
+  acknowledged_before_final,
+};
+
+struct mutation_entry {
+  mutation value;
+  std::string_view name;
+  /// Why no history can show it; empty: one has to.
+  std::string_view harmless_because = {};
+};
+
+inline constexpr std::array mutations{
+  mutation_entry{mutation::append_unchecked, "append_unchecked"},
+  mutation_entry{mutation::append_over_a_gap, "append_over_a_gap"},
+  mutation_entry{mutation::append_while_sealed, "append_while_sealed",
+                 "the entry lies in the sender's log as well, and only the tail makes it final"},
+  mutation_entry{mutation::commit_at_once, "commit_at_once"},
+  mutation_entry{mutation::commit_while_sealed, "commit_while_sealed",
+                 "what the old tail has, every member of a configuration after it has"},
+  mutation_entry{mutation::commit_of_any_epoch, "commit_of_any_epoch",
+                 "what was final stays so, and the log of a member holds it"},
+  mutation_entry{mutation::nothing_sent_again, "nothing_sent_again"},
+  mutation_entry{mutation::log_kept_when_removed, "log_kept_when_removed",
+                 "the copy that a joiner gets replaces its log"},
+  mutation_entry{mutation::state_trusted_when_removed, "state_trusted_when_removed"},
+  mutation_entry{mutation::copy_off_by_one, "copy_off_by_one"},
+  mutation_entry{mutation::joiner_complete_without_copy, "joiner_complete_without_copy"},
+  mutation_entry{
+    mutation::joiner_not_waited_for, "joiner_not_waited_for",
+    "the tail's report that it has sealed also says whether the joiner has everything"},
+  mutation_entry{mutation::joint_too_early, "joint_too_early"},
+  mutation_entry{mutation::released_before_joined, "released_before_joined"},
+  mutation_entry{mutation::read_without_lease, "read_without_lease"},
+  mutation_entry{mutation::read_while_sealed, "read_while_sealed"},
+  mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal",
+                 "all but the joiner are old members, and the joiner has nothing to stop doing"},
+  mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
+  mutation_entry{mutation::propose_from_proposal, "propose_from_proposal"},
+  mutation_entry{mutation::joiner_promoted_unasked, "joiner_promoted_unasked"},
+  mutation_entry{mutation::restarted_counts_as_member, "restarted_counts_as_member"},
+  mutation_entry{mutation::last_member_removed, "last_member_removed"},
+  mutation_entry{mutation::lease_from_arrival, "lease_from_arrival"},
+  mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
+  mutation_entry{mutation::silence_after_restart, "silence_after_restart"},
+  mutation_entry{mutation::sent_before_persisted, "sent_before_persisted"},
+  mutation_entry{mutation::no_deduplication, "no_deduplication"},
+  mutation_entry{mutation::marks_not_copied, "marks_not_copied"},
+  mutation_entry{mutation::read_anywhere, "read_anywhere"},
+  mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
+};
+
+#ifdef TROUPE_MUTATIONS
+inline mutation planted = mutation::none;
+inline bool mutated(mutation which) { return planted == which; }
+#else
+constexpr bool mutated(mutation) { return false; }
+#endif
+
+} // namespace troupe

@@ -1,0 +1,199 @@
+// One replica of a chain: which entries of the log it has, passes on, and counts as final. Chain
+// replication (van Renesse, Schneider 2004) with epochs, seals and leases in place of a perfect
+// failure detector. A plain state machine; entries stay with the caller, under their index.
+#pragma once
+
+#include "actors/clock.hpp"
+#include "serialization/ids.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// Who replicates some partitions, in one epoch.
+struct chain_config {
+  epoch_id epoch;                  ///< 0: none.
+  std::vector<member_id> members;  ///< Head first, tail last.
+  std::optional<member_id> joiner; ///< Not a member yet: the tail brings it up to date.
+
+  bool operator==(const chain_config&) const = default;
+};
+
+struct chain_options {
+  /// What is not final for so long is sent again. Longer than a round trip over the chain.
+  std::chrono::milliseconds resend_time{100};
+  /// Entries on their way to the next replica at a time.
+  std::uint64_t window = 1024;
+  /// A joiner that lacks at most so many entries is waited for.
+  std::uint64_t joint_lag = 64;
+  /// Reads are refused when the coordinator has echoed no report sent within this time. The
+  /// coordinator removes a silent server later than this, by the clocks' largest difference.
+  std::chrono::milliseconds lease_time{800};
+};
+
+// -- messages between replicas --
+
+/// Comes with the entry itself.
+struct append_message {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+  std::uint64_t committed = 0; ///< What the sender knows to be final.
+};
+/// Final up to `index`: every member has it.
+struct committed_message {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+};
+/// A joiner to the tail: it has everything up to `last`.
+struct joined_message {
+  epoch_id epoch;
+  std::uint64_t last = 0;
+};
+
+// -- effects --
+
+/// Send entry `what.index` along.
+struct append_effect {
+  member_id to;
+  append_message what;
+};
+struct chain_message_effect {
+  member_id to;
+  std::variant<committed_message, joined_message> what;
+};
+/// Entries up to `index` are final: apply them in order, answer who pushed them.
+struct commit_effect {
+  std::uint64_t index = 0;
+};
+/// Entries beyond `last` will not become final through this replica: forget them, and refer who
+/// pushed them to the head.
+struct truncate_effect {
+  std::uint64_t last = 0;
+};
+/// Entries up to `index` are not sent again: their memory can go once they are applied.
+struct release_effect {
+  std::uint64_t index = 0;
+};
+/// Ask the tail for a copy of its values; then call install().
+struct request_copy_effect {
+  member_id from;
+  epoch_id epoch;
+};
+
+using chain_effect = std::variant<append_effect, chain_message_effect, commit_effect,
+                                  truncate_effect, release_effect, request_copy_effect>;
+using chain_effects = std::vector<chain_effect>;
+
+/// What a replica tells the coordinator.
+struct chain_status {
+  epoch_id epoch;     ///< Of the active configuration that it acts in.
+  epoch_id sealed;    ///< It accepts nothing of an epoch before this one.
+  bool joint = false; ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
+  std::uint64_t committed = 0;
+
+  bool operator==(const chain_status&) const = default;
+};
+
+/// Only what is final is applied to values. So a replica that falls out of its chain holds a past
+/// state of it, never a wrong one, and comes back with what it lacks.
+///
+///     spare --active: joiner--> copying --install()--> joiner --active: member--> member
+///       ^-----------------------active: neither--------------------------------------|
+///
+/// Invariants:
+/// (1) the log of a member holds that of its successor.
+/// (2) committed() never shrinks, and is at most last().
+/// (3) what is final is in the log of every member of this epoch's configuration and of each later
+///     one.
+/// (4) nothing of an epoch is accepted once a later one was proposed.
+class chain {
+public:
+  /// `committed`: index of the state that the caller holds; `complete`: whether it is one that a
+  /// member may start from (fresh or restored partitions), else the replica has to join.
+  chain(member_id self, std::uint64_t committed, bool complete, chain_options options = {});
+
+  // -- the coordinator's word --
+  /// A configuration that is to follow: seals what was before.
+  void propose(epoch_id epoch);
+  void activate(const chain_config& config, time_point now, chain_effects& effects);
+  /// The coordinator has heard the report that this process sent at `stamp`, by this clock.
+  void renew(time_point stamp);
+
+  // -- entries --
+  bool leads() const { return position_ == 0U && !sealed(); }
+  /// Takes the next entry, last() + 1. Requires: leads().
+  void append(time_point now, chain_effects& effects);
+  /// Whether the entry is the next one: the caller keeps it, under its index, before it carries out
+  /// the effects.
+  bool receive(const member_id& from, const append_message& what, time_point now,
+               chain_effects& effects);
+  void receive(const member_id& from, const committed_message& what, time_point now,
+               chain_effects& effects);
+  void receive(const member_id& from, const joined_message& what, time_point now,
+               chain_effects& effects);
+  /// Sends again what was lost.
+  void tick(time_point now, chain_effects& effects);
+
+  // -- copies --
+  /// The index of the state to be sent to `from`: committed(). None: not to this one, not now.
+  std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
+  /// A copy of the state at `index` came. Whether the caller is to put it in the place of its own
+  /// before it carries out the effects.
+  bool install(epoch_id epoch, std::uint64_t index, time_point now, chain_effects& effects);
+
+  // -- reads --
+  /// Of what is applied: whatever was acknowledged to anyone, ever, where this is the tail.
+  bool may_read(time_point now) const;
+  bool is_tail() const { return position_ && *position_ + 1 == config_.members.size(); }
+
+  std::uint64_t last() const { return last_; }
+  std::uint64_t committed() const { return committed_; }
+  const chain_config& config() const { return config_; }
+  chain_status status() const;
+
+private:
+  /// Who gets entries from this one: the next member, or of the tail the joiner.
+  struct downstream {
+    member_id to;
+    std::uint64_t has = 0;  ///< It has said so, itself or through the tail.
+    std::uint64_t sent = 0; ///< Since the last time that something seemed lost.
+    time_point since{0};    ///< When `has` grew, or it began to lack something.
+  };
+
+  bool sealed() const { return sealed_ > config_.epoch; }
+  bool is_current(epoch_id epoch) const { return epoch == config_.epoch && !sealed(); }
+  bool is_joiner() const { return config_.joiner == self_; }
+  bool is_member(const member_id& who) const;
+  /// Who sends entries to this one.
+  std::optional<member_id> upstream() const;
+  void stand_aside(chain_effects& effects);
+  void knock(chain_effects& effects) const;
+  void take_next(time_point now, chain_effects& effects);
+  void send_next(chain_effects& effects);
+  void next_has(std::uint64_t index, time_point now, chain_effects& effects);
+  void commit_what_all_have(time_point now, chain_effects& effects);
+  void commit(std::uint64_t index, time_point now, chain_effects& effects);
+  void release(chain_effects& effects);
+
+  const member_id self_;
+  const chain_options options_;
+  chain_config config_;
+  epoch_id sealed_;
+  std::optional<std::size_t> position_; ///< Among the members.
+  bool complete_;                       ///< It has all entries up to last_, or what they made.
+  std::uint64_t last_;
+  std::uint64_t committed_;
+  std::uint64_t released_;
+  std::optional<downstream> next_;
+  time_point knocked_at_{0};
+  time_point lease_until_{0};
+  std::optional<std::uint64_t> copied_; ///< A copy of this index went to the joiner.
+  bool waits_for_joiner_ = false;
+};
+
+} // namespace troupe

@@ -1,0 +1,195 @@
+// A cluster of replicated chains in one thread and virtual time: the real deciders of replicas and
+// coordinator, model clients, and a network, clocks and processes that fail as a seed says.
+#pragma once
+
+#include "actors/cluster/placement.hpp"
+#include "actors/store/chain.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::sim {
+
+using std::chrono::milliseconds;
+
+/// What happened in a history, so that a run can show that it tested something.
+struct tally {
+  std::uint64_t events = 0, pushes = 0, reads = 0, repeats = 0;
+  std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
+  std::uint64_t configurations = 0, copies = 0, drains = 0;
+
+  void add(const tally& other);
+};
+
+/// A property that does not hold; its text begins with the property's name.
+struct violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A push of a client, as it lies in a log.
+struct entry {
+  std::uint64_t batch = 0;
+  bool operator==(const entry&) const = default;
+};
+
+/// One history: faults for a time, then quiet, in which everything has to come to an end.
+class chain_world {
+public:
+  /// `calm`: without faults.
+  explicit chain_world(std::uint64_t seed, bool calm = false,
+                       std::function<void(const std::string&)> trace = {});
+  ~chain_world();
+
+  /// Throws violation.
+  void run();
+  const tally& counted() const { return tally_; }
+  /// Of all events in their order: equal for equal seeds.
+  std::uint64_t hash() const { return hash_; }
+
+private:
+  struct server;
+  struct client;
+
+  // What travels.
+  struct append_letter {
+    append_message what;
+    entry payload;
+  };
+  struct copy_request {
+    epoch_id epoch;
+  };
+  struct copy {
+    epoch_id epoch;
+    std::vector<entry> applied;
+  };
+  struct push_letter {
+    entry payload;
+  };
+  struct push_answer {
+    std::uint64_t batch = 0;
+    std::uint64_t version = 0; ///< 0: ask another one.
+  };
+  struct read_letter {
+    std::uint64_t number = 0;
+    std::uint64_t version_min = 0;
+    bool strict = false;
+  };
+  struct read_answer {
+    std::uint64_t number = 0;
+    std::uint64_t version = 0;
+    bool refused = false;
+  };
+  struct report_letter {
+    chain_status status;
+    time_point stamp{0};
+  };
+  struct orders_letter {
+    chain_record record;
+    time_point stamp{0}; ///< Of the newest report.
+  };
+  using letter =
+    std::variant<append_letter, committed_message, joined_message, copy_request, copy, push_letter,
+                 push_answer, read_letter, read_answer, report_letter, orders_letter>;
+
+  /// Servers by index, then clients, then the coordinator.
+  using place = std::uint32_t;
+  struct event {
+    time_point at{0};
+    std::uint64_t order = 0;
+    std::function<void()> happen;
+    bool operator<(const event& other) const {
+      return std::pair{at, order} > std::pair{other.at, other.order};
+    }
+  };
+
+  // -- chance --
+  bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
+  std::uint64_t pick(std::uint64_t low, std::uint64_t high) {
+    return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
+  }
+  double intensity(double max);
+
+  void at(time_point when, std::function<void()> what);
+  void note(const std::string& what);
+  void post(const member_id& from, const member_id& to, letter what);
+  void deliver(const member_id& from, const member_id& to, const letter& what);
+
+  time_point local_time(double rate) const;
+  void start_server(std::uint32_t index);
+  void kill_server(std::uint32_t index);
+  bool may_kill(const server& victim) const;
+  void tick(server& by);
+  void send_report(server& by);
+  void carry_out(server& by, chain_effects& effects);
+  void run(server& by, const append_effect& x);
+  void run(server& by, const chain_message_effect& x);
+  void run(server& by, const commit_effect& x);
+  void run(server& by, const truncate_effect& x);
+  void run(server& by, const release_effect& x);
+  void run(server& by, const request_copy_effect& x);
+  void receive(server& by, const member_id& from, const letter& what);
+  void replace_values(server& by, const std::vector<entry>& values);
+  void push(server& by, std::uint32_t pusher, const push_letter& what, chain_effects& effects);
+  void read(server& by, const member_id& from, const read_letter& what);
+  void obey(server& by, const orders_letter& what, chain_effects& effects);
+
+  void start_coordinator();
+  void coordinator_hear(const member_id& from, const report_letter& what);
+  void coordinator_told_of_death(const member_id& who);
+  void coordinator_decides();
+  void coordinator_tick();
+
+  void client_tick(client& who);
+  void client_receive(client& who, const member_id& from, const letter& what);
+
+  void misfortune();
+  void heal();
+  bool all_is_well() const;
+  void check_end();
+
+  std::mt19937_64 random_;
+  std::function<void(const std::string&)> trace_;
+  time_point now_{0};
+  std::uint64_t order_ = 0, hash_ = 0, incarnations_ = 0;
+  std::priority_queue<event> events_;
+  const bool calm_;
+  bool quiet_ = false; ///< The faults are over.
+
+  double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_,
+    drain_rate_;
+  std::uint64_t delay_us_max_;
+  bool deaths_are_seen_; ///< By a launcher, which tells the coordinator.
+  bool overtaking_;      ///< Of letters between the same two.
+  std::set<std::pair<place, place>> cut_;
+  std::map<std::pair<place, place>, time_point> in_order_; ///< When the last one arrives.
+
+  std::vector<std::unique_ptr<server>> servers_;
+  std::vector<std::unique_ptr<client>> clients_;
+  std::unique_ptr<placement> coordinator_;
+  std::vector<chain_record> persisted_;
+  std::set<server_id> draining_;
+  time_point coordinator_since_{0};
+  std::map<member_id, time_point> heard_;
+  std::set<member_id> dead_; ///< As a launcher saw it.
+
+  // -- the oracle --
+  std::vector<entry> history_;      ///< What became final, in its order.
+  std::set<std::uint64_t> batches_; ///< In history_.
+  std::uint64_t acknowledged_ = 0;  ///< Largest version that a client heard of.
+  tally tally_;
+};
+
+} // namespace troupe::sim

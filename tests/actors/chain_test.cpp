@@ -1,0 +1,300 @@
+#include "actors/store/chain.hpp"
+
+#include "doctest/doctest.h"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+using lines = std::vector<std::string>;
+
+/// Start `start` of server `index`.
+member_id server(std::uint32_t index, std::uint64_t start = 1) {
+  return {role::server, index, {start}};
+}
+
+chain_config config(std::uint64_t epoch, std::vector<std::uint32_t> members,
+                    std::optional<std::uint32_t> joiner = std::nullopt) {
+  chain_config made{{epoch}, {}, {}};
+  for (const std::uint32_t each : members)
+    made.members.push_back(server(each));
+  if (joiner)
+    made.joiner = server(*joiner);
+  return made;
+}
+
+std::string text_of(const append_effect& x) {
+  return "append " + std::to_string(x.what.index) + " to " + std::to_string(x.to.index)
+         + (x.what.committed > 0 ? " final " + std::to_string(x.what.committed) : "");
+}
+std::string text_of(const chain_message_effect& x) {
+  const std::string to = " to " + std::to_string(x.to.index);
+  if (const auto* committed = std::get_if<committed_message>(&x.what))
+    return "committed " + std::to_string(committed->index) + to;
+  return "joined " + std::to_string(std::get<joined_message>(x.what).last) + to;
+}
+std::string text_of(const commit_effect& x) { return "commit " + std::to_string(x.index); }
+std::string text_of(const truncate_effect& x) { return "truncate " + std::to_string(x.last); }
+std::string text_of(const release_effect& x) { return "release " + std::to_string(x.index); }
+std::string text_of(const request_copy_effect& x) {
+  return "ask " + std::to_string(x.from.index) + " for a copy";
+}
+
+/// A replica, and its effects as lines of text.
+struct replica {
+  explicit replica(std::uint32_t index, std::uint64_t committed = 0, bool complete = true)
+      : decide(server(index), committed, complete) {}
+
+  lines activate(const chain_config& next) {
+    decide.activate(next, now, effects);
+    return take();
+  }
+  lines append() {
+    decide.append(now, effects);
+    return take();
+  }
+  template <class Message>
+  lines receive(std::uint32_t from, const Message& what) {
+    decide.receive(server(from), what, now, effects);
+    return take();
+  }
+  lines tick(time_point pause) {
+    now += pause;
+    decide.tick(now, effects);
+    return take();
+  }
+  lines install(std::uint64_t epoch, std::uint64_t index) {
+    decide.install({epoch}, index, now, effects);
+    return take();
+  }
+  lines take() {
+    lines all;
+    for (const chain_effect& each : effects)
+      all.push_back(std::visit([](const auto& x) { return text_of(x); }, each));
+    effects.clear();
+    return all;
+  }
+
+  chain decide;
+  chain_effects effects;
+  time_point now{0};
+};
+
+// -- a chain at work --
+
+TEST_CASE("a chain of one makes an entry final at once") {
+  replica only{0};
+  CHECK(only.activate(config(1, {0})).empty());
+  CHECK(only.append() == lines{"commit 1", "release 1"});
+  CHECK(only.decide.committed() == 1);
+}
+
+TEST_CASE("an entry goes from the head to the tail, and is final from there back") {
+  replica head{0}, middle{1}, tail{2};
+  for (auto* each : {&head, &middle, &tail})
+    each->activate(config(1, {0, 1, 2}));
+  CHECK(head.append() == lines{"append 1 to 1"});
+  CHECK(middle.receive(0, append_message{{1}, 1, 0}) == lines{"append 1 to 2"});
+  CHECK(tail.receive(1, append_message{{1}, 1, 0})
+        == lines{"commit 1", "release 1", "committed 1 to 0", "committed 1 to 1"});
+  CHECK(middle.decide.committed() == 0);
+  CHECK(middle.receive(2, committed_message{{1}, 1}) == lines{"commit 1", "release 1"});
+  CHECK(head.receive(2, committed_message{{1}, 1}) == lines{"commit 1", "release 1"});
+  CHECK(head.append() == lines{"append 2 to 1 final 1"});
+}
+
+TEST_CASE("an entry tells what is final as well") {
+  replica middle{1};
+  middle.activate(config(1, {0, 1, 2}));
+  middle.receive(0, append_message{{1}, 1, 0});
+  CHECK(middle.receive(0, append_message{{1}, 2, 1})
+        == lines{"append 2 to 2", "commit 1", "release 1"});
+}
+
+TEST_CASE("what does not come from the predecessor of this epoch is ignored") {
+  replica middle{1};
+  middle.activate(config(2, {0, 1, 2}));
+  CHECK(middle.receive(2, append_message{{2}, 1, 0}).empty());
+  CHECK(middle.receive(0, append_message{{1}, 1, 0}).empty());
+  CHECK(middle.receive(0, append_message{{2}, 2, 0}).empty()); // Entry 1 is missing.
+  CHECK(middle.decide.last() == 0);
+  middle.decide.propose({3});
+  CHECK(middle.receive(0, append_message{{2}, 1, 0}).empty());
+  CHECK(middle.decide.last() == 0);
+}
+
+TEST_CASE("what is final counts only from a member, of this epoch, and as far as the log goes") {
+  replica head{0};
+  head.activate(config(2, {0, 1}));
+  head.append();
+  CHECK(head.receive(2, committed_message{{2}, 1}).empty());
+  CHECK(head.receive(1, committed_message{{1}, 1}).empty());
+  CHECK(head.receive(1, committed_message{{2}, 9}) == lines{"commit 1", "release 1"});
+}
+
+TEST_CASE("no more than a window is on its way") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  const auto window = chain_options{}.window;
+  for (std::uint64_t i = 0; i < window; ++i)
+    CHECK(head.append().size() == 1);
+  CHECK(head.append().empty());
+  CHECK(
+    head.receive(1, committed_message{{1}, 1})
+    == lines{"commit 1", "release 1", "append " + std::to_string(window + 1) + " to 1 final 1"});
+}
+
+TEST_CASE("what was lost is sent again") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  head.append();
+  head.append();
+  CHECK(head.tick(99ms).empty());
+  CHECK(head.tick(1ms) == lines{"append 1 to 1", "append 2 to 1"});
+  CHECK(head.tick(99ms).empty());
+  head.receive(1, committed_message{{1}, 1});
+  CHECK(head.tick(99ms).empty());
+  CHECK(head.tick(1ms) == lines{"append 2 to 1 final 1"});
+}
+
+TEST_CASE("who is sent a final entry again says that it is") {
+  replica tail{1};
+  tail.activate(config(1, {0, 1}));
+  tail.receive(0, append_message{{1}, 1, 0});
+  CHECK(tail.receive(0, append_message{{1}, 1, 0}) == lines{"committed 1 to 0"});
+}
+
+// -- changes --
+
+TEST_CASE("a proposal seals: nothing is taken, made final or read") {
+  replica head{0}, tail{1};
+  for (auto* each : {&head, &tail}) {
+    each->activate(config(1, {0, 1}));
+    each->decide.renew(0ns);
+    CHECK(each->decide.may_read(0ns));
+    each->decide.propose({2});
+    CHECK_FALSE(each->decide.may_read(0ns));
+    CHECK(each->decide.status() == chain_status{{1}, {2}, false, 0});
+  }
+  CHECK_FALSE(head.decide.leads());
+  CHECK(tail.receive(0, append_message{{1}, 1, 0}).empty());
+}
+
+TEST_CASE("who becomes the tail makes its log final") {
+  replica middle{1};
+  middle.activate(config(1, {0, 1, 2}));
+  middle.receive(0, append_message{{1}, 1, 0});
+  CHECK(middle.activate(config(2, {0, 1})) == lines{"commit 1", "release 1", "committed 1 to 0"});
+}
+
+TEST_CASE("who gets another successor sends it what is not final") {
+  replica head{0};
+  head.activate(config(1, {0, 1, 2}));
+  head.append();
+  head.append();
+  head.receive(2, committed_message{{1}, 1});
+  CHECK(head.activate(config(2, {0, 2})) == lines{"append 2 to 2 final 1"});
+}
+
+TEST_CASE("who is left out forgets what is not final") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  head.append();
+  CHECK(head.activate(config(2, {1})) == lines{"truncate 0"});
+  CHECK_FALSE(head.decide.leads());
+  CHECK(head.decide.last() == 0);
+}
+
+TEST_CASE("an older configuration, or the same one again, changes nothing") {
+  replica head{0};
+  head.activate(config(2, {0, 1}));
+  head.append();
+  CHECK(head.activate(config(2, {0, 1})).empty());
+  CHECK(head.activate(config(1, {1})).empty());
+  CHECK(head.decide.leads());
+}
+
+// -- joining --
+
+TEST_CASE("a joiner asks for a copy until it has one, then takes entries from the tail") {
+  replica joiner{2, 0, false};
+  CHECK(joiner.activate(config(2, {0, 1}, 2)) == lines{"truncate 0", "ask 1 for a copy"});
+  CHECK(joiner.receive(1, append_message{{2}, 1, 0}).empty());
+  CHECK(joiner.tick(100ms) == lines{"ask 1 for a copy"});
+  CHECK(joiner.install(1, 7).empty());
+  CHECK(joiner.install(2, 7) == lines{"joined 7 to 1"});
+  CHECK(joiner.install(2, 8).empty());
+  CHECK(joiner.receive(1, append_message{{2}, 8, 7}) == lines{"joined 8 to 1"});
+  CHECK(joiner.decide.committed() == 7);
+  CHECK_FALSE(joiner.decide.may_read(0ns));
+}
+
+TEST_CASE("a tail keeps what its joiner lacks, and waits for it once it lacks little") {
+  replica tail{0};
+  tail.activate(config(1, {0}, 1));
+  tail.append();
+  CHECK(tail.decide.copy_for(server(2), {1}) == std::nullopt);
+  CHECK(tail.decide.copy_for(server(1), {1}) == 1);
+  CHECK(tail.append() == lines{"commit 2"}); // Not released.
+  CHECK(tail.receive(1, joined_message{{1}, 1}) == lines{"append 2 to 1 final 2"});
+  CHECK_FALSE(tail.decide.status().joint);
+  CHECK(tail.append() == lines{"append 3 to 1 final 2"}); // Final when the joiner has it.
+  CHECK(tail.receive(1, joined_message{{1}, 2}) == lines{"release 2"});
+  CHECK(tail.decide.status().joint);
+  CHECK(tail.receive(1, joined_message{{1}, 3})
+        == lines{"commit 3", "release 3", "committed 3 to 1"});
+}
+
+TEST_CASE("a joiner that lags far behind is not waited for") {
+  replica tail{0};
+  tail.activate(config(1, {0}, 1));
+  CHECK(tail.decide.copy_for(server(1), {1}) == 0);
+  const auto lag = chain_options{}.joint_lag;
+  for (std::uint64_t i = 0; i <= lag; ++i)
+    tail.append();
+  tail.receive(1, joined_message{{1}, 0});
+  CHECK(tail.append()
+        == lines{"append " + std::to_string(lag + 2) + " to 1 final " + std::to_string(lag + 1),
+                 "commit " + std::to_string(lag + 2),
+                 "committed " + std::to_string(lag + 2) + " to 1"});
+}
+
+TEST_CASE("who joined becomes the tail, and answers only then") {
+  replica joiner{1, 0, false};
+  joiner.activate(config(2, {0}, 1));
+  joiner.install(2, 4);
+  joiner.decide.renew(0ns);
+  CHECK_FALSE(joiner.decide.may_read(0ns));
+  joiner.activate(config(3, {0, 1}));
+  CHECK(joiner.decide.is_tail());
+  CHECK(joiner.decide.may_read(0ns));
+}
+
+TEST_CASE("who never got a copy is no member, whatever it is told") {
+  replica blank{1, 0, false};
+  blank.activate(config(3, {0, 1}));
+  blank.decide.renew(0ns);
+  CHECK_FALSE(blank.decide.may_read(0ns));
+  CHECK(blank.receive(0, append_message{{3}, 1, 0}).empty());
+}
+
+// -- leases --
+
+TEST_CASE("a lease counts from when the report was sent, and never gets shorter") {
+  replica only{0};
+  only.activate(config(1, {0}));
+  CHECK_FALSE(only.decide.may_read(0ns));
+  only.decide.renew(1s);
+  only.decide.renew(500ms);
+  CHECK(only.decide.may_read(1799ms));
+  CHECK_FALSE(only.decide.may_read(1800ms));
+}
+
+} // namespace
+
+} // namespace troupe

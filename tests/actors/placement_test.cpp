@@ -1,0 +1,196 @@
+#include "actors/cluster/placement.hpp"
+
+#include "doctest/doctest.h"
+
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+member_id server(std::uint32_t index, std::uint64_t start = 1) {
+  return {role::server, index, {start}};
+}
+
+std::string text_of(const chain_config& config) {
+  std::string text = std::to_string(config.epoch.value) + ":";
+  const auto add = [&](const member_id& who) {
+    text += std::to_string(who.index);
+    if (who.incarnation.value > 1)
+      text += "." + std::to_string(who.incarnation.value);
+  };
+  for (const member_id& each : config.members) {
+    text += " ";
+    add(each);
+  }
+  if (config.joiner) {
+    text += " +";
+    add(*config.joiner);
+  }
+  return text;
+}
+
+/// One chain of up to three replicas, begun by servers 0 and 1.
+struct fixture {
+  explicit fixture(std::uint32_t replicas = 3)
+      : decide(replicas, {{{{1}, {server(0), server(1)}, {}}, {}}}) {
+    for (const std::uint32_t each : {0u, 1u})
+      hear(server(each), 1);
+  }
+
+  void hear(const member_id& who, std::uint64_t sealed, bool joint = false) {
+    decide.heard(who, {{decide.records()[0].active.epoch, {sealed}, joint, 0}});
+  }
+  /// The present configuration, and the proposed one, after all that can be decided.
+  std::string text() {
+    while (decide.decide()) {
+    }
+    const chain_record& now = decide.records()[0];
+    return text_of(now.active) + (now.proposed ? ", then " + text_of(*now.proposed) : "");
+  }
+
+  placement decide;
+};
+
+TEST_CASE("with nobody to add and nobody lost nothing changes") {
+  fixture f;
+  CHECK_FALSE(f.decide.decide());
+  CHECK(f.text() == "1: 0 1");
+}
+
+TEST_CASE("a chain that is too short gets a joiner once all have sealed") {
+  fixture f;
+  f.hear(server(2), 0);
+  CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
+  f.hear(server(0), 2);
+  CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
+  f.hear(server(1), 2);
+  CHECK(f.text() == "2: 0 1 +2");
+}
+
+TEST_CASE("a joiner becomes the tail when the tail waits for it, and itself has sealed") {
+  fixture f;
+  f.hear(server(2), 0);
+  f.text();
+  f.hear(server(0), 2);
+  f.hear(server(1), 2);
+  REQUIRE(f.text() == "2: 0 1 +2");
+  f.hear(server(0), 2, true); // Only the tail's word counts.
+  CHECK(f.text() == "2: 0 1 +2");
+  f.hear(server(1), 2, true);
+  CHECK(f.text() == "2: 0 1 +2, then 3: 0 1 2");
+  f.hear(server(0), 3);
+  f.hear(server(1), 3, true);
+  CHECK(f.text() == "2: 0 1 +2, then 3: 0 1 2");
+  f.hear(server(2), 3);
+  CHECK(f.text() == "3: 0 1 2");
+}
+
+TEST_CASE("the dead are taken out, and need not seal") {
+  fixture f;
+  f.decide.dead(server(0));
+  CHECK(f.text() == "1: 0 1, then 2: 1");
+  f.hear(server(1), 2);
+  CHECK(f.text() == "2: 1");
+}
+
+TEST_CASE("a dead one never comes back, its successor has to join") {
+  fixture f;
+  f.decide.dead(server(0));
+  f.hear(server(0), 9);
+  f.hear(server(0, 2), 0);
+  CHECK(f.text() == "1: 0 1, then 2: 1 +0.2");
+}
+
+TEST_CASE("who was silent and is heard again in time stays") {
+  fixture f;
+  f.decide.silent(server(0));
+  CHECK(f.text() == "1: 0 1, then 2: 1");
+  f.hear(server(0), 1);
+  CHECK(f.text() == "1: 0 1, then 3: 0 1");
+  f.hear(server(1), 3);
+  CHECK(f.text() == "1: 0 1, then 3: 0 1");
+  f.hear(server(0), 3);
+  CHECK(f.text() == "3: 0 1");
+}
+
+TEST_CASE("who was silent too long joins again") {
+  fixture f;
+  f.decide.silent(server(0));
+  f.text();
+  f.hear(server(1), 2);
+  REQUIRE(f.text() == "2: 1");
+  f.hear(server(0), 1);
+  CHECK(f.text() == "2: 1, then 3: 1 +0");
+}
+
+TEST_CASE("a proposal that loses a member is taken back to the last active configuration") {
+  fixture f;
+  f.hear(server(2), 0);
+  REQUIRE(f.text() == "1: 0 1, then 2: 0 1 +2");
+  f.decide.dead(server(2));
+  CHECK(f.text() == "1: 0 1, then 3: 0 1");
+  f.decide.dead(server(1));
+  CHECK(f.text() == "1: 0 1, then 4: 0");
+}
+
+TEST_CASE("a chain without a member that can be reached waits for one") {
+  fixture f;
+  f.decide.silent(server(0));
+  f.decide.silent(server(1));
+  f.hear(server(2), 0);
+  CHECK(f.text() == "1: 0 1");
+  f.hear(server(1), 1);
+  CHECK(f.text() == "1: 0 1, then 2: 1 +2");
+}
+
+TEST_CASE("a coordinator that starts again goes on with what was persisted") {
+  fixture f;
+  f.hear(server(2), 0);
+  f.text();
+  placement next{3, f.decide.records()};
+  for (const std::uint32_t each : {0u, 1u})
+    next.heard(server(each), {{{1}, {2}, false, 0}});
+  next.heard(server(2), {{}});
+  CHECK(next.decide());
+  CHECK(text_of(next.records()[0].active) == "2: 0 1 +2");
+}
+
+TEST_CASE("who is drained leaves when another one has joined in its place") {
+  fixture f{2};
+  f.hear(server(2), 0);
+  f.decide.drain({{0}});
+  CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
+  f.hear(server(0), 2);
+  f.hear(server(1), 2);
+  REQUIRE(f.text() == "2: 0 1 +2");
+  f.hear(server(1), 2, true);
+  CHECK(f.text() == "2: 0 1 +2, then 3: 1 2");
+  f.hear(server(1), 3, true);
+  f.hear(server(2), 3);
+  CHECK(f.text() == "2: 0 1 +2, then 3: 1 2"); // It still acts in what is active.
+  f.hear(server(0), 3);
+  CHECK(f.text() == "3: 1 2");
+}
+
+TEST_CASE("with nobody to take its place, who is drained stays") {
+  fixture f{2};
+  f.decide.drain({{0}});
+  CHECK(f.text() == "1: 0 1");
+}
+
+TEST_CASE("of several servers the one with the least to do joins") {
+  const chain_record busy{{{1}, {server(0), server(2)}, {}}, {}};
+  const chain_record low{{{1}, {server(0)}, {}}, {}};
+  placement decide{2, {busy, low}};
+  for (const std::uint32_t each : {0u, 2u, 3u})
+    decide.heard(server(each), {{{1}, {1}, false, 0}, {{1}, {1}, false, 0}});
+  decide.decide();
+  CHECK(text_of(decide.records()[0].active) == "1: 0 2");
+  REQUIRE(decide.records()[1].proposed);
+  CHECK(text_of(*decide.records()[1].proposed) == "2: 0 +3");
+}
+
+} // namespace
+
+} // namespace troupe

@@ -1,0 +1,62 @@
+"""`troupe sim`: what it prints, what it notices, and what it says to bad input."""
+import subprocess
+import unittest
+
+import cluster
+
+
+def sim(*words):
+    """Exit status and what it said."""
+    done = subprocess.run([cluster.arguments.programs / "troupe", "sim", *map(str, words)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, (done.stdout + done.stderr).strip()
+
+
+class SimTest(unittest.TestCase):
+
+    def test_histories_without_a_violation(self):
+        status, said = sim("--seeds", "1..300")
+        self.assertEqual(status, 0, said)
+        self.assertIn("300 histories", said)
+        self.assertTrue(said.endswith("\nno violation"), said)
+
+    def test_a_planted_mistake_is_noticed_and_can_be_replayed(self):
+        status, said = sim("--seeds", "1..300", "--mutant", "no_deduplication")
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"seed \d+: exactly once: .*\n  troupe sim --seeds \d+ "
+                               r"--mutant no_deduplication --trace")
+        seed = said.split("troupe sim --seeds ")[1].split()[0]
+        again = sim("--seeds", seed, "--mutant", "no_deduplication", "--trace")
+        self.assertEqual(again, sim("--seeds", seed, "--mutant", "no_deduplication", "--trace"))
+        self.assertEqual(again[0], 1)
+        self.assertRegex(again[1], rf"seed {seed}: exactly once: ")
+        self.assertIn("us active epoch", again[1])
+
+    def test_without_faults_nothing_is_called_tested(self):
+        status, said = sim("--seeds", "1..300", "--calm")
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"servers killed +0  too few, expected \d+ a history")
+        self.assertIn("no violation, but too little happened", said)
+
+    def test_bad_input_gets_one_line(self):
+        for words, line in (
+                (("--seeds", "x"), "needs a number or FIRST..LAST"),
+                (("--seeds", "9..3"), "needs a number or FIRST..LAST"),
+                (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
+                (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
+                (("--threads", "0"), "--threads"),
+                (("--nonsense",), "--nonsense")):
+            status, said = sim(*words)
+            with self.subTest(words=words):
+                self.assertEqual(status, 2, said)
+                self.assertEqual(len(said.splitlines()), 1, said)
+                self.assertIn(line, said)
+
+    def test_help(self):
+        status, said = sim("--help")
+        self.assertEqual(status, 0)
+        self.assertIn("--mutants", said)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
