@@ -1,0 +1,122 @@
+// Coordinator and clients.
+#include "actors/mutation.hpp"
+#include "cli/sim/chain_world_parts.hpp"
+
+#include <algorithm>
+
+namespace troupe::sim {
+
+// -- coordinator --------------------------------------------------------------------------------
+
+void chain_world::start_coordinator() {
+  coordinator_ = std::make_unique<placement>(replica_count, persisted_);
+  coordinator_->drain(draining_);
+  coordinator_since_ = now_;
+  heard_.clear();
+  for (const member_id& each : persisted_.front().active.members)
+    heard_[each] = mutated(mutation::silence_after_restart) ? now_ - silence_max : now_;
+  for (const auto* config : {&persisted_.front().active,
+                             persisted_.front().proposed ? &*persisted_.front().proposed : nullptr})
+    if (config != nullptr && config->joiner)
+      heard_[*config->joiner] = now_;
+  for (const member_id& each : dead_)
+    coordinator_->dead(each);
+  note("the coordinator starts");
+}
+
+void chain_world::coordinator_hear(const member_id& from, const report_letter& what) {
+  if (coordinator_->is_dead(from))
+    return; // Its last words.
+  heard_[from] = now_;
+  coordinator_->heard(from, {what.status});
+  coordinator_decides();
+  post(coordinator_id, from, orders_letter{coordinator_->records().front(), what.stamp});
+}
+
+void chain_world::coordinator_told_of_death(const member_id& who) {
+  if (!coordinator_)
+    return;
+  note(name_of(who) + " is known to be dead");
+  coordinator_->dead(who);
+  heard_.erase(who);
+  coordinator_decides();
+}
+
+void chain_world::coordinator_decides() {
+  bool changed = false;
+  while (coordinator_->decide())
+    changed = true;
+  if (!changed)
+    return;
+  ++tally_.configurations;
+  if (!mutated(mutation::sent_before_persisted) || chance(0.5))
+    persisted_ = coordinator_->records();
+  const auto& record = coordinator_->records().front();
+  note("active " + list_of(record.active)
+       + (record.proposed ? ", proposed " + list_of(*record.proposed) : ""));
+  for (const auto& [who, unused] : heard_)
+    post(coordinator_id, who, orders_letter{record, {}});
+}
+
+void chain_world::coordinator_tick() {
+  if (!coordinator_)
+    return;
+  for (const auto& [who, when] : heard_)
+    if (now_ - when > (mutated(mutation::silence_shorter_than_lease) ? 500ms : silence_max))
+      coordinator_->silent(who);
+  coordinator_decides();
+}
+
+// -- clients ------------------------------------------------------------------------------------
+
+void chain_world::client_tick(client& who) {
+  const auto id = client_id(who.index);
+  const auto to_server = [](std::uint32_t index) { return member_id{role::server, index, {}}; };
+  if (!quiet_ && who.pushes.size() < pushes_in_flight_max && chance(0.5)) {
+    who.pushes[who.next_batch] = {};
+    who.next_batch += client_count;
+  }
+  for (auto& [batch, retry] : who.pushes) {
+    if (now_ < retry)
+      continue;
+    if (retry != time_point{0})
+      who.head = static_cast<std::uint32_t>(pick(0, server_count - 1));
+    retry = now_ + patience;
+    post(id, to_server(who.head), push_letter{{batch}});
+  }
+  if (who.read && now_ < who.read->until)
+    return;
+  const bool strict = chance(0.5);
+  who.read = {++who.reads, strict ? acknowledged_ : who.version, now_ + patience};
+  post(id, to_server(static_cast<std::uint32_t>(pick(0, server_count - 1))),
+       read_letter{who.reads, who.version, strict});
+}
+
+void chain_world::client_receive(client& who, const member_id& from, const letter& what) {
+  if (const auto* pushed = std::get_if<push_answer>(&what)) {
+    if (pushed->version == 0) {
+      if (const auto open = who.pushes.find(pushed->batch); open != who.pushes.end())
+        open->second = std::min(open->second, now_ + milliseconds{20});
+      return;
+    }
+    require(pushed->version <= history_.size()
+              && history_[pushed->version - 1].batch == pushed->batch,
+            "acknowledged: a push is not final");
+    who.head = from.index;
+    who.pushes.erase(pushed->batch);
+    acknowledged_ = std::max(acknowledged_, pushed->version);
+    who.version = std::max(who.version, pushed->version);
+    ++tally_.pushes;
+  } else if (const auto* got = std::get_if<read_answer>(&what)) {
+    if (!who.read || who.read->number != got->number)
+      return;
+    if (!got->refused) {
+      require(got->version >= who.read->version_min, "reads: one is older than what was known");
+      who.version = std::max(who.version, got->version);
+      ++tally_.reads;
+    }
+    who.read.reset();
+  }
+}
+
+} // namespace troupe::sim

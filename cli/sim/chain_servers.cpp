@@ -1,0 +1,209 @@
+// Servers: what they do with effects of their replicas, and with what they are sent.
+#include "actors/mutation.hpp"
+#include "cli/sim/chain_world_parts.hpp"
+
+#include <algorithm>
+
+namespace troupe::sim {
+
+time_point chain_world::local_time(double rate) const {
+  return time_point{static_cast<std::int64_t>(static_cast<double>(now_.count()) * rate)};
+}
+
+void chain_world::start_server(std::uint32_t index) {
+  auto& seat = servers_[index];
+  // What it had on its disk, if that is still there.
+  auto kept = chance(0.5) ? seat->applied : std::vector<entry>{};
+  auto fresh = std::make_unique<server>(member_id{role::server, index, {++incarnations_}},
+                                        std::move(kept), false);
+  fresh->rate = seat->rate;
+  fresh->paused_until = seat->paused_until;
+  seat = std::move(fresh);
+  note(name_of(seat->id) + " starts with " + std::to_string(seat->applied.size()));
+}
+
+void chain_world::kill_server(std::uint32_t index) {
+  auto& victim = *servers_[index];
+  note(name_of(victim.id) + " is killed");
+  ++tally_.kills;
+  victim.alive = false;
+  victim.back_at = now_ + milliseconds{pick(1, 3000)};
+  if (deaths_are_seen_)
+    at(now_ + milliseconds{pick(1, 50)}, [this, who = victim.id] {
+      dead_.insert(who);
+      coordinator_told_of_death(who);
+    });
+}
+
+/// The protocol loses nothing while somebody holds everything that was acknowledged and is not
+/// taken for dead.
+bool chain_world::may_kill(const server& victim) const {
+  const auto& record = persisted_.front();
+  const auto stays = [](const chain_config& config, const member_id& who) {
+    return std::ranges::find(config.members, who) != config.members.end();
+  };
+  return std::ranges::any_of(servers_, [&](const auto& x) {
+    return x.get() != &victim && x->alive && x->decide.last() >= acknowledged_
+           && stays(record.active, x->id) && (!record.proposed || stays(*record.proposed, x->id));
+  });
+}
+
+void chain_world::tick(server& by) {
+  if (!by.alive) {
+    if (now_ >= by.back_at)
+      start_server(by.id.index);
+    return;
+  }
+  if (now_ < by.paused_until)
+    return;
+  chain_effects effects;
+  by.decide.tick(local_time(by.rate), effects);
+  carry_out(by, effects);
+  if (now_ >= by.report_at || by.decide.status() != by.reported)
+    send_report(by);
+}
+
+void chain_world::send_report(server& by) {
+  by.report_at = now_ + report_interval;
+  by.reported = by.decide.status();
+  post(by.id, coordinator_id, report_letter{by.reported, local_time(by.rate)});
+}
+
+void chain_world::carry_out(server& by, chain_effects& effects) {
+  for (const auto& effect : effects)
+    std::visit([&](const auto& x) { run(by, x); }, effect);
+  effects.clear();
+}
+
+void chain_world::run(server& by, const append_effect& x) {
+  const auto found = by.log.find(x.what.index);
+  require(found != by.log.end(), "log: an entry is gone that is still to be sent");
+  post(by.id, x.to, append_letter{x.what, found->second});
+}
+
+void chain_world::run(server& by, const chain_message_effect& x) {
+  std::visit([&](const auto& what) { post(by.id, x.to, what); }, x.what);
+}
+
+void chain_world::run(server& by, const commit_effect& x) {
+  for (std::uint64_t index = by.applied.size() + 1; index <= x.index; ++index) {
+    const auto found = by.log.find(index);
+    require(found != by.log.end(), "log: an entry is gone that is still to be applied");
+    const entry next = found->second;
+    require(by.marks.emplace(next.batch, index).second, "exactly once: a batch is applied twice");
+    by.applied.push_back(next);
+    by.pending.erase(next.batch);
+    if (index <= history_.size()) {
+      require(history_[index - 1] == next, "one history: replicas apply different entries");
+    } else {
+      require(index == history_.size() + 1, "one history: an entry is skipped");
+      require(batches_.insert(next.batch).second, "exactly once: a batch is final twice");
+      history_.push_back(next);
+    }
+    const auto [first, last] = by.waiting.equal_range(index);
+    for (auto at = first; at != last; ++at)
+      post(by.id, client_id(at->second), push_answer{next.batch, index});
+    by.waiting.erase(first, last);
+  }
+}
+
+void chain_world::run(server& by, const truncate_effect& x) {
+  by.log.erase(by.log.upper_bound(x.last), by.log.end());
+  std::erase_if(by.pending, [&](const auto& each) { return each.second > x.last; });
+  by.waiting.erase(by.waiting.upper_bound(x.last), by.waiting.end());
+}
+
+void chain_world::run(server& by, const release_effect& x) {
+  by.log.erase(by.log.begin(), by.log.upper_bound(x.index));
+}
+
+void chain_world::run(server& by, const request_copy_effect& x) {
+  post(by.id, x.from, copy_request{x.epoch});
+}
+
+void chain_world::receive(server& by, const member_id& from, const letter& what) {
+  chain_effects effects;
+  const auto now = local_time(by.rate);
+  if (const auto* append = std::get_if<append_letter>(&what)) {
+    if (by.decide.receive(from, append->what, now, effects)) {
+      by.log[append->what.index] = append->payload;
+      by.pending[append->payload.batch] = append->what.index;
+    }
+  } else if (const auto* committed = std::get_if<committed_message>(&what)) {
+    by.decide.receive(from, *committed, now, effects);
+  } else if (const auto* joined = std::get_if<joined_message>(&what)) {
+    by.decide.receive(from, *joined, now, effects);
+  } else if (const auto* asked = std::get_if<copy_request>(&what)) {
+    if (by.decide.copy_for(from, asked->epoch))
+      post(by.id, from, copy{asked->epoch, by.applied});
+  } else if (const auto* image = std::get_if<copy>(&what)) {
+    if (by.decide.install(image->epoch, image->applied.size(), now, effects))
+      replace_values(by, image->applied);
+  } else if (const auto* pushed = std::get_if<push_letter>(&what)) {
+    push(by, from.index, *pushed, effects);
+  } else if (const auto* asked_to_read = std::get_if<read_letter>(&what)) {
+    read(by, from, *asked_to_read);
+  } else if (const auto* told = std::get_if<orders_letter>(&what)) {
+    obey(by, *told, effects);
+  }
+  carry_out(by, effects);
+  if (by.decide.status() != by.reported)
+    send_report(by);
+}
+
+void chain_world::replace_values(server& by, const std::vector<entry>& values) {
+  require(values.size() >= by.applied.size()
+            && std::equal(by.applied.begin(), by.applied.end(), values.begin()),
+          "one history: a copy is not what its receiver's values become");
+  ++tally_.copies;
+  by.applied = values;
+  by.log.clear();
+  by.pending.clear();
+  if (mutated(mutation::marks_not_copied))
+    return;
+  by.marks.clear();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    by.marks[values[i].batch] = i + 1;
+}
+
+void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what,
+                       chain_effects& effects) {
+  if (!by.decide.leads()) {
+    post(by.id, client_id(pusher), push_answer{what.payload.batch, 0});
+  } else if (const auto done = by.marks.find(what.payload.batch);
+             done != by.marks.end() && !mutated(mutation::no_deduplication)) {
+    ++tally_.repeats;
+    post(by.id, client_id(pusher), push_answer{what.payload.batch, done->second});
+  } else if (const auto open = by.pending.find(what.payload.batch);
+             open != by.pending.end() && !mutated(mutation::no_deduplication)) {
+    by.waiting.emplace(open->second, pusher);
+  } else {
+    const auto index = by.decide.last() + 1;
+    by.log[index] = what.payload;
+    by.pending[what.payload.batch] = index;
+    by.waiting.emplace(index, pusher);
+    by.decide.append(local_time(by.rate), effects);
+    if (mutated(mutation::acknowledged_before_final))
+      post(by.id, client_id(pusher), push_answer{what.payload.batch, index});
+  }
+}
+
+void chain_world::read(server& by, const member_id& from, const read_letter& what) {
+  const bool answers = by.decide.may_read(local_time(by.rate))
+                       && (what.strict ? by.decide.is_tail() || mutated(mutation::read_anywhere)
+                                       : by.applied.size() >= what.version_min);
+  post(by.id, from, read_answer{what.number, by.applied.size(), !answers});
+}
+
+void chain_world::obey(server& by, const orders_letter& what, chain_effects& effects) {
+  const auto before = by.decide.config().epoch;
+  by.decide.activate(what.record.active, local_time(by.rate), effects);
+  if (what.record.proposed)
+    by.decide.propose(what.record.proposed->epoch);
+  if (what.stamp != time_point{0})
+    by.decide.renew(mutated(mutation::lease_from_arrival) ? local_time(by.rate) : what.stamp);
+  if (by.decide.config().epoch != before)
+    note(name_of(by.id) + " acts in " + list_of(by.decide.config()));
+}
+
+} // namespace troupe::sim

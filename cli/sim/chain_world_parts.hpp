@@ -1,0 +1,91 @@
+// What the parts of the simulated world share: constants, names, the state of servers and clients.
+#pragma once
+
+#include "cli/sim/chain_world.hpp"
+
+namespace troupe::sim {
+
+using namespace std::chrono_literals;
+
+inline constexpr std::uint32_t server_count = 5;
+inline constexpr std::uint32_t client_count = 3;
+inline constexpr std::uint32_t replica_count = 3;
+inline constexpr std::uint32_t coordinator_place = server_count + client_count;
+inline constexpr std::size_t pushes_in_flight_max = 4;
+inline constexpr time_point faults_end = 20s;
+inline constexpr time_point quiet_end = 30s;
+inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are counted from.
+inline constexpr time_point tick_interval = 20ms;
+inline constexpr time_point report_interval = 100ms;
+inline constexpr time_point patience = 300ms;
+
+inline const member_id coordinator_id{role::coordinator, 0, {1}};
+
+inline member_id client_id(std::uint32_t index) { return {role::worker, index, {1}}; }
+
+inline std::uint32_t place_of(const member_id& who) {
+  return who.role == role::server   ? who.index
+         : who.role == role::worker ? server_count + who.index
+                                    : coordinator_place;
+}
+
+inline void require(bool holds, const std::string& what) {
+  if (!holds)
+    throw violation(what);
+}
+
+inline std::string name_of(const member_id& who) {
+  const char* const kind = who.role == role::server   ? "server "
+                           : who.role == role::worker ? "client "
+                                                      : "coordinator ";
+  return kind + std::to_string(who.index) + "." + std::to_string(who.incarnation.value);
+}
+
+inline std::string list_of(const chain_config& config) {
+  std::string text = "epoch " + std::to_string(config.epoch.value) + ":";
+  for (const member_id& each : config.members)
+    text += " " + std::to_string(each.index) + "." + std::to_string(each.incarnation.value);
+  if (config.joiner)
+    text += " +" + std::to_string(config.joiner->index) + "."
+            + std::to_string(config.joiner->incarnation.value);
+  return text;
+}
+
+struct chain_world::server {
+  server(member_id who, std::vector<entry> values, bool complete)
+      : id(who), decide(who, values.size(), complete), applied(std::move(values)) {
+    for (std::size_t i = 0; i < applied.size(); ++i)
+      marks[applied[i].batch] = i + 1;
+  }
+
+  member_id id;
+  chain decide;
+  std::vector<entry> applied;                     ///< The state: entry i + 1 at i.
+  std::map<std::uint64_t, std::uint64_t> marks;   ///< Index by batch, of `applied` ...
+  std::map<std::uint64_t, std::uint64_t> pending; ///< ... and of what is not final yet.
+  std::map<std::uint64_t, entry> log;
+  std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
+  chain_status reported;
+  bool alive = true;
+  time_point paused_until{0};
+  time_point back_at{0};
+  double rate = 1.0;
+  time_point report_at{0};
+};
+
+struct chain_world::client {
+  struct open_read {
+    std::uint64_t number = 0;
+    std::uint64_t version_min = 0;
+    time_point until{0};
+  };
+  std::uint32_t index = 0;
+  std::uint32_t head = 0; ///< A guess.
+  std::uint64_t next_batch = 0;
+  std::map<std::uint64_t, time_point> pushes; ///< When each is to be sent again, by batch.
+  std::optional<open_read> read;
+  std::uint64_t reads = 0;
+  std::uint64_t version = 0; ///< It has seen this one.
+};
+
+} // namespace troupe::sim
