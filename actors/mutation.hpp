@@ -35,6 +35,7 @@ enum class mutation : std::uint8_t {
   joiner_promoted_unasked,
   restarted_counts_as_member,
   last_member_removed,
+  lost_when_silent,
   // The simulator's own shells.
   lease_from_arrival,
   silence_shorter_than_lease,
@@ -83,6 +84,7 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::joiner_promoted_unasked, "joiner_promoted_unasked"},
   mutation_entry{mutation::restarted_counts_as_member, "restarted_counts_as_member"},
   mutation_entry{mutation::last_member_removed, "last_member_removed"},
+  mutation_entry{mutation::lost_when_silent, "lost_when_silent"},
   mutation_entry{mutation::lease_from_arrival, "lease_from_arrival"},
   mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
   mutation_entry{mutation::silence_after_restart, "silence_after_restart"},

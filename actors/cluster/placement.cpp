@@ -61,6 +61,7 @@ bool placement::decide(std::uint32_t index) {
   const auto& newest = chain.proposed ? *chain.proposed : chain.active;
   if (!same_servers(next, newest)) {
     next.epoch = {newest.epoch.value + 1};
+    next.generation = newest.generation;
     chain.proposed = std::move(next);
     return true;
   }
@@ -73,8 +74,11 @@ bool placement::decide(std::uint32_t index) {
 bool placement::may_activate(const chain_record& chain, std::uint32_t index) const {
   const auto has_sealed = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    return status != nullptr && status->sealed >= chain.proposed->epoch;
+    return status != nullptr && status->sealed >= chain.proposed->epoch
+           && status->generation == chain.proposed->generation;
   };
+  if (chain.proposed->generation != chain.active.generation) // Of the former one nobody is left.
+    return std::ranges::all_of(chain.proposed->members, has_sealed);
   const bool new_ones = std::ranges::all_of(chain.proposed->members, has_sealed);
   const bool old_ones = std::ranges::all_of(
     chain.active.members, [&](const member_id& who) { return is_absent(who) || has_sealed(who); });
@@ -84,9 +88,11 @@ bool placement::may_activate(const chain_record& chain, std::uint32_t index) con
 
 /// Without an epoch. From the last active configuration, whatever was proposed since.
 chain_config placement::wanted(const chain_record& chain, std::uint32_t index) const {
+  if (chain.proposed && chain.proposed->generation != chain.active.generation)
+    return {{}, {}, founders(chain.proposed->members), {}};
   const bool goes_on = chain.proposed && mutated(mutation::propose_from_proposal);
   const chain_config& base = goes_on ? *chain.proposed : chain.active;
-  chain_config next{{}, base.members, base.joiner};
+  chain_config next{{}, {}, base.members, base.joiner};
   if (next.joiner && is_joint(chain, index))
     next.members.push_back(*std::exchange(next.joiner, std::nullopt));
   if (mutated(mutation::restarted_counts_as_member))
@@ -109,6 +115,41 @@ chain_config placement::wanted(const chain_record& chain, std::uint32_t index) c
     next.joiner.reset();
   }
   return next;
+}
+
+/// Those of `members` who can begin a generation, and others as far as there are any.
+std::vector<member_id> placement::founders(std::vector<member_id> members) const {
+  std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
+  for (const auto& [server, unused] : alive_)
+    if (members.size() < replicas_ && !contains(members, server))
+      members.push_back(server);
+  return members;
+}
+
+std::vector<std::uint32_t> placement::lost_chains() const {
+  std::vector<std::uint32_t> lost;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& [active, origin, proposed] = records_[i];
+    const bool begins = proposed && proposed->generation != active.generation;
+    const bool all_gone = std::ranges::all_of(active.members, [&](const member_id& who) {
+      return mutated(mutation::lost_when_silent) ? is_absent(who) : is_dead(who);
+    });
+    if (all_gone && !begins)
+      lost.push_back(i);
+  }
+  return lost;
+}
+
+bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
+  const auto members = founders({});
+  if (members.empty())
+    return false;
+  auto& chain = records_[index];
+  const auto& newest = chain.proposed ? *chain.proposed : chain.active;
+  chain.origin = checkpoint;
+  chain.proposed =
+    chain_config{{newest.epoch.value + 1}, {chain.active.generation.value + 1}, members, {}};
+  return true;
 }
 
 /// The tail makes nothing final that the joiner lacks, and will not before the next epoch.

@@ -16,6 +16,8 @@ namespace troupe {
 /// What the coordinator knows for good of one chain, and tells everyone.
 struct chain_record {
   chain_config active;
+  /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
+  std::uint64_t origin = 0;
   std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
 
   bool operator==(const chain_record&) const = default;
@@ -31,7 +33,7 @@ struct chain_record {
 /// (3) a configuration becomes active only when all of its members have sealed, and all of the
 ///     former ones have or may not act any more.
 /// (4) a chain always has a member; where all of them are dead or silent, it waits for one to come
-///     back.
+///     back. Only where all are dead it is lost, and another generation may begin.
 class placement {
 public:
   /// `stored`: what was persisted last, one for each chain.
@@ -46,6 +48,11 @@ public:
   void dead(const member_id& server);
   /// Those that are to hold nothing any more: others join in their place first.
   void drain(std::set<server_id> servers) { draining_ = std::move(servers); }
+  /// Chains whose members are all dead, and that are not being begun again.
+  std::vector<std::uint32_t> lost_chains() const;
+  /// Another generation of a lost chain, from this checkpoint, on servers that are alive. Returns
+  /// whether records() changed: nobody may be alive.
+  bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
   /// Takes the next steps. Returns whether records() changed.
   bool decide();
 
@@ -58,6 +65,7 @@ private:
   bool is_leaving(const member_id& server) const { return draining_.contains({server.index}); }
   bool may_activate(const chain_record& chain, std::uint32_t index) const;
   chain_config wanted(const chain_record& chain, std::uint32_t index) const;
+  std::vector<member_id> founders(std::vector<member_id> members) const;
   std::optional<member_id> joiner_for(const chain_record& chain,
                                       const std::vector<member_id>& members) const;
   bool is_joint(const chain_record& chain, std::uint32_t index) const;

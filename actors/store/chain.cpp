@@ -7,9 +7,10 @@
 
 namespace troupe {
 
-chain::chain(member_id self, std::uint64_t committed, bool complete, chain_options options)
-    : self_(self), options_(options), complete_(complete), last_(committed), committed_(committed),
-      released_(committed) {}
+chain::chain(member_id self, generation_id generation, std::uint64_t committed, bool complete,
+             chain_options options)
+    : self_(self), generation_(generation), options_(options), complete_(complete),
+      last_(committed), committed_(committed), released_(committed) {}
 
 // -- the coordinator's word --
 
@@ -17,7 +18,7 @@ void chain::propose(epoch_id epoch) { sealed_ = std::max(sealed_, epoch); }
 
 void chain::activate(const chain_config& config, time_point now, chain_effects& effects) {
   propose(config.epoch);
-  if (config.epoch <= config_.epoch)
+  if (config.epoch <= config_.epoch || config.generation != generation_)
     return;
   config_ = config;
   next_.reset();
@@ -229,7 +230,7 @@ std::optional<member_id> chain::upstream() const {
 chain_status chain::status() const {
   const bool joint =
     waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
-  return {config_.epoch, sealed_, joint, committed_};
+  return {generation_, config_.epoch, sealed_, joint, committed_};
 }
 
 } // namespace troupe

@@ -18,6 +18,7 @@ namespace troupe {
 /// Who replicates some partitions, in one epoch.
 struct chain_config {
   epoch_id epoch;                  ///< 0: none.
+  generation_id generation;        ///< Of the history that its log continues.
   std::vector<member_id> members;  ///< Head first, tail last.
   std::optional<member_id> joiner; ///< Not a member yet: the tail brings it up to date.
 
@@ -91,16 +92,18 @@ using chain_effects = std::vector<chain_effect>;
 
 /// What a replica tells the coordinator.
 struct chain_status {
-  epoch_id epoch;     ///< Of the active configuration that it acts in.
-  epoch_id sealed;    ///< It accepts nothing of an epoch before this one.
-  bool joint = false; ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
+  generation_id generation; ///< Of what it holds.
+  epoch_id epoch;           ///< Of the active configuration that it acts in.
+  epoch_id sealed;          ///< It accepts nothing of an epoch before this one.
+  bool joint = false;       ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
   std::uint64_t committed = 0;
 
   bool operator==(const chain_status&) const = default;
 };
 
 /// Only what is final is applied to values. So a replica that falls out of its chain holds a past
-/// state of it, never a wrong one, and comes back with what it lacks.
+/// state of it, never a wrong one, and comes back with what it lacks. That is so within one
+/// generation; where another one begins, the caller makes another replica of what that begins with.
 ///
 ///     spare --active: joiner--> copying --install()--> joiner --active: member--> member
 ///       ^-----------------------active: neither--------------------------------------|
@@ -113,13 +116,15 @@ struct chain_status {
 /// (4) nothing of an epoch is accepted once a later one was proposed.
 class chain {
 public:
-  /// `committed`: index of the state that the caller holds; `complete`: whether it is one that a
-  /// member may start from (fresh or restored partitions), else the replica has to join.
-  chain(member_id self, std::uint64_t committed, bool complete, chain_options options = {});
+  /// `committed`: index of the state that the caller holds; `complete`: whether members of this
+  /// generation start from it (fresh or restored partitions), else the replica has to join.
+  chain(member_id self, generation_id generation, std::uint64_t committed, bool complete,
+        chain_options options = {});
 
   // -- the coordinator's word --
   /// A configuration that is to follow: seals what was before.
   void propose(epoch_id epoch);
+  /// One of another generation, an older one, or the present one changes nothing.
   void activate(const chain_config& config, time_point now, chain_effects& effects);
   /// The coordinator has heard the report that this process sent at `stamp`, by this clock.
   void renew(time_point stamp);
@@ -154,6 +159,7 @@ public:
   std::uint64_t last() const { return last_; }
   std::uint64_t committed() const { return committed_; }
   const chain_config& config() const { return config_; }
+  generation_id generation() const { return generation_; }
   chain_status status() const;
 
 private:
@@ -180,8 +186,9 @@ private:
   void commit(std::uint64_t index, time_point now, chain_effects& effects);
   void release(chain_effects& effects);
 
-  const member_id self_;
-  const chain_options options_;
+  member_id self_;
+  generation_id generation_;
+  chain_options options_;
   chain_config config_;
   epoch_id sealed_;
   std::optional<std::size_t> position_; ///< Among the members.

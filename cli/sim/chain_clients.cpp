@@ -11,7 +11,6 @@ namespace troupe::sim {
 void chain_world::start_coordinator() {
   coordinator_ = std::make_unique<placement>(replica_count, persisted_);
   coordinator_->drain(draining_);
-  coordinator_since_ = now_;
   heard_.clear();
   for (const member_id& each : persisted_.front().active.members)
     heard_[each] = mutated(mutation::silence_after_restart) ? now_ - silence_max : now_;
@@ -44,6 +43,8 @@ void chain_world::coordinator_told_of_death(const member_id& who) {
 
 void chain_world::coordinator_decides() {
   bool changed = false;
+  for (const std::uint32_t index : coordinator_->lost_chains())
+    changed = coordinator_->begin_again(index, checkpoints_.size() - 1) || changed;
   while (coordinator_->decide())
     changed = true;
   if (!changed)
@@ -54,6 +55,15 @@ void chain_world::coordinator_decides() {
   const auto& record = coordinator_->records().front();
   note("active " + list_of(record.active)
        + (record.proposed ? ", proposed " + list_of(*record.proposed) : ""));
+  if (record.active.generation != generation_) {
+    ++tally_.lost_chains;
+    generation_ = record.active.generation;
+    history_ = checkpoints_[record.origin];
+    batches_.clear();
+    for (const entry& each : history_)
+      batches_.insert(each.batch);
+    acknowledged_ = 0;
+  }
   for (const auto& [who, unused] : heard_)
     post(coordinator_id, who, orders_letter{record, {}});
 }
@@ -82,33 +92,56 @@ void chain_world::client_tick(client& who) {
     if (retry != time_point{0})
       who.head = static_cast<std::uint32_t>(pick(0, server_count - 1));
     retry = now_ + patience;
-    post(id, to_server(who.head), push_letter{{batch}});
+    post(id, to_server(who.head), push_letter{{batch}, who.generation});
   }
   if (who.read && now_ < who.read->until)
     return;
   const bool strict = chance(0.5);
-  who.read = {++who.reads, strict ? acknowledged_ : who.version, now_ + patience};
+  who.read = {++who.reads, strict && who.generation == generation_ ? acknowledged_ : who.version,
+              now_ + patience};
   post(id, to_server(static_cast<std::uint32_t>(pick(0, server_count - 1))),
        read_letter{who.reads, who.version, strict});
 }
 
+bool chain_world::is_present(client& who, generation_id generation) const {
+  if (generation > who.generation && generation == generation_) {
+    who.generation = generation;
+    who.version = 0;
+    who.read.reset();
+    // As the ledger does, which keeps a batch until it is in a checkpoint.
+    for (const std::uint64_t batch : who.acknowledged)
+      if (!batches_.contains(batch))
+        who.pushes[batch] = {};
+    std::erase_if(who.acknowledged, [&](std::uint64_t batch) { return !batches_.contains(batch); });
+  }
+  return generation == who.generation;
+}
+
 void chain_world::client_receive(client& who, const member_id& from, const letter& what) {
   if (const auto* pushed = std::get_if<push_answer>(&what)) {
+    if (!is_present(who, pushed->generation))
+      return;
     if (pushed->version == 0) {
       if (const auto open = who.pushes.find(pushed->batch); open != who.pushes.end())
         open->second = std::min(open->second, now_ + milliseconds{20});
       return;
     }
-    require(pushed->version <= history_.size()
-              && history_[pushed->version - 1].batch == pushed->batch,
-            "acknowledged: a push is not final");
     who.head = from.index;
     who.pushes.erase(pushed->batch);
-    acknowledged_ = std::max(acknowledged_, pushed->version);
+    who.acknowledged.insert(pushed->batch);
+    if (who.generation == generation_) { // Else this one is rolled back.
+      require(pushed->version <= history_.size()
+                && history_[pushed->version - 1].batch == pushed->batch,
+              "acknowledged: a push is not final");
+      acknowledged_ = std::max(acknowledged_, pushed->version);
+    }
     who.version = std::max(who.version, pushed->version);
     ++tally_.pushes;
   } else if (const auto* got = std::get_if<read_answer>(&what)) {
-    if (!who.read || who.read->number != got->number)
+    const bool is_answered = is_present(who, got->generation);
+    require(got->refused || got->generation >= who.generation,
+            "reads: one is of a past generation");
+    if (!is_answered || !who.read || who.read->number != got->number)
       return;
     if (!got->refused) {
       require(got->version >= who.read->version_min, "reads: one is older than what was known");

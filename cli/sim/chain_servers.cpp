@@ -15,7 +15,7 @@ void chain_world::start_server(std::uint32_t index) {
   // What it had on its disk, if that is still there.
   auto kept = chance(0.5) ? seat->applied : std::vector<entry>{};
   auto fresh = std::make_unique<server>(member_id{role::server, index, {++incarnations_}},
-                                        std::move(kept), false);
+                                        seat->decide.generation(), std::move(kept), false);
   fresh->rate = seat->rate;
   fresh->paused_until = seat->paused_until;
   seat = std::move(fresh);
@@ -102,7 +102,7 @@ void chain_world::run(server& by, const commit_effect& x) {
     }
     const auto [first, last] = by.waiting.equal_range(index);
     for (auto at = first; at != last; ++at)
-      post(by.id, client_id(at->second), push_answer{next.batch, index});
+      post(by.id, client_id(at->second), push_answer{by.decide.generation(), next.batch, index});
     by.waiting.erase(first, last);
   }
 }
@@ -168,12 +168,13 @@ void chain_world::replace_values(server& by, const std::vector<entry>& values) {
 
 void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what,
                        chain_effects& effects) {
-  if (!by.decide.leads()) {
-    post(by.id, client_id(pusher), push_answer{what.payload.batch, 0});
+  const auto generation = by.decide.generation();
+  if (!by.decide.leads() || what.generation != generation) {
+    post(by.id, client_id(pusher), push_answer{generation, what.payload.batch, 0});
   } else if (const auto done = by.marks.find(what.payload.batch);
              done != by.marks.end() && !mutated(mutation::no_deduplication)) {
     ++tally_.repeats;
-    post(by.id, client_id(pusher), push_answer{what.payload.batch, done->second});
+    post(by.id, client_id(pusher), push_answer{generation, what.payload.batch, done->second});
   } else if (const auto open = by.pending.find(what.payload.batch);
              open != by.pending.end() && !mutated(mutation::no_deduplication)) {
     by.waiting.emplace(open->second, pusher);
@@ -184,7 +185,7 @@ void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what
     by.waiting.emplace(index, pusher);
     by.decide.append(local_time(by.rate), effects);
     if (mutated(mutation::acknowledged_before_final))
-      post(by.id, client_id(pusher), push_answer{what.payload.batch, index});
+      post(by.id, client_id(pusher), push_answer{generation, what.payload.batch, index});
   }
 }
 
@@ -192,10 +193,29 @@ void chain_world::read(server& by, const member_id& from, const read_letter& wha
   const bool answers = by.decide.may_read(local_time(by.rate))
                        && (what.strict ? by.decide.is_tail() || mutated(mutation::read_anywhere)
                                        : by.applied.size() >= what.version_min);
-  post(by.id, from, read_answer{what.number, by.applied.size(), !answers});
+  post(by.id, from, read_answer{by.decide.generation(), what.number, by.applied.size(), !answers});
+}
+
+/// Another history begins; what was before is void.
+void chain_world::rebuild(server& by, generation_id generation, std::vector<entry> values,
+                          bool complete) {
+  note(name_of(by.id) + " begins generation " + std::to_string(generation.value) + " with "
+       + std::to_string(values.size()));
+  auto next = std::make_unique<server>(by.id, generation, std::move(values), complete);
+  next->rate = by.rate;
+  next->report_at = by.report_at;
+  by = std::move(*next);
 }
 
 void chain_world::obey(server& by, const orders_letter& what, chain_effects& effects) {
+  const auto& [active, origin, proposed] = what.record;
+  const bool founds = proposed && proposed->generation != active.generation
+                      && std::ranges::find(proposed->members, by.id) != proposed->members.end();
+  const auto generation = founds ? proposed->generation : active.generation;
+  if (generation < by.decide.generation())
+    return; // An old letter.
+  if (generation > by.decide.generation())
+    rebuild(by, generation, founds ? checkpoints_[origin] : std::vector<entry>{}, founds);
   const auto before = by.decide.config().epoch;
   by.decide.activate(what.record.active, local_time(by.rate), effects);
   if (what.record.proposed)

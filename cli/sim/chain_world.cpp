@@ -18,6 +18,7 @@ void tally::add(const tally& other) {
   configurations += other.configurations;
   copies += other.copies;
   drains += other.drains;
+  lost_chains += other.lost_chains;
 }
 
 chain_world::chain_world(std::uint64_t seed, bool calm,
@@ -33,13 +34,14 @@ chain_world::chain_world(std::uint64_t seed, bool calm,
   delay_us_max_ = pick(200, 40'000);
   deaths_are_seen_ = chance(0.5);
   overtaking_ = chance(0.5);
-  chain_record first{{{1}, {}, {}}, {}};
+  chain_record first{{{1}, {}, {}, {}}, 0, {}};
   for (std::uint32_t i = 0; i < server_count; ++i) {
     const member_id id{role::server, i, {++incarnations_}};
     const bool is_member = i < replica_count;
     if (is_member)
       first.active.members.push_back(id);
-    servers_.push_back(std::make_unique<server>(id, std::vector<entry>{}, is_member));
+    servers_.push_back(
+      std::make_unique<server>(id, generation_id{}, std::vector<entry>{}, is_member));
     servers_.back()->rate = std::uniform_real_distribution<>(0.9, 1.1)(random_);
   }
   persisted_ = {first};
@@ -80,6 +82,14 @@ void chain_world::run() {
       coordinator_tick();
       for (auto& each : clients_)
         client_tick(*each);
+    });
+  for (time_point t = checkpoint_interval; t < faults_end; t += checkpoint_interval)
+    at(t, [this] { write_checkpoint(); });
+  if (!calm_ && deaths_are_seen_ && chance(0.25))
+    at(milliseconds{pick(3000, 15'000)}, [this] {
+      for (const auto& each : servers_)
+        if (each->alive)
+          kill_server(each->id.index);
     });
   at(faults_end, [this] { heal(); });
   while (!events_.empty()) {
@@ -126,6 +136,13 @@ void chain_world::deliver(const member_id& from, const member_id& to, const lett
 }
 
 // -- misfortune ---------------------------------------------------------------------------------
+
+/// Of what is final at the tail.
+void chain_world::write_checkpoint() {
+  const auto& tail = *servers_[persisted_.front().active.members.back().index];
+  if (tail.alive && tail.decide.is_tail() && tail.decide.generation() == generation_)
+    checkpoints_.push_back(tail.applied);
+}
 
 void chain_world::misfortune() {
   const double seconds = std::chrono::duration<double>(tick_interval).count();
@@ -185,7 +202,10 @@ void chain_world::heal() {
 bool chain_world::all_is_well() const {
   const auto& record = persisted_.front();
   const auto leaves = [&](const member_id& who) { return draining_.contains({who.index}); };
-  return !record.proposed && record.active.members.size() == replica_count
+  const bool all_know = std::ranges::all_of(clients_, [&](const auto& x) {
+    return x->generation == generation_ && std::ranges::includes(batches_, x->acknowledged);
+  });
+  return all_know && !record.proposed && record.active.members.size() == replica_count
          && std::ranges::none_of(record.active.members, leaves)
          && std::ranges::all_of(clients_, [](const auto& x) { return x->pushes.empty(); })
          && std::ranges::all_of(record.active.members, [&](const member_id& who) {

@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 struct tally {
   std::uint64_t events = 0, pushes = 0, reads = 0, repeats = 0;
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
-  std::uint64_t configurations = 0, copies = 0, drains = 0;
+  std::uint64_t configurations = 0, copies = 0, drains = 0, lost_chains = 0;
 
   void add(const tally& other);
 };
@@ -77,8 +77,10 @@ private:
   };
   struct push_letter {
     entry payload;
+    generation_id generation;
   };
   struct push_answer {
+    generation_id generation;
     std::uint64_t batch = 0;
     std::uint64_t version = 0; ///< 0: ask another one.
   };
@@ -88,6 +90,7 @@ private:
     bool strict = false;
   };
   struct read_answer {
+    generation_id generation;
     std::uint64_t number = 0;
     std::uint64_t version = 0;
     bool refused = false;
@@ -142,6 +145,7 @@ private:
   void run(server& by, const request_copy_effect& x);
   void receive(server& by, const member_id& from, const letter& what);
   void replace_values(server& by, const std::vector<entry>& values);
+  void rebuild(server& by, generation_id generation, std::vector<entry> values, bool complete);
   void push(server& by, std::uint32_t pusher, const push_letter& what, chain_effects& effects);
   void read(server& by, const member_id& from, const read_letter& what);
   void obey(server& by, const orders_letter& what, chain_effects& effects);
@@ -153,8 +157,11 @@ private:
   void coordinator_tick();
 
   void client_tick(client& who);
+  /// Whether the answer is of the client's own generation; it learns of a new one.
+  bool is_present(client& who, generation_id generation) const;
   void client_receive(client& who, const member_id& from, const letter& what);
 
+  void write_checkpoint();
   void misfortune();
   void heal();
   bool all_is_well() const;
@@ -181,11 +188,12 @@ private:
   std::unique_ptr<placement> coordinator_;
   std::vector<chain_record> persisted_;
   std::set<server_id> draining_;
-  time_point coordinator_since_{0};
+  std::vector<std::vector<entry>> checkpoints_{{}}; ///< By number; 0: initial values.
   std::map<member_id, time_point> heard_;
   std::set<member_id> dead_; ///< As a launcher saw it.
 
   // -- the oracle --
+  generation_id generation_;
   std::vector<entry> history_;      ///< What became final, in its order.
   std::set<std::uint64_t> batches_; ///< In history_.
   std::uint64_t acknowledged_ = 0;  ///< Largest version that a client heard of.

@@ -18,6 +18,7 @@ inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are co
 inline constexpr time_point tick_interval = 20ms;
 inline constexpr time_point report_interval = 100ms;
 inline constexpr time_point patience = 300ms;
+inline constexpr time_point checkpoint_interval = 1s;
 
 inline const member_id coordinator_id{role::coordinator, 0, {1}};
 
@@ -52,8 +53,8 @@ inline std::string list_of(const chain_config& config) {
 }
 
 struct chain_world::server {
-  server(member_id who, std::vector<entry> values, bool complete)
-      : id(who), decide(who, values.size(), complete), applied(std::move(values)) {
+  server(member_id who, generation_id generation, std::vector<entry> values, bool complete)
+      : id(who), decide(who, generation, values.size(), complete), applied(std::move(values)) {
     for (std::size_t i = 0; i < applied.size(); ++i)
       marks[applied[i].batch] = i + 1;
   }
@@ -82,6 +83,8 @@ struct chain_world::client {
   std::uint32_t index = 0;
   std::uint32_t head = 0; ///< A guess.
   std::uint64_t next_batch = 0;
+  generation_id generation;
+  std::set<std::uint64_t> acknowledged;
   std::map<std::uint64_t, time_point> pushes; ///< When each is to be sent again, by batch.
   std::optional<open_read> read;
   std::uint64_t reads = 0;

@@ -115,6 +115,7 @@ constexpr minimum minima[] = {
   {"coordinators killed", &sim::tally::coordinator_kills, 0.5},
   {"configurations", &sim::tally::configurations, 5},
   {"replicas copied", &sim::tally::copies, 1},
+  {"chains lost", &sim::tally::lost_chains, 0.02},
   {"servers drained", &sim::tally::drains, 1},
 };
 /// Fewer seeds say nothing about averages.

@@ -20,7 +20,7 @@ member_id server(std::uint32_t index, std::uint64_t start = 1) {
 
 chain_config config(std::uint64_t epoch, std::vector<std::uint32_t> members,
                     std::optional<std::uint32_t> joiner = std::nullopt) {
-  chain_config made{{epoch}, {}, {}};
+  chain_config made{{epoch}, {}, {}, {}};
   for (const std::uint32_t each : members)
     made.members.push_back(server(each));
   if (joiner)
@@ -48,7 +48,7 @@ std::string text_of(const request_copy_effect& x) {
 /// A replica, and its effects as lines of text.
 struct replica {
   explicit replica(std::uint32_t index, std::uint64_t committed = 0, bool complete = true)
-      : decide(server(index), committed, complete) {}
+      : decide(server(index), {}, committed, complete) {}
 
   lines activate(const chain_config& next) {
     decide.activate(next, now, effects);
@@ -179,7 +179,7 @@ TEST_CASE("a proposal seals: nothing is taken, made final or read") {
     CHECK(each->decide.may_read(0ns));
     each->decide.propose({2});
     CHECK_FALSE(each->decide.may_read(0ns));
-    CHECK(each->decide.status() == chain_status{{1}, {2}, false, 0});
+    CHECK(each->decide.status() == chain_status{{}, {1}, {2}, false, 0});
   }
   CHECK_FALSE(head.decide.leads());
   CHECK(tail.receive(0, append_message{{1}, 1, 0}).empty());
@@ -217,6 +217,17 @@ TEST_CASE("an older configuration, or the same one again, changes nothing") {
   CHECK(head.activate(config(2, {0, 1})).empty());
   CHECK(head.activate(config(1, {1})).empty());
   CHECK(head.decide.leads());
+}
+
+TEST_CASE("a configuration of another generation changes nothing") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  head.append();
+  auto later = config(2, {0});
+  later.generation = {1};
+  CHECK(head.activate(later).empty());
+  CHECK(head.decide.config().epoch.value == 1);
+  CHECK_FALSE(head.decide.leads()); // It has heard of a later epoch.
 }
 
 // -- joining --

@@ -33,13 +33,14 @@ std::string text_of(const chain_config& config) {
 /// One chain of up to three replicas, begun by servers 0 and 1.
 struct fixture {
   explicit fixture(std::uint32_t replicas = 3)
-      : decide(replicas, {{{{1}, {server(0), server(1)}, {}}, {}}}) {
+      : decide(replicas, {{{{1}, {}, {server(0), server(1)}, {}}, 0, {}}}) {
     for (const std::uint32_t each : {0u, 1u})
       hear(server(each), 1);
   }
 
-  void hear(const member_id& who, std::uint64_t sealed, bool joint = false) {
-    decide.heard(who, {{decide.records()[0].active.epoch, {sealed}, joint, 0}});
+  void hear(const member_id& who, std::uint64_t sealed, bool joint = false,
+            std::uint64_t generation = 0) {
+    decide.heard(who, {{{generation}, decide.records()[0].active.epoch, {sealed}, joint, 0}});
   }
   /// The present configuration, and the proposed one, after all that can be decided.
   std::string text() {
@@ -150,7 +151,7 @@ TEST_CASE("a coordinator that starts again goes on with what was persisted") {
   f.text();
   placement next{3, f.decide.records()};
   for (const std::uint32_t each : {0u, 1u})
-    next.heard(server(each), {{{1}, {2}, false, 0}});
+    next.heard(server(each), {{{}, {1}, {2}, false, 0}});
   next.heard(server(2), {{}});
   CHECK(next.decide());
   CHECK(text_of(next.records()[0].active) == "2: 0 1 +2");
@@ -179,12 +180,43 @@ TEST_CASE("with nobody to take its place, who is drained stays") {
   CHECK(f.text() == "1: 0 1");
 }
 
+TEST_CASE("a chain is lost when all of its members are dead, and not when they are silent") {
+  fixture f;
+  f.hear(server(2), 0);
+  f.decide.dead(server(0));
+  f.decide.silent(server(1));
+  CHECK(f.decide.lost_chains().empty());
+  f.decide.dead(server(1));
+  CHECK(f.decide.lost_chains() == std::vector<std::uint32_t>{0});
+}
+
+TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold that") {
+  fixture f{2};
+  f.decide.dead(server(0));
+  f.decide.dead(server(1));
+  CHECK_FALSE(f.decide.begin_again(0, 7)); // Nobody is there.
+  f.hear(server(2), 0);
+  f.hear(server(3), 0);
+  REQUIRE(f.decide.begin_again(0, 7));
+  CHECK(f.decide.lost_chains().empty());
+  CHECK(f.decide.records()[0].origin == 7);
+  CHECK(f.text() == "1: 0 1, then 2: 2 3");
+  f.hear(server(2), 2, false, 1);
+  f.hear(server(3), 2); // Sealed, but it holds nothing of the new generation.
+  CHECK(f.text() == "1: 0 1, then 2: 2 3");
+  f.decide.dead(server(3));
+  CHECK(f.text() == "1: 0 1, then 3: 2");
+  f.hear(server(2), 3, false, 1);
+  CHECK(f.text() == "3: 2");
+  CHECK(f.decide.records()[0].active.generation.value == 1);
+}
+
 TEST_CASE("of several servers the one with the least to do joins") {
-  const chain_record busy{{{1}, {server(0), server(2)}, {}}, {}};
-  const chain_record low{{{1}, {server(0)}, {}}, {}};
+  const chain_record busy{{{1}, {}, {server(0), server(2)}, {}}, 0, {}};
+  const chain_record low{{{1}, {}, {server(0)}, {}}, 0, {}};
   placement decide{2, {busy, low}};
   for (const std::uint32_t each : {0u, 2u, 3u})
-    decide.heard(server(each), {{{1}, {1}, false, 0}, {{1}, {1}, false, 0}});
+    decide.heard(server(each), {{{}, {1}, {1}, false, 0}, {{}, {1}, {1}, false, 0}});
   decide.decide();
   CHECK(text_of(decide.records()[0].active) == "1: 0 2");
   REQUIRE(decide.records()[1].proposed);
