@@ -4,6 +4,7 @@
 // doubled, stuck or leaked.
 #include "bench/kill_pushes.hpp"
 #include "bench/kill_rounds.hpp"
+#include "bench/options.hpp"
 #include "bench/report.hpp"
 #include "bench/temporary_directory.hpp"
 
@@ -235,7 +236,8 @@ int main(int argc, char** argv) {
     app.add_option("--only", chosen.only, "Try these kinds of links alone (repeatable)")
       ->check(CLI::IsMember(names));
     app.add_flag("--json", chosen.json, "Print one JSON object a line");
-    CLI11_PARSE(app, argc, argv);
+    if (const auto done = parse(app, argc, argv))
+      return *done;
     return measure(chosen);
   } catch (const std::exception& problem) {
     fmt::print(stderr, "link_kills: {}\n", problem.what());

@@ -242,7 +242,8 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
+    if (const auto done = parse(app, argc, argv))
+      return *done;
     measure(chosen, all);
     return 0;
   } catch (const std::exception& problem) {

@@ -218,7 +218,8 @@ int run(int argc, char** argv) {
     ->delimiter(',')
     ->check(CLI::Range(1, 1024))
     ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto done = parse(app, argc, argv))
+    return *done;
   auto sizes = chosen.sizes;
   if (sizes.empty())
     sizes = {4 << 10, 1 << 20, 40 << 20};

@@ -1,8 +1,23 @@
 #include "bench/options.hpp"
 
 #include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <cstdio>
 
 namespace troupe::bench {
+
+std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& problem) {
+    fmt::print(stderr, "{}: {} (see {} --help)\n", app.get_name(), problem.what(), app.get_name());
+    return 2;
+  }
+}
 
 void declare(CLI::App& app, common_options& options, const std::vector<std::string>& names) {
   app.add_option("--rounds", options.rounds, "Rounds; in each every contestant runs once")

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct common_options {
     return only.empty() || std::ranges::find(only, name) != only.end();
   }
 };
+
+/// What main() is to return where the command line asks for nothing else: after --help 0, after a
+/// mistake 2, with one line about it.
+std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 /// Declares them on `app`; `names`: what --only takes.
 void declare(CLI::App& app, common_options& options, const std::vector<std::string>& names);

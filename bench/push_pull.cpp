@@ -279,7 +279,8 @@ int main(int argc, char** argv) {
                   "With --freeze: MB that may wait in the client")
       ->check(CLI::Range(1, 16 << 10))
       ->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
+    if (const auto done = parse(app, argc, argv))
+      return *done;
     measure(chosen, all);
     return 0;
   } catch (const std::exception& problem) {

@@ -136,16 +136,21 @@ std::vector<std::string> story(const certs_options& options, const std::vector<r
     fmt::format("good until {:%Y-%m-%d %H:%M} UTC, for listening {}",
                 fmt::gmtime(std::chrono::system_clock::to_time_t(expires_at)),
                 hosts.empty() ? "on any host" : "at " + fmt::format("{}", fmt::join(hosts, ", "))));
+  const auto directory = options.directory.string();
+  if (std::find(roles.begin(), roles.end(), role::coordinator) == roles.end()) {
+    lines.insert(lines.end(),
+                 {"", "Copy the directory to the host that it is for, which can only join with it:",
+                  fmt::format("  PROGRAM --tls {} --join ADDRESS:4000 --here ...", directory)});
+    return lines;
+  }
   const auto address = options.hosts.empty() ? "ADDRESS" : options.hosts.front();
   lines.insert(
     lines.end(),
     {"",
      "Copy the directory to each host of the job (without coordinator.key where it only joins),",
      "and add --tls to the command lines:",
-     fmt::format("  PROGRAM --tls {} --listen {}:4000 --here ...", options.directory.string(),
-                 address),
-     fmt::format("  PROGRAM --tls {} --join {}:4000 --here ...", options.directory.string(),
-                 address)});
+     fmt::format("  PROGRAM --tls {} --listen {}:4000 --here ...", directory, address),
+     fmt::format("  PROGRAM --tls {} --join {}:4000 --here ...", directory, address)});
   return lines;
 }
 

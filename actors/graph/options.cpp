@@ -257,7 +257,8 @@ void declare(CLI::App& app, run_options& options) {
     "ADDRESS:PORT where other hosts join (default: loopback only)");
   cluster->add_option_function<std::string>(
     "--join", parsed_by("--join", parse_endpoint, [&](endpoint x) { options.join = x; }),
-    "ADDRESS:PORT of a job on another host; needs --here and otherwise the same options as there");
+    "ADDRESS:PORT of a job on another host; needs --here, the same data, and otherwise the same "
+    "options as there; where --sync, --lr and the like differ, those there count");
   cluster
     ->add_option_function<std::vector<std::string>>(
       "--here",

@@ -94,7 +94,8 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (!options.resume && storage::last_number(checkpoints) != 0)
     return {errc::invalid_argument, checkpoints.string()
                                       + " holds checkpoints of an earlier run: continue it with "
-                                        "--resume, or choose another directory"};
+                                        "--resume --checkpoint "
+                                      + checkpoints.string() + ", or choose another directory"};
   if (!options.resume)
     if (auto forgotten = storage::coordinator_store::forget(checkpoints); !forgotten)
       return forgotten.error();
