@@ -111,7 +111,8 @@ void run_server_process(child_process& self, const run_options& options) {
 void run_worker_process(child_process& self, const run_options& options,
                         const std::function<graph()>& build) {
   const auto described = build();
-  const auto job = make_job(self.cluster.job.name, described, options);
+  auto job = make_job({}, described, options);
+  job.name = self.cluster.job.name; // Begins with the program's.
   if (fingerprint(job) != fingerprint(self.cluster.job))
     give_up("this worker's graph differs from that of the job");
   worker_options how;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -60,10 +61,16 @@ public:
   /// pass.
   judge_node judge(evaluator_factory make);
 
+  /// What tells the training data from others, such as a checksum; at most 40 printable ASCII
+  /// characters. Part of the job's name: workers that bring other data are refused, and so is a
+  /// checkpoint of other data.
+  void name_data(std::string text) { data_ = std::move(text); }
+
   result<void> validate() const;
 
   const std::vector<table_spec>& tables() const { return tables_; }
   std::uint64_t samples() const { return samples_; }
+  const std::string& data() const { return data_; }
   const trainer_factory& make_trainer() const { return make_trainer_; }
   const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
@@ -74,6 +81,7 @@ private:
 
   std::vector<table_spec> tables_;
   std::uint64_t samples_ = 0;
+  std::string data_;
   trainer_factory make_trainer_;
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;

@@ -2,9 +2,9 @@
 
 namespace troupe {
 
-job_spec make_job(const std::string& name, const graph& described, const run_options& options) {
+job_spec make_job(const std::string& program, const graph& described, const run_options& options) {
   job_spec job;
-  job.name = name;
+  job.name = described.data().empty() ? program : program + " on " + described.data();
   job.seed = options.seed;
   job.partitions = options.partitions;
   // hogwild has one memory, whatever the number of servers.

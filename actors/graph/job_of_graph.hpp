@@ -9,7 +9,7 @@
 
 namespace troupe {
 
-/// `name`: of the program. The same arguments make the same job in every process.
-job_spec make_job(const std::string& name, const graph& described, const run_options& options);
+/// Named after the program and its data. The same arguments make the same job in every process.
+job_spec make_job(const std::string& program, const graph& described, const run_options& options);
 
 } // namespace troupe

@@ -61,7 +61,9 @@ std::optional<failure> objection(const preamble& self, const preamble& peer) {
 
 std::optional<failure> objection(const hello& self, const hello& peer) {
   if (peer.job != self.job)
-    return failure{errc::wrong_job, "belongs to another job"};
+    return failure{
+      errc::wrong_job,
+      "belongs to another job: program, data, model, batch, seed and optimizer must be the same"};
   return std::nullopt;
 }
 

@@ -2,6 +2,8 @@
 
 #include "examples/02_async_sgd/readers.hpp"
 
+#include "fmt/core.h"
+
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -69,6 +71,14 @@ result<dataset> load_dataset(const std::string& text) {
   if (data)
     data->name = text;
   return data;
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll, Vo 1991), label by label.
+std::string checksum_of(const samples& from) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::uint32_t label : from.labels)
+    hash = (hash ^ label) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
 }
 
 void gather(const samples& from, std::uint32_t features, std::span<const std::uint32_t> which,

@@ -55,6 +55,9 @@ struct dataset {
 /// which names file and line or offset.
 troupe::result<dataset> load_dataset(const std::string& text);
 
+/// Of the labels in their order, 16 hexadecimal digits: another for other data, nearly always.
+std::string checksum_of(const samples& from);
+
 /// Writes the rows `which` of dense or drawn samples to `out`.
 /// Requires: rows are not sparse. Shapes: out f32[which.size(), features].
 void gather(const samples& from, std::uint32_t features, std::span<const std::uint32_t> which,

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
       std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
     const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
     troupe::graph g;
+    g.name_data("labels " + async_sgd::checksum_of(samples->train));
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
     g.workers(samples->train.labels.size(), [=] { return make_trainer(model, samples); })
       .into(parameters);
