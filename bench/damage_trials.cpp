@@ -46,14 +46,16 @@ class trials {
 public:
   trials();
 
-  void run(std::uint64_t seed);
+  /// At most so many damages; how many there were.
+  std::uint64_t run(std::uint64_t seed, std::uint64_t damages_max);
   /// After the last trial all must be as it was before the first.
   void check_repaired();
 
   damage_result result;
 
 private:
-  std::vector<damage> choose(std::uint64_t seed) const;
+  std::vector<damage> choose(std::uint64_t seed, std::uint64_t damages_max) const;
+  std::optional<std::size_t> newest_whole(const std::vector<damage>& damages) const;
   void judge(const std::vector<damage>& damages, std::uint64_t seed);
   void judge_reader(const damage& done, std::uint64_t seed);
   bool is_found(const std::optional<std::size_t>& good, const storage::found& found) const;
@@ -97,7 +99,8 @@ trials::trials() {
     result.kinds.push_back({.kind = kind.name});
 }
 
-std::vector<damage> trials::choose(std::uint64_t seed) const {
+/// Newest first.
+std::vector<damage> trials::choose(std::uint64_t seed, std::uint64_t damages_max) const {
   std::mt19937_64 dice{seed};
   std::vector<damage> chosen;
   for (auto which = specimens_.size(); which-- > 0;) {
@@ -112,14 +115,23 @@ std::vector<damage> trials::choose(std::uint64_t seed) const {
     made.changes = damage_kinds()[made.kind].make(from);
     made.has_effect = !changes_nothing(files, made.changes);
     chosen.push_back(std::move(made));
-    if (dice() % 3 != 0)
+    if (dice() % 3 != 0 || chosen.size() == damages_max)
       break;
   }
   return chosen;
 }
 
-void trials::run(std::uint64_t seed) {
-  const auto damages = choose(seed);
+/// What the search should find.
+std::optional<std::size_t> trials::newest_whole(const std::vector<damage>& damages) const {
+  for (const auto& done : damages)
+    if (!done.has_effect)
+      return done.specimen;
+  const auto left = specimens_.size() - damages.size();
+  return left == 0 ? std::nullopt : std::optional{left - 1};
+}
+
+std::uint64_t trials::run(std::uint64_t seed, std::uint64_t damages_max) {
+  const auto damages = choose(seed, damages_max);
   for (const auto& done : damages)
     write_changes(specimens_[done.specimen].folder, done.changes);
   try {
@@ -129,17 +141,11 @@ void trials::run(std::uint64_t seed) {
   }
   for (const auto& done : damages)
     repair(specimens_[done.specimen].folder, specimens_[done.specimen].files, done.changes);
+  return damages.size();
 }
 
 void trials::judge(const std::vector<damage>& damages, std::uint64_t seed) {
-  std::optional<std::size_t> good;
-  if (damages.size() < specimens_.size())
-    good = specimens_.size() - damages.size() - 1;
-  for (const auto& done : damages)
-    if (!done.has_effect) {
-      good = done.specimen; // Newest first.
-      break;
-    }
+  const auto good = newest_whole(damages);
   const auto found = storage::newest_good(home_.path(), job_);
   const bool right = found && is_found(good, *found);
   const bool restored = right && good && is_restored(*good);
@@ -158,7 +164,9 @@ void trials::judge(const std::vector<damage>& damages, std::uint64_t seed) {
       ++figures.without_effect;
       continue;
     }
-    figures.noticed += right && !verified ? 1 : 0;
+    const bool taken =
+      found && found->newest && found->newest->checkpoint == number_of(done.specimen);
+    figures.noticed += taken || verified ? 0 : 1;
     figures.restored += restored ? 1 : 0;
     judge_reader(done, seed);
   }
@@ -208,13 +216,8 @@ void trials::check_repaired() {
 
 damage_result damage_checkpoints(std::uint64_t count, std::uint64_t seed) {
   trials all;
-  std::uint64_t damages = 0;
-  for (std::uint64_t i = 0; damages < count; ++i) {
-    all.run(seed + i);
-    damages = 0;
-    for (const auto& kind : all.result.kinds)
-      damages += kind.damages;
-  }
+  for (std::uint64_t damages = 0, trial = 0; damages < count; ++trial)
+    damages += all.run(seed + trial, count - damages);
   all.check_repaired();
   return std::move(all.result);
 }

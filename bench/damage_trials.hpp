@@ -27,8 +27,8 @@ struct damage_result {
   std::vector<std::string> wrong; ///< What must not be, and how to see it again.
 };
 
-/// At least `count` damages, in trials: each damages the newest checkpoint, and the one before it
-/// in one of three, and so on. Trial i is a function of seed + i and of the checkpoints' bytes.
+/// `count` damages, in trials: each damages the newest checkpoint, one in three also the one before
+/// it, and so on. Trial i is a function of seed + i and of the checkpoints' bytes.
 /// Throws std::runtime_error.
 damage_result damage_checkpoints(std::uint64_t count, std::uint64_t seed);
 
