@@ -201,7 +201,7 @@ void trials::wrong(const damage& done, std::uint64_t seed, const std::string& wh
   std::string names;
   for (const auto& [name, unused] : done.changes)
     names += (names.empty() ? "" : ", ") + name;
-  result.wrong.push_back(fmt::format("{} in checkpoint {} ({}): {}; again with --count 1 --seed {}",
+  result.wrong.push_back(fmt::format("{} in checkpoint {} ({}): {}; again with --count 5 --seed {}",
                                      figures_of(done).kind, number_of(done.specimen), names, what,
                                      seed));
 }
