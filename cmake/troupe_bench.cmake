@@ -107,6 +107,13 @@ troupe_add_bench_test(link_kills link_kills
   ROWS arena unix tcp tls
   ARGUMENTS --rounds 2 --seed 1)
 
+# -- checkpoint_trials ---------------------------------------------------------
+
+troupe_add_bench(checkpoint_trials ${bench}/checkpoint_damage.cpp ${bench}/damage_trials.cpp
+  ${bench}/local_servers.cpp ${bench}/restore_trials.cpp)
+add_test(NAME bench.checkpoint_trials COMMAND checkpoint_trials)
+set_tests_properties(bench.checkpoint_trials PROPERTIES TIMEOUT 120 LABELS bench)
+
 # -- torch_bench.py ------------------------------------------------------------
 
 set(torch_rows "")
