@@ -102,6 +102,7 @@ public:
     }
     troupe::evaluation result{loss / static_cast<double>(count),
                               static_cast<double>(right) / static_cast<double>(count),
+                              {},
                               {}};
     if (classes == 2)
       result.auc = area_under_roc(scores_, labels);
