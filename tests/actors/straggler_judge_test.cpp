@@ -694,7 +694,7 @@ TEST_CASE("reports that come in a heap, before or after a late round, are not me
       }
       if (before)
         all.tick();
-      all.run(2200ms);
+      all.run(3200ms);
     }
     CHECK(all.verdicts.empty());
   }
