@@ -74,12 +74,18 @@ bool placement::decide(std::uint32_t index) {
 bool placement::may_activate(const chain_record& chain, std::uint32_t index) const {
   const auto has_sealed = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    return status != nullptr && status->sealed >= chain.proposed->epoch
-           && status->generation == chain.proposed->generation;
+    return status != nullptr && status->sealed >= chain.proposed->epoch;
+  };
+  // Who starts again after it has sealed may hold nothing any more.
+  const auto is_ready = [&](const member_id& who) {
+    const auto* status = status_of(who, index);
+    if (mutated(mutation::activate_incomplete))
+      return has_sealed(who);
+    return has_sealed(who) && status->complete && status->generation == chain.proposed->generation;
   };
   if (chain.proposed->generation != chain.active.generation) // Of the former one nobody is left.
-    return std::ranges::all_of(chain.proposed->members, has_sealed);
-  const bool new_ones = std::ranges::all_of(chain.proposed->members, has_sealed);
+    return std::ranges::all_of(chain.proposed->members, is_ready);
+  const bool new_ones = std::ranges::all_of(chain.proposed->members, is_ready);
   const bool old_ones = std::ranges::all_of(
     chain.active.members, [&](const member_id& who) { return is_absent(who) || has_sealed(who); });
   return (new_ones || mutated(mutation::activate_before_new_seal))
@@ -89,7 +95,7 @@ bool placement::may_activate(const chain_record& chain, std::uint32_t index) con
 /// Without an epoch. From the last active configuration, whatever was proposed since.
 chain_config placement::wanted(const chain_record& chain, std::uint32_t index) const {
   if (chain.proposed && chain.proposed->generation != chain.active.generation)
-    return {{}, {}, founders(chain.proposed->members), {}};
+    return {{}, {}, founders(chain, chain.proposed->members), {}};
   const bool goes_on = chain.proposed && mutated(mutation::propose_from_proposal);
   const chain_config& base = goes_on ? *chain.proposed : chain.active;
   chain_config next{{}, {}, base.members, base.joiner};
@@ -118,11 +124,15 @@ chain_config placement::wanted(const chain_record& chain, std::uint32_t index) c
 }
 
 /// Those of `members` who can begin a generation, and others as far as there are any.
-std::vector<member_id> placement::founders(std::vector<member_id> members) const {
+std::vector<member_id> placement::founders(const chain_record& chain,
+                                           std::vector<member_id> members) const {
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
-  for (const auto& [server, unused] : alive_)
-    if (members.size() < replicas_ && !contains(members, server))
-      members.push_back(server);
+  while (members.size() < replicas_) {
+    const auto next = joiner_for(chain, members);
+    if (!next)
+      break;
+    members.push_back(*next);
+  }
   return members;
 }
 
@@ -141,10 +151,10 @@ std::vector<std::uint32_t> placement::lost_chains() const {
 }
 
 bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
-  const auto members = founders({});
-  if (members.empty())
-    return false;
   auto& chain = records_[index];
+  const auto members = founders(chain, {});
+  if (members.empty() || !std::ranges::count(lost_chains(), index))
+    return false;
   const auto& newest = chain.proposed ? *chain.proposed : chain.active;
   chain.origin = checkpoint;
   chain.proposed =

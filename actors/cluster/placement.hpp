@@ -51,7 +51,7 @@ public:
   /// Chains whose members are all dead, and that are not being begun again.
   std::vector<std::uint32_t> lost_chains() const;
   /// Another generation of a lost chain, from this checkpoint, on servers that are alive. Returns
-  /// whether records() changed: nobody may be alive.
+  /// whether records() changed: not where it is not lost or nobody is alive.
   bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
   /// Takes the next steps. Returns whether records() changed.
   bool decide();
@@ -65,7 +65,7 @@ private:
   bool is_leaving(const member_id& server) const { return draining_.contains({server.index}); }
   bool may_activate(const chain_record& chain, std::uint32_t index) const;
   chain_config wanted(const chain_record& chain, std::uint32_t index) const;
-  std::vector<member_id> founders(std::vector<member_id> members) const;
+  std::vector<member_id> founders(const chain_record& chain, std::vector<member_id> members) const;
   std::optional<member_id> joiner_for(const chain_record& chain,
                                       const std::vector<member_id>& members) const;
   bool is_joint(const chain_record& chain, std::uint32_t index) const;

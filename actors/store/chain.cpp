@@ -40,7 +40,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
 /// What the members make final may differ from what is not final here.
 void chain::stand_aside(chain_effects& effects) {
   complete_ = mutated(mutation::state_trusted_when_removed) && complete_;
-  if (!mutated(mutation::log_kept_when_removed)) {
+  if (last_ > committed_ && !mutated(mutation::log_kept_when_removed)) {
     last_ = committed_;
     effects.push_back(truncate_effect{committed_});
   }
@@ -108,8 +108,7 @@ void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects
 
 void chain::receive(const member_id& from, const committed_message& what, time_point now,
                     chain_effects& effects) {
-  const bool is_ours = what.epoch == config_.epoch || mutated(mutation::commit_of_any_epoch);
-  if (is_ours && is_member(from) && complete_)
+  if (what.epoch == config_.epoch && is_member(from) && complete_)
     commit(std::min(what.index, last_), now, effects);
 }
 
@@ -230,7 +229,7 @@ std::optional<member_id> chain::upstream() const {
 chain_status chain::status() const {
   const bool joint =
     waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
-  return {generation_, config_.epoch, sealed_, joint, committed_};
+  return {generation_, config_.epoch, sealed_, complete_, joint};
 }
 
 } // namespace troupe

@@ -31,7 +31,7 @@ struct chain_options {
   /// Entries on their way to the next replica at a time.
   std::uint64_t window = 1024;
   /// A joiner that lacks at most so many entries is waited for.
-  std::uint64_t joint_lag = 64;
+  std::uint64_t joint_lag = 1024;
   /// Reads are refused when the coordinator has echoed no report sent within this time. The
   /// coordinator removes a silent server later than this, by the clocks' largest difference.
   std::chrono::milliseconds lease_time{800};
@@ -94,9 +94,9 @@ using chain_effects = std::vector<chain_effect>;
 struct chain_status {
   generation_id generation; ///< Of what it holds.
   epoch_id epoch;           ///< Of the active configuration that it acts in.
-  epoch_id sealed;          ///< It accepts nothing of an epoch before this one.
+  epoch_id sealed;          ///< It appends nothing of an epoch before this one.
+  bool complete = false;    ///< It holds what a member has to hold.
   bool joint = false;       ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
-  std::uint64_t committed = 0;
 
   bool operator==(const chain_status&) const = default;
 };
@@ -113,7 +113,8 @@ struct chain_status {
 /// (2) committed() never shrinks, and is at most last().
 /// (3) what is final is in the log of every member of this epoch's configuration and of each later
 ///     one.
-/// (4) nothing of an epoch is accepted once a later one was proposed.
+/// (4) nothing of an epoch is appended, made final by the tail or read once a later one was
+///     proposed.
 class chain {
 public:
   /// `committed`: index of the state that the caller holds; `complete`: whether members of this

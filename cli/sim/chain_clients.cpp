@@ -12,12 +12,15 @@ void chain_world::start_coordinator() {
   coordinator_ = std::make_unique<placement>(replica_count, persisted_);
   coordinator_->drain(draining_);
   heard_.clear();
-  for (const member_id& each : persisted_.front().active.members)
-    heard_[each] = mutated(mutation::silence_after_restart) ? now_ - silence_max : now_;
-  for (const auto* config : {&persisted_.front().active,
-                             persisted_.front().proposed ? &*persisted_.front().proposed : nullptr})
-    if (config != nullptr && config->joiner)
-      heard_[*config->joiner] = now_;
+  const auto expect = [&](const chain_config& config) {
+    for (const member_id& each : config.members)
+      heard_[each] = mutated(mutation::silence_after_restart) ? now_ - silence_max : now_;
+    if (config.joiner)
+      heard_[*config.joiner] = now_;
+  };
+  expect(persisted_.front().active);
+  if (persisted_.front().proposed)
+    expect(*persisted_.front().proposed);
   for (const member_id& each : dead_)
     coordinator_->dead(each);
   note("the coordinator starts");
@@ -82,7 +85,8 @@ void chain_world::coordinator_tick() {
 void chain_world::client_tick(client& who) {
   const auto id = client_id(who.index);
   const auto to_server = [](std::uint32_t index) { return member_id{role::server, index, {}}; };
-  if (!quiet_ && who.pushes.size() < pushes_in_flight_max && chance(0.5)) {
+  for (int i = 0; i < 3 && !quiet_ && who.pushes.size() < pushes_in_flight_max_ && chance(0.5);
+       ++i) {
     who.pushes[who.next_batch] = {};
     who.next_batch += client_count;
   }
@@ -99,8 +103,11 @@ void chain_world::client_tick(client& who) {
   const bool strict = chance(0.5);
   who.read = {++who.reads, strict && who.generation == generation_ ? acknowledged_ : who.version,
               now_ + patience};
-  post(id, to_server(static_cast<std::uint32_t>(pick(0, server_count - 1))),
-       read_letter{who.reads, who.version, strict});
+  // Whoever takes himself for the tail answers a strict one.
+  const auto one = static_cast<std::uint32_t>(pick(0, server_count - 1));
+  for (std::uint32_t i = 0; i < server_count; ++i)
+    if (strict || i == one)
+      post(id, to_server(i), read_letter{who.reads, who.version, strict});
 }
 
 bool chain_world::is_present(client& who, generation_id generation) const {
@@ -139,12 +146,15 @@ void chain_world::client_receive(client& who, const member_id& from, const lette
     ++tally_.pushes;
   } else if (const auto* got = std::get_if<read_answer>(&what)) {
     const bool is_answered = is_present(who, got->generation);
-    require(got->refused || got->generation >= who.generation,
-            "reads: one is of a past generation");
-    if (!is_answered || !who.read || who.read->number != got->number)
+    if (!is_answered || !who.read || who.read->number != got->number
+        || (got->refused && who.read->strict))
       return;
     if (!got->refused) {
       require(got->version >= who.read->version_min, "reads: one is older than what was known");
+      require(who.generation != generation_ || got->version <= history_.size(),
+              "reads: one is of what is not final");
+      if (who.read->strict && who.generation == generation_)
+        acknowledged_ = std::max(acknowledged_, got->version);
       who.version = std::max(who.version, got->version);
       ++tally_.reads;
     }

@@ -13,9 +13,10 @@ time_point chain_world::local_time(double rate) const {
 void chain_world::start_server(std::uint32_t index) {
   auto& seat = servers_[index];
   // What it had on its disk, if that is still there.
-  auto kept = chance(0.5) ? seat->applied : std::vector<entry>{};
+  const bool has_disk = chance(0.5);
   auto fresh = std::make_unique<server>(member_id{role::server, index, {++incarnations_}},
-                                        seat->decide.generation(), std::move(kept), false);
+                                        has_disk ? seat->decide.generation() : generation_id{},
+                                        has_disk ? seat->applied : std::vector<entry>{}, false);
   fresh->rate = seat->rate;
   fresh->paused_until = seat->paused_until;
   seat = std::move(fresh);
@@ -39,6 +40,8 @@ void chain_world::kill_server(std::uint32_t index) {
 /// taken for dead.
 bool chain_world::may_kill(const server& victim) const {
   const auto& record = persisted_.front();
+  if (record.proposed && record.proposed->generation != record.active.generation)
+    return true; // Nothing is left that could be lost.
   const auto stays = [](const chain_config& config, const member_id& who) {
     return std::ranges::find(config.members, who) != config.members.end();
   };
@@ -73,6 +76,11 @@ void chain_world::carry_out(server& by, chain_effects& effects) {
   for (const auto& effect : effects)
     std::visit([&](const auto& x) { run(by, x); }, effect);
   effects.clear();
+  const auto status = by.decide.status();
+  require(status.joint || by.joint_in == epoch_id{} || by.joint_in != status.epoch,
+          "joint: a tail that waited for its joiner went on without it");
+  if (status.joint)
+    by.joint_in = status.epoch;
 }
 
 void chain_world::run(server& by, const append_effect& x) {
@@ -97,6 +105,7 @@ void chain_world::run(server& by, const commit_effect& x) {
       require(history_[index - 1] == next, "one history: replicas apply different entries");
     } else {
       require(index == history_.size() + 1, "one history: an entry is skipped");
+      check_members(by, index, next);
       require(batches_.insert(next.batch).second, "exactly once: a batch is final twice");
       history_.push_back(next);
     }
@@ -104,6 +113,18 @@ void chain_world::run(server& by, const commit_effect& x) {
     for (auto at = first; at != last; ++at)
       post(by.id, client_id(at->second), push_answer{by.decide.generation(), next.batch, index});
     by.waiting.erase(first, last);
+  }
+}
+
+/// What becomes final is in the log of every member that lives.
+void chain_world::check_members(const server& tail, std::uint64_t index, const entry& what) const {
+  for (const member_id& each : tail.decide.config().members) {
+    const server& member = *servers_[each.index];
+    if (&member == &tail || !member.alive || member.id != each)
+      continue;
+    const auto found = member.log.find(index);
+    require(found != member.log.end() && found->second == what,
+            "final: an entry that a member does not have");
   }
 }
 
@@ -153,7 +174,9 @@ void chain_world::receive(server& by, const member_id& from, const letter& what)
 
 void chain_world::replace_values(server& by, const std::vector<entry>& values) {
   require(values.size() >= by.applied.size()
-            && std::equal(by.applied.begin(), by.applied.end(), values.begin()),
+            && std::equal(by.applied.begin(), by.applied.end(), values.begin())
+            && values.size() <= history_.size()
+            && std::equal(values.begin(), values.end(), history_.begin()),
           "one history: a copy is not what its receiver's values become");
   ++tally_.copies;
   by.applied = values;
@@ -214,7 +237,7 @@ void chain_world::obey(server& by, const orders_letter& what, chain_effects& eff
   const auto generation = founds ? proposed->generation : active.generation;
   if (generation < by.decide.generation())
     return; // An old letter.
-  if (generation > by.decide.generation())
+  if (generation > by.decide.generation() || (founds && !by.decide.status().complete))
     rebuild(by, generation, founds ? checkpoints_[origin] : std::vector<entry>{}, founds);
   const auto before = by.decide.config().epoch;
   by.decide.activate(what.record.active, local_time(by.rate), effects);

@@ -26,13 +26,14 @@ chain_world::chain_world(std::uint64_t seed, bool calm,
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
   kill_rate_ = intensity(2.0);
-  pause_rate_ = intensity(2.0);
+  pause_rate_ = intensity(4.0);
   cut_rate_ = intensity(4.0);
   coordinator_kill_rate_ = intensity(3.0);
   drain_rate_ = intensity(4.0);
   delay_us_max_ = pick(200, 40'000);
   deaths_are_seen_ = chance(0.5);
   overtaking_ = chance(0.5);
+  pushes_in_flight_max_ = pick(1, 24);
   chain_record first{{{1}, {}, {}, {}}, 0, {}};
   for (std::uint32_t i = 0; i < server_count; ++i) {
     const member_id id{role::server, i, {++incarnations_}};
@@ -84,10 +85,12 @@ void chain_world::run() {
     });
   for (time_point t = checkpoint_interval; t < faults_end; t += checkpoint_interval)
     at(t, [this] { write_checkpoint(); });
-  if (!calm_ && deaths_are_seen_ && chance(0.25))
-    at(milliseconds{pick(3000, 15'000)}, [this] {
+  // All servers die at once, or all members of the chain.
+  for (std::uint64_t left = !calm_ && deaths_are_seen_ && chance(0.3) ? pick(1, 3) : 0; left > 0;
+       --left)
+    at(milliseconds{pick(2000, 18'000)}, [this, all = chance(0.5)] {
       for (const auto& each : servers_)
-        if (each->alive)
+        if (each->alive && (all || each->decide.status().complete))
           kill_server(each->id.index);
     });
   at(faults_end, [this] { heal(); });
@@ -107,11 +110,18 @@ void chain_world::run() {
 // -- network ------------------------------------------------------------------------------------
 
 void chain_world::post(const member_id& from, const member_id& to, letter what) {
-  if (cut_.contains({place_of(from), place_of(to)}) || (!quiet_ && chance(loss_)))
+  auto begin = now_;
+  if (const auto found = cut_.find({place_of(from), place_of(to)});
+      found != cut_.end() && now_ < found->second.until) {
+    if (!found->second.holds)
+      return;
+    begin = found->second.until;
+  }
+  if (!quiet_ && chance(loss_))
     return;
   const int copies = !quiet_ && chance(repetition_) ? 2 : 1;
   for (int i = 0; i < copies; ++i) {
-    auto when = now_ + std::chrono::microseconds{pick(50, delay_us_max_)};
+    auto when = begin + std::chrono::microseconds{pick(50, delay_us_max_)};
     if (quiet_ || !overtaking_) {
       auto& last = in_order_[{place_of(from), place_of(to)}];
       when = last = std::max(when, last);
@@ -157,17 +167,14 @@ void chain_world::misfortune() {
     note(name_of(victim.id) + " pauses");
   }
   if (chance(cut_rate_ * seconds)) {
-    const auto from = static_cast<std::uint32_t>(pick(0, coordinator_place));
+    const auto from =
+      chance(0.4) ? coordinator_place : static_cast<std::uint32_t>(pick(0, coordinator_place));
     const auto to = static_cast<std::uint32_t>(pick(0, coordinator_place));
-    const bool both = chance(0.5);
+    const cut made{now_ + milliseconds{pick(200, 4200)}, chance(0.5)};
     ++tally_.cuts;
-    cut_.insert({from, to});
-    if (both)
-      cut_.insert({to, from});
-    at(now_ + milliseconds{pick(200, 4200)}, [=, this] {
-      cut_.erase({from, to});
-      cut_.erase({to, from});
-    });
+    cut_[{from, to}] = made;
+    if (chance(0.5))
+      cut_[{to, from}] = made;
   }
   if (coordinator_ && chance(drain_rate_ * seconds)) {
     // Two may be leaving at a time, so that there is always somebody to take over.
@@ -209,7 +216,7 @@ bool chain_world::all_is_well() const {
          && std::ranges::all_of(clients_, [](const auto& x) { return x->pushes.empty(); })
          && std::ranges::all_of(record.active.members, [&](const member_id& who) {
               const auto& at = *servers_[who.index];
-              return at.alive && at.id == who && at.applied.size() == history_.size()
+              return at.alive && at.id == who && at.applied == history_
                      && at.decide.last() == history_.size();
             });
 }

@@ -141,6 +141,7 @@ private:
   void run(server& by, const chain_message_effect& x);
   void run(server& by, const commit_effect& x);
   void run(server& by, const truncate_effect& x);
+  void check_members(const server& tail, std::uint64_t index, const entry& what) const;
   void run(server& by, const release_effect& x);
   void run(server& by, const request_copy_effect& x);
   void receive(server& by, const member_id& from, const letter& what);
@@ -178,9 +179,14 @@ private:
   double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_,
     drain_rate_;
   std::uint64_t delay_us_max_;
-  bool deaths_are_seen_; ///< By a launcher, which tells the coordinator.
-  bool overtaking_;      ///< Of letters between the same two.
-  std::set<std::pair<place, place>> cut_;
+  bool deaths_are_seen_;               ///< By a launcher, which tells the coordinator.
+  std::uint64_t pushes_in_flight_max_; ///< Of a client.
+  bool overtaking_;                    ///< Of letters between the same two.
+  struct cut {
+    time_point until{0};
+    bool holds = false; ///< Letters come when it ends; else never.
+  };
+  std::map<std::pair<place, place>, cut> cut_;
   std::map<std::pair<place, place>, time_point> in_order_; ///< When the last one arrives.
 
   std::vector<std::unique_ptr<server>> servers_;

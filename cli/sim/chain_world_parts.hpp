@@ -11,7 +11,6 @@ inline constexpr std::uint32_t server_count = 5;
 inline constexpr std::uint32_t client_count = 3;
 inline constexpr std::uint32_t replica_count = 3;
 inline constexpr std::uint32_t coordinator_place = server_count + client_count;
-inline constexpr std::size_t pushes_in_flight_max = 4;
 inline constexpr time_point faults_end = 20s;
 inline constexpr time_point quiet_end = 30s;
 inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are counted from.
@@ -67,6 +66,7 @@ struct chain_world::server {
   std::map<std::uint64_t, entry> log;
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
   chain_status reported;
+  epoch_id joint_in; ///< The last one.
   bool alive = true;
   time_point paused_until{0};
   time_point back_at{0};
@@ -79,6 +79,7 @@ struct chain_world::client {
     std::uint64_t number = 0;
     std::uint64_t version_min = 0;
     time_point until{0};
+    bool strict = false;
   };
   std::uint32_t index = 0;
   std::uint32_t head = 0; ///< A guess.

@@ -39,8 +39,9 @@ struct fixture {
   }
 
   void hear(const member_id& who, std::uint64_t sealed, bool joint = false,
-            std::uint64_t generation = 0) {
-    decide.heard(who, {{{generation}, decide.records()[0].active.epoch, {sealed}, joint, 0}});
+            std::uint64_t generation = 0, bool complete = true) {
+    decide.heard(who,
+                 {{{generation}, decide.records()[0].active.epoch, {sealed}, complete, joint}});
   }
   /// The present configuration, and the proposed one, after all that can be decided.
   std::string text() {
@@ -151,7 +152,7 @@ TEST_CASE("a coordinator that starts again goes on with what was persisted") {
   f.text();
   placement next{3, f.decide.records()};
   for (const std::uint32_t each : {0u, 1u})
-    next.heard(server(each), {{{}, {1}, {2}, false, 0}});
+    next.heard(server(each), {{{}, {1}, {2}, true, false}});
   next.heard(server(2), {{}});
   CHECK(next.decide());
   CHECK(text_of(next.records()[0].active) == "2: 0 1 +2");
@@ -204,6 +205,8 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
   f.hear(server(2), 2, false, 1);
   f.hear(server(3), 2); // Sealed, but it holds nothing of the new generation.
   CHECK(f.text() == "1: 0 1, then 2: 2 3");
+  f.hear(server(3), 2, false, 1, false); // It started again meanwhile, and holds nothing.
+  CHECK(f.text() == "1: 0 1, then 2: 2 3");
   f.decide.dead(server(3));
   CHECK(f.text() == "1: 0 1, then 3: 2");
   f.hear(server(2), 3, false, 1);
@@ -216,7 +219,7 @@ TEST_CASE("of several servers the one with the least to do joins") {
   const chain_record low{{{1}, {}, {server(0)}, {}}, 0, {}};
   placement decide{2, {busy, low}};
   for (const std::uint32_t each : {0u, 2u, 3u})
-    decide.heard(server(each), {{{}, {1}, {1}, false, 0}, {{}, {1}, {1}, false, 0}});
+    decide.heard(server(each), {{{}, {1}, {1}, true, false}, {{}, {1}, {1}, true, false}});
   decide.decide();
   CHECK(text_of(decide.records()[0].active) == "1: 0 2");
   REQUIRE(decide.records()[1].proposed);
