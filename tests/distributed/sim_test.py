@@ -30,7 +30,7 @@ class SimTest(unittest.TestCase):
         self.assertEqual(again, sim("--seeds", seed, "--mutant", "no_deduplication", "--trace"))
         self.assertEqual(again[0], 1)
         self.assertRegex(again[1], rf"seed {seed}: exactly once: ")
-        self.assertIn("us active epoch", again[1])
+        self.assertIn("us the coordinator starts", again[1])
 
     def test_without_faults_nothing_is_called_tested(self):
         status, said = sim("--seeds", "1..300", "--calm")
