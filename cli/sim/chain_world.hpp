@@ -141,9 +141,9 @@ private:
   void run(server& by, const chain_message_effect& x);
   void run(server& by, const commit_effect& x);
   void run(server& by, const truncate_effect& x);
-  void check_members(const server& tail, std::uint64_t index, const entry& what) const;
   void run(server& by, const release_effect& x);
   void run(server& by, const request_copy_effect& x);
+  void check_members(const server& tail, std::uint64_t index, const entry& what) const;
   void receive(server& by, const member_id& from, const letter& what);
   void replace_values(server& by, const std::vector<entry>& values);
   void rebuild(server& by, generation_id generation, std::vector<entry> values, bool complete);
@@ -202,7 +202,7 @@ private:
   generation_id generation_;
   std::vector<entry> history_;      ///< What became final, in its order.
   std::set<std::uint64_t> batches_; ///< In history_.
-  std::uint64_t acknowledged_ = 0;  ///< Largest version that a client heard of.
+  std::uint64_t acknowledged_ = 0;  ///< Largest version that a push or a strict read told.
   tally tally_;
 };
 
