@@ -29,7 +29,7 @@ constexpr std::uint64_t first_of_new_writers = 3;
 /// A checkpoint and what was in memory when it was taken.
 struct specimen {
   storage::manifest whole;
-  std::vector<storage::partition_image> images;
+  std::vector<partition_image> images;
   fs::path folder;
   file_tree files;
 };

@@ -104,7 +104,7 @@ public:
       : links_(system_, greeting({role::worker, index, first_start(index)}), {},
                options_of(kind, plan.certificates)) {
     const auto job = counting_job();
-    std::vector<server_entry> entries;
+    std::vector<chain_entry> entries;
     for (std::uint32_t i = 0; i < servers; ++i)
       entries.push_back({{i}, server_identity(i).incarnation, addresses.at(i), true});
     const auto router = spawn_router(system_, job, links_.to_servers());

@@ -92,7 +92,7 @@ std::vector<shard_partition> fresh(const job_spec& job,
   return all;
 }
 
-std::vector<shard_partition> marks_of(const std::vector<storage::partition_image>& images) {
+std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
   std::vector<shard_partition> all;
   for (const auto& image : images)
     all.push_back({image.partition, image.version, image.marks});
@@ -102,7 +102,7 @@ std::vector<shard_partition> marks_of(const std::vector<storage::partition_image
 std::shared_ptr<buffer_pool> new_pool() { return std::make_shared<buffer_pool>(0); }
 
 std::shared_ptr<table_store> adopt(const job_spec& job,
-                                   const std::vector<storage::partition_image>& images) {
+                                   const std::vector<partition_image>& images) {
   auto made = table_store::restored(job, images, new_pool());
   if (!made)
     fail(made.error());
@@ -156,7 +156,7 @@ std::vector<std::uint64_t> row_keys_of_job() {
 
 // -- one server --------------------------------------------------------------------------------
 
-local_server::local_server(const job_spec& job, server_id self,
+local_server::local_server(const job_spec& job, chain_id self,
                            const std::vector<shard_partition>& partitions,
                            std::shared_ptr<table_store> values)
     : job_(job), self_(self), owned_(job.partitions), values_(std::move(values)),
@@ -168,13 +168,13 @@ local_server::local_server(const job_spec& job, server_id self,
   (void)carry_out(effects);
 }
 
-local_server::local_server(const job_spec& job, server_id self,
+local_server::local_server(const job_spec& job, chain_id self,
                            const std::vector<partition_id>& partitions)
     : local_server(job, self, fresh(job, partitions),
                    std::make_shared<table_store>(job, partitions, new_pool())) {}
 
-local_server::local_server(const job_spec& job, server_id self,
-                           const std::vector<storage::partition_image>& restored)
+local_server::local_server(const job_spec& job, chain_id self,
+                           const std::vector<partition_image>& restored)
     : local_server(job, self, marks_of(restored), adopt(job, restored)) {}
 
 update local_server::made_of(batch_id batch) const {
@@ -232,8 +232,8 @@ storage::cut local_server::cut(std::uint64_t checkpoint) {
   return {checkpoint, self_, carry_out(effects)};
 }
 
-std::vector<storage::partition_image> local_server::carry_out(shard_effects& effects) {
-  std::vector<storage::partition_image> pinned;
+std::vector<partition_image> local_server::carry_out(shard_effects& effects) {
+  std::vector<partition_image> pinned;
   for (std::size_t i = 0; i < effects.size(); ++i) { // Each may append more.
     const auto effect = effects[i];
     if (const auto* step = std::get_if<apply_effect>(&effect)) {
@@ -289,7 +289,7 @@ void local_server::export_to(std::vector<std::vector<float>>& parameters) const 
 local_servers fresh_servers(const job_spec& job, std::uint32_t servers) {
   local_servers made;
   for (const auto& partitions : partitions_by_server(job, servers))
-    made.emplace_back(job, server_id{static_cast<std::uint32_t>(made.size())}, partitions);
+    made.emplace_back(job, chain_id{static_cast<std::uint32_t>(made.size())}, partitions);
   return made;
 }
 
@@ -300,7 +300,7 @@ local_servers restored_servers(const job_spec& job, std::uint32_t servers,
     const auto images = storage::read(directory, checkpoint, job, partitions);
     if (!images)
       fail(images.error());
-    made.emplace_back(job, server_id{static_cast<std::uint32_t>(made.size())}, *images);
+    made.emplace_back(job, chain_id{static_cast<std::uint32_t>(made.size())}, *images);
   }
   return made;
 }
@@ -314,11 +314,11 @@ std::vector<std::vector<float>> parameters_of(const job_spec& job, const local_s
   return parameters;
 }
 
-std::vector<storage::partition_image> images_of(local_servers& servers) {
-  std::vector<storage::partition_image> all;
+std::vector<partition_image> images_of(local_servers& servers) {
+  std::vector<partition_image> all;
   for (auto& server : servers)
     std::ranges::move(server.cut(0).partitions, std::back_inserter(all));
-  std::ranges::sort(all, {}, &storage::partition_image::partition);
+  std::ranges::sort(all, {}, &partition_image::partition);
   return all;
 }
 

@@ -30,10 +30,10 @@ std::vector<std::uint64_t> row_keys_of_job();
 class local_server {
 public:
   /// With the initial values.
-  local_server(const job_spec& job, server_id self, const std::vector<partition_id>& partitions);
+  local_server(const job_spec& job, chain_id self, const std::vector<partition_id>& partitions);
   /// With what a checkpoint holds of its partitions. Throws std::runtime_error.
-  local_server(const job_spec& job, server_id self,
-               const std::vector<storage::partition_image>& restored);
+  local_server(const job_spec& job, chain_id self,
+               const std::vector<partition_image>& restored);
 
   /// Pushes what batch brings to this server: a function of the batch, the table, and the block or
   /// key, on however many servers. Throws std::runtime_error where it is refused.
@@ -47,17 +47,17 @@ public:
   const shard& decider() const { return decider_; }
 
 private:
-  local_server(const job_spec& job, server_id self, const std::vector<shard_partition>& partitions,
+  local_server(const job_spec& job, chain_id self, const std::vector<shard_partition>& partitions,
                std::shared_ptr<table_store> values);
 
   bool owns(partition_id partition) const { return owned_[partition.value]; }
   update made_of(batch_id batch) const;
   void add_rows(batch_id batch, table_id table, update& to) const;
   /// Carries out what the decider asks for; the cut that it asks for, if any.
-  std::vector<storage::partition_image> carry_out(shard_effects& effects);
+  std::vector<partition_image> carry_out(shard_effects& effects);
 
   job_spec job_;
-  server_id self_;
+  chain_id self_;
   std::vector<bool> owned_; ///< One for each partition.
   std::shared_ptr<table_store> values_;
   shard decider_;
@@ -76,7 +76,7 @@ local_servers restored_servers(const job_spec& job, std::uint32_t servers,
 std::vector<std::vector<float>> parameters_of(const job_spec& job, const local_servers& servers);
 
 /// What the servers hold, ordered by partition.
-std::vector<storage::partition_image> images_of(local_servers& servers);
+std::vector<partition_image> images_of(local_servers& servers);
 
 /// One for each server.
 using writer_list = std::vector<std::unique_ptr<storage::checkpoint_writer>>;

@@ -17,7 +17,7 @@ namespace troupe::bench {
 
 namespace {
 
-using images = std::vector<storage::partition_image>;
+using images = std::vector<partition_image>;
 
 struct kind {
   const char* name;
@@ -79,7 +79,7 @@ images without_versions(images all) {
   return without_counts(std::move(all));
 }
 
-const storage::partition_image& image_of(const images& all, partition_id partition) {
+const partition_image& image_of(const images& all, partition_id partition) {
   return all.at(partition.value);
 }
 

@@ -17,9 +17,9 @@ orders orders_for(const job_spec& job, const member_id& server) {
   body.job = job;
   body.assignment = 1;
   body.generation = {1};
-  const auto server_of = make_partition_map(job, job.servers, {});
+  const auto chain_of = make_partition_map(job, job.servers, {});
   for (std::uint32_t i = 0; i < job.partitions; ++i)
-    if (server_of[i].value == server.index)
+    if (chain_of[i].value == server.index)
       body.partitions.push_back({i});
   for (std::uint32_t i = 0; i < job.workers; ++i)
     body.workers.push_back({{i}, first_start(i), 0, true});

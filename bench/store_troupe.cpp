@@ -104,7 +104,7 @@ public:
       : job_(job_of(what)), from_(what), requests_(requests_of(what, index, how)),
         links_(system_, hello_of(job_, {role::worker, index, first_start(index)}), {},
                options_of(kind), limits_of(what)) {
-    std::vector<server_entry> entries;
+    std::vector<chain_entry> entries;
     for (std::uint32_t i = 0; i < servers.size(); ++i)
       entries.push_back({{i}, server_identity(i).incarnation, servers[i], true});
     if (how != way::router) {

@@ -1,17 +1,12 @@
 # The control path: whole states of members (report) and what they should become (orders), and what
-# opens a link. Protocol version 2. serialization/messages.hpp says what each field means.
+# opens a link. Protocol version 3. serialization/messages.hpp says what each field means.
 @0x9fa5ed2a43180fc5;
 
 using Cxx = import "/capnp/c++.capnp";
+using Chains = import "chain.capnp";
 using Data = import "data.capnp";
 using Jobs = import "job.capnp";
 $Cxx.namespace("troupe::schema");
-
-struct Member {
-  role @0 :UInt8;  # role
-  index @1 :UInt32;
-  incarnation @2 :UInt64;
-}
 
 # -- what opens a link --
 
@@ -19,7 +14,7 @@ struct Member {
 struct Hello {
   job @0 :UInt64;
   secret @1 :UInt64;
-  from @2 :Member;
+  from @2 :Data.Member;
 }
 
 struct Refusal {
@@ -27,11 +22,6 @@ struct Refusal {
 }
 
 # -- shared by reports and orders --
-
-struct BatchSet {
-  floor @0 :UInt64;
-  words @1 :List(UInt64);
-}
 
 struct Histogram {
   counts @0 :List(UInt64);
@@ -103,36 +93,40 @@ struct FileEntry {
 
 struct CheckpointPart {
   checkpoint @0 :UInt64;
-  server @1 :UInt32;
+  chain @1 :UInt32;
   files @2 :List(FileEntry);
   version @3 :UInt64;
 }
 
+struct ChainReport {
+  chain @0 :UInt32;
+  status @1 :Chains.Status;
+  failed @2 :Text;
+  unreadable @3 :UInt64;
+  part @4 :CheckpointPart;
+  checkpointFailed @5 :UInt64;
+  checkpointFailure @6 :Text;
+  marks @7 :Data.BatchSet;
+  clocks @8 :List(ClockEntry);
+  version @9 :UInt64;
+  counters @10 :ServerCounters;
+}
+
 struct ServerReport {
   address @0 :Text;
-  assignment @1 :UInt64;
-  failed @2 :Text;
-  generation @3 :UInt64;
-  marks @4 :BatchSet;
-  clocks @5 :List(ClockEntry);
-  unused6 @6 :UInt64;
-  part @7 :CheckpointPart;
-  checkpointFailed @8 :UInt64;
-  checkpointFailure @9 :Text;
-  version @10 :UInt64;
-  counters @11 :ServerCounters;
-  unreadable @12 :UInt64;
+  clockNs @1 :UInt64;
+  chains @2 :List(ChainReport);
 }
 
 struct ObserverReport {
-  deaths @0 :List(Member);
+  deaths @0 :List(Data.Member);
   done @1 :Bool;
   stop @2 :Bool;
   failed @3 :Text;
 }
 
 struct Report {
-  from @0 :Member;
+  from @0 :Data.Member;
   job @1 :UInt64;
   sequence @2 :UInt64;
   rssBytesMax @3 :UInt64;
@@ -145,9 +139,9 @@ struct Report {
 
 # -- orders --
 
-struct ServerEntry {
-  server @0 :UInt32;
-  incarnation @1 :UInt64;
+struct ChainEntry {
+  chain @0 :UInt32;
+  head @1 :Data.Member;
   address @2 :Text;
   serving @3 :Bool;
 }
@@ -155,8 +149,8 @@ struct ServerEntry {
 struct View {
   epoch @0 :UInt64;
   generation @1 :UInt64;
-  servers @2 :List(ServerEntry);
-  serverOf @3 :List(UInt32);
+  chains @2 :List(ChainEntry);
+  chainOf @3 :List(UInt32);
 }
 
 struct WorkerOrders {
@@ -166,19 +160,30 @@ struct WorkerOrders {
   admitted @3 :Bool;
 }
 
+struct ServerAddress {
+  server @0 :Data.Member;
+  address @1 :Text;
+}
+
+struct ChainOrders {
+  chain @0 :UInt32;
+  record @1 :Chains.Record;
+}
+
 struct ServerOrders {
   job @0 :Jobs.Job;  # Null: none yet.
-  assignment @1 :UInt64;
-  generation @2 :UInt64;
-  partitions @3 :List(UInt32);
-  restore @4 :UInt64;
-  workers @5 :List(ClockEntry);
-  checkpoint @6 :UInt64;
-  checkpointClock @7 :UInt64;
+  generation @1 :UInt64;
+  chains @2 :List(ChainOrders);
+  chainOf @3 :List(UInt32);
+  servers @4 :List(ServerAddress);
+  heardNs @5 :UInt64;
+  workers @6 :List(ClockEntry);
+  checkpoint @7 :UInt64;
+  checkpointClock @8 :UInt64;
 }
 
 struct MemberStatus {
-  member @0 :Member;
+  member @0 :Data.Member;
   state @1 :UInt8;  # member_state
   rssBytesMax @2 :UInt64;
   clock @3 :UInt64;
@@ -198,7 +203,7 @@ struct ObserverOrders {
 }
 
 struct Orders {
-  to @0 :Member;
+  to @0 :Data.Member;
   term @1 :UInt64;
   sequence @2 :UInt64;
   stop @3 :Bool;

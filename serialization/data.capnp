@@ -1,4 +1,4 @@
-# The data path: pushes, pulls and their answers. Protocol version 2.
+# The data path: pushes, pulls and their answers. Protocol version 3.
 #
 # The values of pieces are not here but in the frame's second segment, in the order of the pieces,
 # one behind the other; where a piece begins follows from the counts of those before it. What each
@@ -8,6 +8,17 @@
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::schema");
+
+struct Member {
+  role @0 :UInt8;  # role
+  index @1 :UInt32;
+  incarnation @2 :UInt64;
+}
+
+struct BatchSet {
+  floor @0 :UInt64;
+  words @1 :List(UInt64);
+}
 
 struct Range {
   table @0 :UInt32;
@@ -76,6 +87,7 @@ struct Request {
   # 4 n + 1: brought, to be kept in slot n; 4 n + 2: not brought, it is in slot n.
   keys @3 :List(UInt32);
   forgotten @4 :List(UInt32);  # slots; before anything else
+  chain @5 :UInt32;
 }
 
 struct Reply {

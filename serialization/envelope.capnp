@@ -1,4 +1,4 @@
-# The root of every frame. Protocol version 2.
+# The root of every frame. Protocol version 3.
 #
 # The first 16 bytes of a frame's first segment have the same meaning in every version: a struct
 # pointer whose offset is 0, then version and magic. So peers of different versions can tell each
@@ -6,6 +6,7 @@
 @0xab975fd38922c1dd;
 
 using Cxx = import "/capnp/c++.capnp";
+using Chains = import "chain.capnp";
 using Data = import "data.capnp";
 using Control = import "control.capnp";
 $Cxx.namespace("troupe::schema");
@@ -20,5 +21,6 @@ struct Envelope {
     answers @5 :List(Data.Answer);
     report @6 :Control.Report;
     orders @7 :Control.Orders;
+    peer @8 :Chains.Peer;
   }
 }

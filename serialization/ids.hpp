@@ -21,6 +21,8 @@ using partition_id = id<struct partition_tag, std::uint32_t>;
 /// Index of a process within its role, counted from 0. It survives a restart of the process.
 using server_id = id<struct server_tag, std::uint32_t>;
 using worker_id = id<struct worker_tag, std::uint32_t>;
+/// A group of partitions that the same servers replicate, in one order of updates.
+using chain_id = id<struct chain_tag, std::uint32_t>;
 /// Random number drawn for each start of a process; tells a restarted one from its predecessor.
 using incarnation_id = id<struct incarnation_tag, std::uint64_t>;
 /// Number of the cluster configuration (members, addresses, partition map). Only grows.

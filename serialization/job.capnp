@@ -49,6 +49,8 @@ struct Job {
   batchSamples @6 :UInt32;
   passes @7 :UInt64;
   tables @8 :List(Table);
+  replicas @9 :UInt32;  # 0: 1
+  chains @10 :UInt32;
 }
 
 # The root of a job's file.

@@ -96,6 +96,8 @@ struct job_spec {
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64; ///< Power of two, 1 .. 4096.
   std::uint32_t servers = 1;     ///< Servers at the start of the job.
+  std::uint32_t replicas = 1;    ///< Servers that hold each partition; at most `servers`.
+  std::uint32_t chains = 0;      ///< What is placed on servers; 0: one for each server.
   std::uint32_t workers = 1;     ///< W: worker count at the start; the slots of a bsp clock.
   std::uint64_t samples = 0;     ///< Samples of one pass.
   /// Samples of one batch; the last batch of a pass may be smaller.
@@ -103,6 +105,7 @@ struct job_spec {
   std::uint64_t passes = 1;
   std::vector<table_spec> tables;
 
+  std::uint32_t chain_count() const { return chains == 0 ? servers : chains; }
   std::uint64_t batches_per_pass() const;
   std::uint64_t batches() const; ///< Of all passes.
   bool operator==(const job_spec&) const = default;
@@ -114,7 +117,8 @@ result<void> validate(const job_spec& job);
 
 /// 64-bit hash of what must be equal for two processes (or a checkpoint and a job) to fit together:
 /// name, seed, tables with shapes and optimiser kinds, partitions, batch size, samples and, where a
-/// table is bsp, the number of slots. Not the number of servers, passes or asp workers, nor rates.
+/// table is bsp, the number of slots. Not the number of servers,
+/// replicas, chains, passes or asp workers, nor rates.
 std::uint64_t fingerprint(const job_spec& job);
 
 /// Some table is bsp: workers go by clocks, and servers roll back together.

@@ -117,7 +117,7 @@ result<void> validate_tables(const job_spec& job) {
   return {};
 }
 
-/// What a server holds travels in one frame, with a margin because shares are not equal.
+/// What a chain holds travels in one frame, with a margin because shares are not equal.
 result<void> validate_shares(const job_spec& job) {
   constexpr std::uint64_t share_bytes_max = wire::body_bytes_max / 2;
   std::uint64_t bytes = 0;
@@ -128,11 +128,11 @@ result<void> validate_shares(const job_spec& job) {
     bytes += table.size() * sizeof(float);
     block_bytes = std::max(block_bytes, block_elements(table) * sizeof(float));
   }
-  const auto share_bytes = bytes / job.servers + (job.servers > 1 ? block_bytes : 0);
+  const auto share_bytes = bytes / job.chain_count() + (job.chain_count() > 1 ? block_bytes : 0);
   if (share_bytes > share_bytes_max)
     return refuse("the tables have " + std::to_string(share_bytes) + " bytes for each of "
-                  + std::to_string(job.servers) + " servers, at most "
-                  + std::to_string(share_bytes_max) + ": use more --servers");
+                  + std::to_string(job.chain_count()) + " chains of servers, at most "
+                  + std::to_string(share_bytes_max) + ": use more --servers or --chains");
   return {};
 }
 
@@ -147,6 +147,12 @@ result<void> validate(const job_spec& job) {
   if (job.servers == 0 || job.servers > job.partitions)
     return refuse("servers must be 1 to " + std::to_string(job.partitions)
                   + " (the number of partitions), not " + std::to_string(job.servers));
+  if (job.replicas == 0 || job.replicas > job.servers)
+    return refuse("replicas must be 1 to " + std::to_string(job.servers)
+                  + " (the number of servers), not " + std::to_string(job.replicas));
+  if (job.chains > job.partitions)
+    return refuse("chains must be at most " + std::to_string(job.partitions)
+                  + " (the number of partitions), not " + std::to_string(job.chains));
   if (job.workers == 0 || job.workers > workers_max)
     return refuse("workers must be 1 to 65536, not " + std::to_string(job.workers));
   // Samples are numbered with 32 bits.

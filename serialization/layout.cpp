@@ -163,13 +163,13 @@ std::vector<std::uint64_t> partition_bytes(const job_spec& job) {
   return bytes;
 }
 
-std::vector<server_id> make_partition_map(const job_spec& job, std::uint32_t servers,
-                                          const std::vector<server_id>& previous) {
-  assert(servers > 0);
-  std::vector<std::uint32_t> owner(job.partitions, servers);
+std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chains,
+                                         const std::vector<chain_id>& previous) {
+  assert(chains > 0);
+  std::vector<std::uint32_t> owner(job.partitions, chains);
   if (previous.size() == owner.size())
     for (std::size_t p = 0; p < owner.size(); ++p)
-      owner[p] = std::min(previous[p].value, servers);
+      owner[p] = std::min(previous[p].value, chains);
   // Empty partitions weigh nothing, so they are spread by number, on their own.
   auto weight = partition_bytes(job);
   std::vector<std::size_t> full, empty;
@@ -177,9 +177,9 @@ std::vector<server_id> make_partition_map(const job_spec& job, std::uint32_t ser
     (weight[p] > 0 ? full : empty).push_back(p);
   for (auto p : empty)
     weight[p] = 1;
-  balancer(owner, std::move(full), weight, servers).run();
-  balancer(owner, std::move(empty), weight, servers).run();
-  std::vector<server_id> map;
+  balancer(owner, std::move(full), weight, chains).run();
+  balancer(owner, std::move(empty), weight, chains).run();
+  std::vector<chain_id> map;
   map.reserve(owner.size());
   for (auto server : owner)
     map.push_back({server});

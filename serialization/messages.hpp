@@ -4,12 +4,12 @@
 #pragma once
 
 #include "serialization/batch_set.hpp"
-#include "serialization/buffer.hpp"
+#include "serialization/chain.hpp"
+#include "serialization/data.hpp"
 #include "serialization/error.hpp"
 #include "serialization/histogram.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
-#include "serialization/rows.hpp"
 
 #include <concepts>
 #include <cstdint>
@@ -20,94 +20,6 @@
 #include <vector>
 
 namespace troupe {
-
-// -- data path: what a kv understands ---------------------------------------------------------
-
-/// Elements [first, first + count) of a table.
-struct range {
-  table_id table;
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
-  /// Names the values that a block had at some time, as no other number does; 0: nobody knows.
-  std::uint64_t stamp = 0;
-
-  /// The stamp says what was there, not which elements are meant.
-  bool operator==(const range& other) const {
-    return table == other.table && first == other.first && count == other.count;
-  }
-};
-
-/// A range and its values, f32[count]. Borrowed memory is kept alive by `values`; whoever made it
-/// must not write to it any more.
-struct piece {
-  range where;
-  float_ptr values;
-};
-
-/// The step a push or a pull belongs to, and who takes it.
-struct step_header {
-  worker_id worker;
-  incarnation_id incarnation;
-  generation_id generation;
-  batch_id batch; ///< Identity of a push. For a bsp pull it names the clock: bsp_clock(batch).
-  std::uint64_t clock = 0; ///< The worker's step count; what ssp compares.
-
-  bool operator==(const step_header&) const = default;
-};
-
-/// Gradients of one batch, d(loss)/d(weight) averaged over the batch.
-struct update {
-  step_header step;
-  /// Tables that this push marks as done on every partition of the receiver, also those for which
-  /// `pieces` and `rows` bring nothing. A table with a piece or a row must be listed.
-  std::vector<table_id> tables;
-  /// values::version of the pull that the gradient was computed from.
-  std::uint64_t base_version = 0;
-  /// L2 norm over all pieces and rows of all receivers; for clipping by norm.
-  float gradient_norm = 0.0f;
-  std::vector<piece> pieces; ///< May be empty: the batch is marked as done and changes nothing.
-  std::vector<row_piece> rows = {}; ///< Of sparse tables, one for each at most.
-};
-
-/// Answer to a push, given after it was applied.
-struct receipt {
-  std::uint64_t version = 0; ///< Updates applied by the receiver so far.
-  bool duplicate = false;    ///< The batch had been applied before, nothing changed.
-
-  bool operator==(const receipt&) const = default;
-};
-
-struct query {
-  step_header step;
-  bool latest = false;       ///< Answer at once with the current values, whatever the consistency.
-  std::vector<range> ranges; ///< With `delta`: their stamps name the values that the asker has.
-  std::vector<row_keys> rows = {};
-  bool delta = false; ///< Ranges that still have the values of their stamp need not be brought.
-};
-
-/// Answer to a pull. The pieces and `unchanged` cover the ranges asked for, in any order and cut
-/// anywhere. `rows` are those asked for, list by list in the same order; keys are not repeated,
-/// theirs are null.
-struct values {
-  std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
-  std::vector<piece> pieces; ///< Stamped where the query was a delta.
-  std::vector<row_piece> rows = {};
-  std::vector<range> unchanged = {}; ///< Only of a delta: the asker has these values.
-};
-
-/// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A
-/// worker's step has both: the gradient of the batch that is done, the values for the next one.
-struct request {
-  std::optional<update> push;
-  std::optional<query> pull;
-};
-
-struct reply {
-  std::optional<receipt> pushed; ///< Where the request had a push.
-  /// Where the request had a pull. Missing all the same where the push was applied and the values
-  /// have to be waited for: they are to be asked for again, alone.
-  std::optional<values> pulled;
-};
 
 // -- control path: members report what they are, the coordinator answers what they should be ---
 //
@@ -191,30 +103,39 @@ struct file_entry {
   bool operator==(const file_entry&) const = default;
 };
 
-/// A server's share of a checkpoint, written and verified.
+/// A chain's share of a checkpoint, written and verified.
 struct checkpoint_part {
   std::uint64_t checkpoint = 0;
-  server_id server;
+  chain_id chain;
   std::vector<file_entry> files;
   std::uint64_t version = 0;
 
   bool operator==(const checkpoint_part&) const = default;
 };
 
-struct server_report {
-  std::string address;          ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
-  std::uint64_t assignment = 0; ///< Number of the assignment that it serves; 0: none yet.
-  std::string failed;           ///< Not empty: the assignment could not be carried out; the reason.
+/// One replica of a chain.
+struct chain_report {
+  chain_id chain;
+  chain_status status;
+  std::string failed; ///< Not empty: what it was to begin with could not be loaded; the reason.
   std::uint64_t unreadable = 0; ///< With `failed`: the checkpoint that could not be restored.
-  generation_id generation;
-  batch_set marks; ///< Batches applied on all its partitions and tables.
-  std::vector<clock_entry> clocks;
-  checkpoint_part part; ///< The newest one written; checkpoint 0: none.
+  checkpoint_part part;         ///< The newest one written; checkpoint 0: none.
   /// Number of the newest checkpoint that could not be written.
   std::uint64_t checkpoint_failed = 0;
   std::string checkpoint_failure; ///< Why.
+  // Of the head:
+  batch_set marks; ///< Batches applied on all its partitions and tables.
+  std::vector<clock_entry> clocks;
   std::uint64_t version = 0;
   server_counters counters;
+
+  bool operator==(const chain_report&) const = default;
+};
+
+struct server_report {
+  std::string address;        ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
+  std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this.
+  std::vector<chain_report> chains; ///< Those that it holds something of.
 
   bool operator==(const server_report&) const = default;
 };
@@ -245,22 +166,22 @@ struct report {
   bool operator==(const report&) const = default;
 };
 
-/// Where a server is. The list of all of them and the partition map make a view.
-struct server_entry {
-  server_id server;
-  incarnation_id incarnation;
-  std::string address;
+/// Who answers for a chain. The list of all of them and the partition map make a view.
+struct chain_entry {
+  chain_id chain;
+  member_id head;
+  std::string address;  ///< Of the head.
   bool serving = false; ///< Its partitions are loaded; requests would be answered.
 
-  bool operator==(const server_entry&) const = default;
+  bool operator==(const chain_entry&) const = default;
 };
 
 /// The cluster as clients need it.
 struct view {
   epoch_id epoch;
   generation_id generation;
-  std::vector<server_entry> servers; ///< Ordered by server.
-  std::vector<server_id> server_of;  ///< One for each partition.
+  std::vector<chain_entry> chains; ///< Ordered by chain.
+  std::vector<chain_id> chain_of;  ///< One for each partition.
 
   bool operator==(const view&) const = default;
 };
@@ -274,12 +195,29 @@ struct worker_orders {
   bool operator==(const worker_orders&) const = default;
 };
 
+/// Where a server listens for others.
+struct server_address {
+  member_id server;
+  std::string address;
+
+  bool operator==(const server_address&) const = default;
+};
+
+struct chain_orders {
+  chain_id chain;
+  chain_record record;
+
+  bool operator==(const chain_orders&) const = default;
+};
+
 struct server_orders {
   job_spec job;
-  std::uint64_t assignment = 0; ///< Grows. A new number: drop everything and load what follows.
   generation_id generation;
-  std::vector<partition_id> partitions;
-  std::uint64_t restore = 0; ///< Checkpoint to load them from; 0: the tables' initialisers.
+  /// Those in whose configurations it is. It forgets what it holds of others.
+  std::vector<chain_orders> chains;
+  std::vector<chain_id> chain_of;      ///< One for each partition.
+  std::vector<server_address> servers; ///< Members of these chains.
+  std::uint64_t heard_ns = 0;          ///< server_report::clock_ns of the newest report heard.
   /// Workers that may push. Those with known == false are being admitted: the shard reports a clock
   /// for them at which it is safe to start, and waits for them from there on.
   std::vector<clock_entry> workers;
@@ -401,6 +339,7 @@ struct item_list {
 using request_list = item_list<request_message>;
 using answer_list = item_list<answer_message>;
 
-using message = std::variant<hello, refusal, request_list, answer_list, report, orders>;
+using message =
+  std::variant<hello, refusal, request_list, answer_list, report, orders, peer_message>;
 
 } // namespace troupe

@@ -30,7 +30,7 @@ struct word_guess {
   std::size_t operator()(const request_list& x) const {
     std::size_t words = 16;
     for (const auto& each : x.items) {
-      const auto& [push, pull] = each.what;
+      const auto& [chain, push, pull] = each.what;
       words += 5 + each.keys.size() + each.forgotten.size();
       if (push)
         words += 20 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size();
@@ -49,6 +49,15 @@ struct word_guess {
         words += 6 + 4 * (pieces.size() + rows.size() + unchanged.size());
       }
     }
+    return words;
+  }
+  std::size_t operator()(const peer_message& x) const {
+    std::size_t words = 64;
+    if (const auto* entry = std::get_if<entry_message>(&x.what))
+      for (const auto& push : entry->entry.pushes)
+        words += 24 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size();
+    if (const auto* copy = std::get_if<copy_part>(&x.what))
+      words += 8 * (copy->image.blocks.size() + copy->image.slabs.size() + 1);
     return words;
   }
   std::size_t operator()(const report&) const { return 2048; }
@@ -79,6 +88,7 @@ public:
   }
   void operator()(const report& x) { detail::write(x, to_.initReport()); }
   void operator()(const orders& x) { detail::write(x, to_.initOrders()); }
+  void operator()(const peer_message& x) { detail::write(x, to_.initPeer(), body_); }
 
 private:
   schema::Envelope::Builder to_;
@@ -93,6 +103,7 @@ message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   case schema::Envelope::ANSWERS: return detail::read(from.getAnswers(), body);
   case schema::Envelope::REPORT: return detail::read(from.getReport());
   case schema::Envelope::ORDERS: return detail::read(from.getOrders());
+  case schema::Envelope::PEER: return detail::read(from.getPeer(), body);
   }
   throw detail::rejected{"a message of an unknown kind"};
 }

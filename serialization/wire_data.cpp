@@ -10,18 +10,11 @@ namespace troupe::wire::detail {
 
 namespace {
 
-constexpr std::array<std::byte, 8> padding{};
-
 template <class T>
 void add_to(body_parts& body, const std::shared_ptr<const T>& numbers, std::uint64_t count) {
   assert(numbers || count == 0);
   if (count > 0)
     body.push_back({numbers, std::as_bytes(std::span{numbers.get(), count})});
-}
-
-void pad(body_parts& body) {
-  if (const auto odd = body.size_bytes() % padding.size(); odd != 0)
-    body.push_back({nullptr, std::span{padding}.first(padding.size() - odd)});
 }
 
 void write_pieces(const std::vector<piece>& from, capnp::List<schema::Range>::Builder to,
@@ -122,6 +115,12 @@ key_ptr body_reader::take_keys(std::uint64_t count) {
   return {keys, keys.get()};
 }
 
+void body_parts::pad() {
+  static constexpr std::array<std::byte, 8> padding{};
+  if (const auto odd = size_bytes_ % padding.size(); odd != 0)
+    push_back({nullptr, std::span{padding}.first(padding.size() - odd)});
+}
+
 void body_reader::skip_padding() {
   taken_bytes_ = std::min((taken_bytes_ + 7) / 8 * 8, size_bytes_);
 }
@@ -196,7 +195,7 @@ void write(const update& from, std::span<const key_use> keys, schema::Update::Bu
   write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
   for (const auto& x : from.rows)
     add_to(body, x.values, x.where.floats());
-  pad(body);
+  body.pad();
 }
 
 update read(schema::Update::Reader from, std::span<const key_use> keys, body_reader& body) {
@@ -269,7 +268,7 @@ void write(const values& from, schema::Values::Builder to, body_parts& body) {
   }
   write_stamps(from.pieces, [&](unsigned size) { return to.initStamps(size); });
   write_list(from.unchanged, to.initUnchanged(static_cast<unsigned>(from.unchanged.size())));
-  pad(body);
+  body.pad();
 }
 
 values read(schema::Values::Reader from, body_reader& body) {
@@ -286,6 +285,7 @@ values read(schema::Values::Reader from, body_reader& body) {
 void write(const request_message& from, schema::Request::Builder to, body_parts& body) {
   assert(from.what.push || from.what.pull);
   to.setNumber(from.number);
+  to.setChain(from.what.chain.value);
   const std::span keys{from.keys};
   const std::size_t of_push = keys.empty() || !from.what.push ? 0 : from.what.push->rows.size();
   if (from.what.push)
@@ -303,6 +303,7 @@ void write(const request_message& from, schema::Request::Builder to, body_parts&
 
 request_message read(schema::Request::Reader from, body_reader& body) {
   request_message made{from.getNumber(), {}, read_keys(from.getKeys()), {}};
+  made.what.chain = {from.getChain()};
   const std::size_t of_push = from.hasPush() ? from.getPush().getRows().size() : 0;
   const std::size_t of_pull = from.hasPull() ? from.getPull().getRows().size() : 0;
   const std::span<const key_use> keys{made.keys};

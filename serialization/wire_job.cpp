@@ -84,6 +84,8 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setSeed(from.seed);
   to.setPartitions(from.partitions);
   to.setServers(from.servers);
+  to.setReplicas(from.replicas);
+  to.setChains(from.chains);
   to.setWorkers(from.workers);
   to.setSamples(from.samples);
   to.setBatchSamples(from.batch_samples);
@@ -96,6 +98,8 @@ job_spec read(schema::Job::Reader from) {
                .seed = from.getSeed(),
                .partitions = from.getPartitions(),
                .servers = from.getServers(),
+               .replicas = std::max(from.getReplicas(), 1u),
+               .chains = from.getChains(),
                .workers = from.getWorkers(),
                .samples = from.getSamples(),
                .batch_samples = from.getBatchSamples(),

@@ -8,16 +8,16 @@ namespace {
 void write(const view& from, schema::View::Builder to) {
   to.setEpoch(from.epoch.value);
   to.setGeneration(from.generation.value);
-  write_list(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
-  write_numbers(from.server_of, to.initServerOf(static_cast<unsigned>(from.server_of.size())));
+  write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
+  write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
 }
 
 view read(schema::View::Reader from) {
-  check_count(from.getServerOf().size(), partitions_max, "partitions");
+  check_count(from.getChainOf().size(), partitions_max, "partitions");
   return {.epoch = {from.getEpoch()},
           .generation = {from.getGeneration()},
-          .servers = read_list<server_entry>(from.getServers(), partitions_max, "servers"),
-          .server_of = read_numbers<server_id>(from.getServerOf())};
+          .chains = read_list<chain_entry>(from.getChains(), partitions_max, "chains"),
+          .chain_of = read_numbers<chain_id>(from.getChainOf())};
 }
 
 void write(const worker_orders& from, schema::WorkerOrders::Builder to) {
@@ -37,22 +37,24 @@ worker_orders read(schema::WorkerOrders::Reader from) {
 void write(const server_orders& from, schema::ServerOrders::Builder to) {
   if (from.job != job_spec{})
     detail::write(from.job, to.initJob());
-  to.setAssignment(from.assignment);
   to.setGeneration(from.generation.value);
-  write_numbers(from.partitions, to.initPartitions(static_cast<unsigned>(from.partitions.size())));
-  to.setRestore(from.restore);
+  write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
+  write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
+  write_list(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
+  to.setHeardNs(from.heard_ns);
   write_list(from.workers, to.initWorkers(static_cast<unsigned>(from.workers.size())));
   to.setCheckpoint(from.checkpoint);
   to.setCheckpointClock(from.checkpoint_clock);
 }
 
 server_orders read(schema::ServerOrders::Reader from) {
-  check_count(from.getPartitions().size(), partitions_max, "partitions");
+  check_count(from.getChainOf().size(), partitions_max, "partitions");
   return {.job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
-          .assignment = from.getAssignment(),
           .generation = {from.getGeneration()},
-          .partitions = read_numbers<partition_id>(from.getPartitions()),
-          .restore = from.getRestore(),
+          .chains = read_list<chain_orders>(from.getChains(), partitions_max, "chains"),
+          .chain_of = read_numbers<chain_id>(from.getChainOf()),
+          .servers = read_list<server_address>(from.getServers(), members_max, "servers"),
+          .heard_ns = from.getHeardNs(),
           .workers = read_list<clock_entry>(from.getWorkers(), clocks_max, "workers"),
           .checkpoint = from.getCheckpoint(),
           .checkpoint_clock = from.getCheckpointClock()};
@@ -88,19 +90,38 @@ observer_orders read(schema::ObserverOrders::Reader from) {
 
 } // namespace
 
-void write(const server_entry& from, schema::ServerEntry::Builder to) {
+void write(const chain_entry& from, schema::ChainEntry::Builder to) {
   std::string scratch;
-  to.setServer(from.server.value);
-  to.setIncarnation(from.incarnation.value);
+  to.setChain(from.chain.value);
+  write(from.head, to.initHead());
   to.setAddress(cut_text(from.address, scratch));
   to.setServing(from.serving);
 }
 
-server_entry read(schema::ServerEntry::Reader from) {
-  return {.server = {from.getServer()},
-          .incarnation = {from.getIncarnation()},
+chain_entry read(schema::ChainEntry::Reader from) {
+  return {.chain = {from.getChain()},
+          .head = read(from.getHead()),
           .address = read_text(from.getAddress()),
           .serving = from.getServing()};
+}
+
+void write(const server_address& from, schema::ServerAddress::Builder to) {
+  std::string scratch;
+  write(from.server, to.initServer());
+  to.setAddress(cut_text(from.address, scratch));
+}
+
+server_address read(schema::ServerAddress::Reader from) {
+  return {.server = read(from.getServer()), .address = read_text(from.getAddress())};
+}
+
+void write(const chain_orders& from, schema::ChainOrders::Builder to) {
+  to.setChain(from.chain.value);
+  write(from.record, to.initRecord());
+}
+
+chain_orders read(schema::ChainOrders::Reader from) {
+  return {.chain = {from.getChain()}, .record = read(from.getRecord())};
 }
 
 void write(const member_status& from, schema::MemberStatus::Builder to) {

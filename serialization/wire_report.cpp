@@ -24,14 +24,14 @@ worker_report read(schema::WorkerReport::Reader from) {
 
 void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
   to.setCheckpoint(from.checkpoint);
-  to.setServer(from.server.value);
+  to.setChain(from.chain.value);
   write_list(from.files, to.initFiles(static_cast<unsigned>(from.files.size())));
   to.setVersion(from.version);
 }
 
 checkpoint_part read(schema::CheckpointPart::Reader from) {
   return {.checkpoint = from.getCheckpoint(),
-          .server = {from.getServer()},
+          .chain = {from.getChain()},
           .files = read_list<file_entry>(from.getFiles(), files_max, "files"),
           .version = from.getVersion()};
 }
@@ -39,32 +39,14 @@ checkpoint_part read(schema::CheckpointPart::Reader from) {
 void write(const server_report& from, schema::ServerReport::Builder to) {
   std::string scratch;
   to.setAddress(cut_text(from.address, scratch));
-  to.setAssignment(from.assignment);
-  to.setFailed(cut_text(from.failed, scratch));
-  to.setUnreadable(from.unreadable);
-  to.setGeneration(from.generation.value);
-  detail::write(from.marks, to.initMarks());
-  write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
-  write(from.part, to.initPart());
-  to.setCheckpointFailed(from.checkpoint_failed);
-  to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
-  to.setVersion(from.version);
-  detail::write(from.counters, to.initCounters());
+  to.setClockNs(from.clock_ns);
+  write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
 }
 
 server_report read(schema::ServerReport::Reader from) {
   return {.address = read_text(from.getAddress()),
-          .assignment = from.getAssignment(),
-          .failed = read_text(from.getFailed()),
-          .unreadable = from.getUnreadable(),
-          .generation = {from.getGeneration()},
-          .marks = detail::read(from.getMarks()),
-          .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
-          .part = read(from.getPart()),
-          .checkpoint_failed = from.getCheckpointFailed(),
-          .checkpoint_failure = read_text(from.getCheckpointFailure()),
-          .version = from.getVersion(),
-          .counters = detail::read(from.getCounters())};
+          .clock_ns = from.getClockNs(),
+          .chains = read_list<chain_report>(from.getChains(), partitions_max, "chains")};
 }
 
 void write(const observer_report& from, schema::ObserverReport::Builder to) {
@@ -109,6 +91,35 @@ file_entry read(schema::FileEntry::Reader from) {
   return {.name = read_text(from.getName()),
           .size_bytes = from.getSizeBytes(),
           .crc32c = from.getCrc32c()};
+}
+
+void write(const chain_report& from, schema::ChainReport::Builder to) {
+  std::string scratch;
+  to.setChain(from.chain.value);
+  write(from.status, to.initStatus());
+  to.setFailed(cut_text(from.failed, scratch));
+  to.setUnreadable(from.unreadable);
+  write(from.part, to.initPart());
+  to.setCheckpointFailed(from.checkpoint_failed);
+  to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
+  write(from.marks, to.initMarks());
+  write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
+  to.setVersion(from.version);
+  write(from.counters, to.initCounters());
+}
+
+chain_report read(schema::ChainReport::Reader from) {
+  return {.chain = {from.getChain()},
+          .status = read(from.getStatus()),
+          .failed = read_text(from.getFailed()),
+          .unreadable = from.getUnreadable(),
+          .part = read(from.getPart()),
+          .checkpoint_failed = from.getCheckpointFailed(),
+          .checkpoint_failure = read_text(from.getCheckpointFailure()),
+          .marks = read(from.getMarks()),
+          .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
+          .version = from.getVersion(),
+          .counters = read(from.getCounters())};
 }
 
 void write(const report& from, schema::Report::Builder to) {

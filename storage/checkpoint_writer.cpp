@@ -37,7 +37,7 @@ bool is_needed(const std::string& name) { return !name.starts_with("OPTIONS-"); 
 
 class checkpoint_writer::state {
 public:
-  state(fs::path directory, server_id server, directory_lock lock)
+  state(fs::path directory, chain_id server, directory_lock lock)
       : directory_(std::move(directory)), home_(detail::server_path(directory_, server)),
         staging_(home_ / "staging"), server_(server), lock_(std::move(lock)),
         database_(home_ / "db") {}
@@ -134,7 +134,7 @@ private:
   fs::path directory_;
   fs::path home_;    ///< DIR/servers/K.
   fs::path staging_; ///< Hard links to the live files while they are copied.
-  server_id server_;
+  chain_id server_;
   directory_lock lock_;
   detail::live_database database_;
 };
@@ -143,7 +143,7 @@ checkpoint_writer::checkpoint_writer(std::unique_ptr<state> opened) : state_(std
 checkpoint_writer::~checkpoint_writer() = default;
 
 result<std::unique_ptr<checkpoint_writer>> checkpoint_writer::open(const fs::path& directory,
-                                                                   server_id server) {
+                                                                   chain_id server) {
   auto lock = directory_lock::acquire(detail::server_path(directory, server));
   if (!lock)
     return lock.error();

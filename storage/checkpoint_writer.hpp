@@ -16,7 +16,7 @@ class checkpoint_writer {
 public:
   /// Empties DIR/servers/K and opens it. Errors: in_use, io_failed.
   static result<std::unique_ptr<checkpoint_writer>> open(const std::filesystem::path& directory,
-                                                         server_id server);
+                                                         chain_id server);
   ~checkpoint_writer();
 
   /// Stores the cut in the live database (dirty blocks, then in one batch marks + versions +

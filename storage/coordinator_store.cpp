@@ -27,8 +27,8 @@ constexpr const char* state_key = "state";
 std::string encode(const coordinator_state& what) {
   detail::byte_writer body;
   body.little(what.term).little(what.generation.value).little(what.job).little(what.committed);
-  body.little(std::uint64_t{what.server_of.size()});
-  for (const auto server : what.server_of)
+  body.little(std::uint64_t{what.chain_of.size()});
+  for (const auto server : what.chain_of)
     body.little(server.value);
   const auto bytes = body.take();
   const auto sum = detail::crc32c(detail::bytes_of(bytes));
@@ -54,7 +54,7 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
   if (count != reader.left() / sizeof(std::uint32_t))
     return std::nullopt;
   for (std::uint64_t i = 0; i < count; ++i)
-    what.server_of.push_back({reader.little<std::uint32_t>()});
+    what.chain_of.push_back({reader.little<std::uint32_t>()});
   return reader.complete() ? std::optional{std::move(what)} : std::nullopt;
 }
 

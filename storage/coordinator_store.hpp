@@ -16,7 +16,7 @@ struct coordinator_state {
   std::uint64_t term = 0; ///< Starts of a coordinator so far.
   generation_id generation;
   std::uint64_t job = 0; ///< fingerprint; 0: none stored.
-  std::vector<server_id> server_of;
+  std::vector<chain_id> chain_of;
   std::uint64_t committed = 0; ///< Newest checkpoint of the job that was committed; 0: none.
 };
 

@@ -78,7 +78,7 @@ json to_json(const job_spec& job) {
 
 /// Nothing but a file right inside the part's folder: a manifest must not lead out of its
 /// checkpoint.
-bool is_inside(const std::string& name, server_id server) {
+bool is_inside(const std::string& name, chain_id server) {
   const auto folder = detail::part_name(server) + "/";
   return name.starts_with(folder) && name.size() > folder.size()
          && name.find('/', folder.size()) == std::string::npos && !name.ends_with("/..")

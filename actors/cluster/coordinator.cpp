@@ -54,13 +54,13 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   recovering_ = known;
   if (!known)
     state_.committed = 0;
-  if (!known || state_.server_of.size() != job_.partitions)
-    state_.server_of.clear();
+  if (!known || state_.chain_of.size() != job_.partitions)
+    state_.chain_of.clear();
   if (!known && state_.term > 0)
     ++state_.generation.value;
   ++state_.term;
   state_.job = fingerprint_;
-  state_.server_of = make_partition_map(job_, job_.servers, state_.server_of);
+  state_.chain_of = make_partition_map(job_, job_.servers, state_.chain_of);
   // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
   next_lease_ = next_assignment_ = (state_.term << 32) + 1;
   for (std::uint32_t index = 0; index < job_.servers; ++index)

@@ -103,8 +103,8 @@ server_orders coordinator::orders_for_server(std::uint32_t index) const {
   mine.assignment = seat.assignment;
   mine.generation = state_.generation;
   mine.restore = seat.restore;
-  for (std::uint32_t partition = 0; partition < state_.server_of.size(); ++partition) {
-    if (state_.server_of[partition].value == index)
+  for (std::uint32_t partition = 0; partition < state_.chain_of.size(); ++partition) {
+    if (state_.chain_of[partition].value == index)
       mine.partitions.push_back({partition});
   }
   for (const auto& [place, record] : members_.all()) {

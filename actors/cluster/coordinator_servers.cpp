@@ -288,7 +288,7 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
 // -- the view -----------------------------------------------------------------------------------
 
 void coordinator::refresh_view() {
-  view next{view_.epoch, state_.generation, {}, state_.server_of};
+  view next{view_.epoch, state_.generation, {}, state_.chain_of};
   for (const auto& [index, seat] : servers_) {
     if (seat.id)
       next.servers.push_back({{index}, seat.id->incarnation, seat.report.address, seat.serving});

@@ -91,7 +91,7 @@ coordinator_connector local_cluster::coordinator() const {
 router_handle local_cluster::client(caf::actor_system& system) const {
   if (shared_)
     return spawn_hogwild(system, shared_);
-  return spawn_router(system, job_, [servers = servers_](const server_entry& entry) -> kv {
+  return spawn_router(system, job_, [servers = servers_](const chain_entry& entry) -> kv {
     return servers[entry.server.value];
   });
 }

@@ -126,9 +126,9 @@ void node::serve_coordinator(coordinator_service target) {
   services_->control = std::move(target);
 }
 
-std::function<kv_service(const server_entry&)> node::to_servers() const {
+std::function<kv_service(const chain_entry&)> node::to_servers() const {
   return [&system = services_->system, links = detail::switchboard_ptr{services_->links},
-          limits = services_->limits, memory = services_->memory](const server_entry& entry) {
+          limits = services_->limits, memory = services_->memory](const chain_entry& entry) {
     const auto where = parse_endpoint(entry.address);
     return detail::spawn_remote(system, links, where ? *where : endpoint{},
                                 {role::server, entry.server.value, entry.incarnation}, limits,

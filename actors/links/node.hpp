@@ -41,7 +41,7 @@ public:
   /// is another incarnation is treated as gone. An address that is none is one that nobody answers.
   /// What passes the limits of a link waits; a push that would pass that of the process is refused
   /// with `overloaded`.
-  std::function<kv_service(const server_entry&)> to_servers() const;
+  std::function<kv_service(const chain_entry&)> to_servers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;
   /// Of all of them together.

@@ -96,25 +96,25 @@ block_store::block_store(const job_spec& job, const std::vector<partition_id>& p
 }
 
 block_store::block_store(const job_spec& job,
-                         const std::vector<storage::partition_image>& partitions,
+                         const std::vector<partition_image>& partitions,
                          std::shared_ptr<buffer_pool> pool)
     : block_store(job, std::move(pool)) {
   assert(complete(job, partitions));
-  for (const storage::partition_image& partition : partitions)
-    for (const storage::block_image& x : partition.blocks)
+  for (const partition_image& partition : partitions)
+    for (const block_image& x : partition.blocks)
       tables_[x.table.value][x.block] = {x.count,   x.values, x.state,      nullptr,
                                          x.version, x.steps,  next_stamp(), 0};
 }
 
 result<void> block_store::complete(const job_spec& job,
-                                   const std::vector<storage::partition_image>& partitions) {
-  std::map<std::tuple<partition_id, table_id, std::uint64_t>, const storage::block_image*> found;
+                                   const std::vector<partition_image>& partitions) {
+  std::map<std::tuple<partition_id, table_id, std::uint64_t>, const block_image*> found;
   std::set<partition_id> here;
   std::size_t blocks = 0;
-  for (const storage::partition_image& partition : partitions) {
+  for (const partition_image& partition : partitions) {
     here.insert(partition.partition);
     blocks += partition.blocks.size();
-    for (const storage::block_image& x : partition.blocks)
+    for (const block_image& x : partition.blocks)
       found.emplace(std::tuple{partition.partition, x.table, x.block}, &x);
   }
   std::string wrong = found.size() == blocks ? "" : "a block comes twice";
@@ -463,16 +463,16 @@ std::vector<piece> block_store::read(const std::vector<range>& ranges,
   return pieces;
 }
 
-std::vector<storage::partition_image>
+std::vector<partition_image>
 block_store::pin(const std::vector<shard_partition>& partitions) const {
-  std::map<partition_id, std::vector<storage::block_image>> blocks;
+  std::map<partition_id, std::vector<block_image>> blocks;
   for_each_block(job_, [&](table_id table, std::uint64_t index, partition_id partition) {
     const block& x = tables_[table.value][index];
     if (x.count > 0)
       blocks[partition].push_back({table, index, x.version, x.steps, x.count, x.values,
                                    x.count * state_per_element(spec(table)), x.state});
   });
-  std::vector<storage::partition_image> images;
+  std::vector<partition_image> images;
   for (const shard_partition& p : partitions)
     images.push_back({p.partition, p.version, p.marks, std::move(blocks[p.partition]), {}});
   return images;

@@ -38,12 +38,12 @@ public:
   block_store(const job_spec& job, const std::vector<partition_id>& partitions,
               std::shared_ptr<buffer_pool> pool);
   /// From a checkpoint. Requires: complete(job, partitions).
-  block_store(const job_spec& job, const std::vector<storage::partition_image>& partitions,
+  block_store(const job_spec& job, const std::vector<partition_image>& partitions,
               std::shared_ptr<buffer_pool> pool);
 
   /// Whether the images hold every block of their partitions, in its size. Errors: damaged.
   static result<void> complete(const job_spec& job,
-                               const std::vector<storage::partition_image>& partitions);
+                               const std::vector<partition_image>& partitions);
 
   /// Checks that each piece lies within one block of a partition that is here, brings values, and
   /// covers no element that another one covers. Errors: shape_mismatch, not_ready (partition
@@ -82,7 +82,7 @@ public:
                           std::vector<range>* unchanged = nullptr) const;
 
   /// Pins everything for a checkpoint; `partitions` from shard::partitions(). No copy.
-  std::vector<storage::partition_image> pin(const std::vector<shard_partition>& partitions) const;
+  std::vector<partition_image> pin(const std::vector<shard_partition>& partitions) const;
 
 private:
   struct block {

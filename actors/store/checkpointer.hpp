@@ -25,7 +25,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<std::uint64_t>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_id>)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::storage::partition_image>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_image>)
 
 namespace troupe {
 
@@ -61,7 +61,7 @@ namespace troupe {
 using checkpointer = caf::typed_actor<
   caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
   caf::replies_to<read_atom, std::uint64_t, job_spec,
-                  std::vector<partition_id>>::with<std::vector<storage::partition_image>>,
+                  std::vector<partition_id>>::with<std::vector<partition_image>>,
   caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<storage::found>,
   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
 

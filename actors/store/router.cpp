@@ -29,7 +29,7 @@ void router::set_view(const view& now_valid, router_effects& effects) {
   if (now_valid.epoch < view_.epoch || !fits(now_valid))
     return;
   view_ = now_valid;
-  row_split_ = row_split{view_.server_of};
+  row_split_ = row_split{view_.chain_of};
   for (const auto& entry : view_.servers) {
     auto& known = servers_[entry.server];
     const bool is_new =
@@ -46,10 +46,10 @@ void router::set_view(const view& now_valid, router_effects& effects) {
 
 // Before the job has begun, a view has no partitions.
 bool router::fits(const view& what) const {
-  if (what.server_of.empty())
+  if (what.chain_of.empty())
     return true;
-  return what.server_of.size() == job_.partitions
-         && std::all_of(what.server_of.begin(), what.server_of.end(), [&](server_id owner) {
+  return what.chain_of.size() == job_.partitions
+         && std::all_of(what.chain_of.begin(), what.chain_of.end(), [&](chain_id owner) {
               return std::any_of(what.servers.begin(), what.servers.end(),
                                  [&](const auto& entry) { return entry.server == owner; });
             });
@@ -108,7 +108,7 @@ result<void> router::check(const row_keys& where) const {
 
 template <class Whole>
 result<void> router::check(const std::vector<Whole>& all) const {
-  if (view_.server_of.empty())
+  if (view_.chain_of.empty())
     return {errc::not_ready, "no view of the cluster yet"};
   for (const auto& whole : all)
     if (auto valid = check(where_of(whole)); !valid)
@@ -133,7 +133,7 @@ void router::for_each_block(const range& where, Each each) const {
   for (std::uint64_t first = where.first; first < where.first + where.count;) {
     const auto block = first / per_block;
     const auto end = std::min(where.first + where.count, (block + 1) * per_block);
-    const auto owner = view_.server_of[partition_of(job_, where.table, block).value];
+    const auto owner = view_.chain_of[partition_of(job_, where.table, block).value];
     each(owner, range{where.table, first, end - first, where.stamp}, first - where.first);
     first = end;
   }
@@ -144,7 +144,7 @@ void router::ask(request_token token, request what, router_effects& effects) {
     effects.push_back(failed_effect{token, valid.error()});
     return;
   }
-  std::map<server_id, request> parts;
+  std::map<chain_id, request> parts;
   open_request open;
   if (what.push) {
     split(*what.push, parts);
@@ -167,7 +167,7 @@ void router::ask(request_token token, request what, router_effects& effects) {
     add_part(token, owner, std::move(part), effects);
 }
 
-void router::split(const update& what, std::map<server_id, request>& parts) {
+void router::split(const update& what, std::map<chain_id, request>& parts) {
   for (const auto& entry : view_.servers) {
     auto& part = parts[entry.server].push.emplace();
     part.step = what.step;
@@ -176,7 +176,7 @@ void router::split(const update& what, std::map<server_id, request>& parts) {
     part.base_version = base_version(servers_[entry.server], what.step.batch);
   }
   for (const auto& whole : what.pieces)
-    for_each_block(whole.where, [&](server_id owner, const range& block, std::uint64_t offset) {
+    for_each_block(whole.where, [&](chain_id owner, const range& block, std::uint64_t offset) {
       parts[owner].push->pieces.push_back({block, at_offset(whole.values, offset)});
     });
   for (const auto& whole : what.rows)
@@ -184,15 +184,15 @@ void router::split(const update& what, std::map<server_id, request>& parts) {
       parts[owner].push->rows.push_back(std::move(piece));
 }
 
-void router::split(const query& what, std::map<server_id, request>& parts) const {
-  const auto part_of = [&](server_id owner) -> query& {
+void router::split(const query& what, std::map<chain_id, request>& parts) const {
+  const auto part_of = [&](chain_id owner) -> query& {
     auto& part = parts[owner].pull;
     if (!part)
       part = query{what.step, what.latest, {}, {}, what.delta};
     return *part;
   };
   for (const auto& whole : what.ranges)
-    for_each_block(whole, [&](server_id owner, const range& block, std::uint64_t) {
+    for_each_block(whole, [&](chain_id owner, const range& block, std::uint64_t) {
       part_of(owner).ranges.push_back(block);
     });
   for (const auto& whole : what.rows)
@@ -200,7 +200,7 @@ void router::split(const query& what, std::map<server_id, request>& parts) const
       part_of(owner).rows.push_back(std::move(piece.where));
 }
 
-void router::add_part(request_token token, server_id to, request what, router_effects& effects) {
+void router::add_part(request_token token, chain_id to, request what, router_effects& effects) {
   const part_id id{next_part_++};
   auto& server = servers_[to];
   server.open.emplace(id, open_part{token, std::move(what)});

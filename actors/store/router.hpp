@@ -31,7 +31,7 @@ struct router_options {
 // -- effects --
 struct send_part_effect {
   part_id part;
-  server_entry to;
+  chain_entry to;
   request what;
   std::uint64_t attempt = 0; ///< To be handed back with the outcome.
 };
@@ -84,7 +84,7 @@ private:
     reply answer;               ///< Has what was asked for, as far as it is there.
   };
   struct server_queue {
-    server_entry entry;
+    chain_entry entry;
     std::map<part_id, open_part> open;
     std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
     std::optional<time_point> resend_at;
@@ -92,9 +92,9 @@ private:
     std::deque<std::pair<batch_id, std::uint64_t>> versions;
   };
 
-  void split(const update& what, std::map<server_id, request>& parts);
-  void split(const query& what, std::map<server_id, request>& parts) const;
-  void add_part(request_token token, server_id to, request what, router_effects& effects);
+  void split(const update& what, std::map<chain_id, request>& parts);
+  void split(const query& what, std::map<chain_id, request>& parts) const;
+  void add_part(request_token token, chain_id to, request what, router_effects& effects);
   void send(server_queue& to, part_id id, router_effects& effects);
   void send_in_turn(server_queue& to, part_id id, router_effects& effects);
   void send_all(server_queue& to, router_effects& effects);
@@ -120,8 +120,8 @@ private:
   router_options options_;
   view view_;
   row_split row_split_; ///< By view_.
-  std::map<server_id, server_queue> servers_;
-  std::map<part_id, server_id> part_server_;
+  std::map<chain_id, server_queue> servers_;
+  std::map<part_id, chain_id> part_server_;
   std::map<request_token, open_request> requests_;
   std::uint64_t next_part_ = 1;
 };

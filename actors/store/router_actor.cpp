@@ -73,7 +73,7 @@ struct router_shell {
       open.mapped().deliver(std::move(outcome));
   }
 
-  const kv& handle_of(const server_entry& entry) {
+  const kv& handle_of(const chain_entry& entry) {
     auto& known = servers[entry.server];
     if (!known.handle || known.incarnation != entry.incarnation || known.address != entry.address)
       known = {entry.incarnation, entry.address, connect(entry)};
@@ -110,7 +110,7 @@ struct router_shell {
   pointer self = nullptr;
   std::optional<router> decide;
   server_connector connect;
-  std::map<server_id, server_handle> servers;
+  std::map<chain_id, server_handle> servers;
   std::unordered_map<std::uint64_t, promise> promises;
   std::uint64_t next_token = 1;
   open_requests requests{request_timeout, late_replies::delivered}; // (3) of router.

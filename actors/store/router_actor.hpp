@@ -19,7 +19,7 @@ namespace troupe {
 using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
 
 /// Makes the kv that stands for a server: its actor in this process, or a remote one.
-using server_connector = std::function<kv(const server_entry&)>;
+using server_connector = std::function<kv(const chain_entry&)>;
 
 router_handle spawn_router(caf::actor_system& system, job_spec job, server_connector connect,
                            router_options options = {});

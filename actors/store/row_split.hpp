@@ -16,12 +16,12 @@ namespace troupe {
 class row_split {
 public:
   row_split() = default;
-  /// `server_of`: one for each partition; their number is a power of two, or 0.
-  explicit row_split(const std::vector<server_id>& server_of);
+  /// `chain_of`: one for each partition; their number is a power of two, or 0.
+  explicit row_split(const std::vector<chain_id>& chain_of);
 
   /// Each server's rows, in the order of the whole; none for a server that has none of them.
   /// values null: keys alone. Requires: a map of partitions.
-  std::vector<std::pair<server_id, row_piece>> split(const row_piece& whole) const;
+  std::vector<std::pair<chain_id, row_piece>> split(const row_piece& whole) const;
 
   /// Copies what one server answered to where it belongs. `asked`, `answer`: lists of rows of one
   /// server, each a part of one list of `all_asked` of the same table, in the same order.
@@ -33,7 +33,7 @@ private:
   void put(const row_keys& part, const float_ptr& values, const row_keys& whole,
            row_piece& into) const;
 
-  std::vector<server_id> servers_;          ///< Each once.
+  std::vector<chain_id> servers_;          ///< Each once.
   std::vector<std::uint32_t> of_partition_; ///< Position in servers_.
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
 };

@@ -62,8 +62,8 @@ void row_table::thaw(std::size_t slab) {
   held = {{memory, at.rows}, {memory, at.keys}, {memory, at.steps}, held.version + 1};
 }
 
-std::vector<storage::slab_image> row_table::pin() {
-  std::vector<storage::slab_image> images;
+std::vector<slab_image> row_table::pin() {
+  std::vector<slab_image> images;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     places_[i].writable = nullptr;
     const holder& held = holders_[i];
@@ -79,7 +79,7 @@ std::vector<storage::slab_image> row_table::pin() {
   return images;
 }
 
-result<void> row_table::adopt(const storage::slab_image& image) {
+result<void> row_table::adopt(const slab_image& image) {
   const auto damaged = [&](const std::string& why) {
     return failure{errc::damaged, "checkpoint does not hold the job's rows: slab "
                                     + std::to_string(image.slab) + " of table "

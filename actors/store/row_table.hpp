@@ -44,9 +44,9 @@ public:
 
   /// Adds a slab of a checkpoint behind those that are there, without a copy. Errors: damaged
   /// (another shape, a slab left out, a key that is there already).
-  result<void> adopt(const storage::slab_image& image);
+  result<void> adopt(const slab_image& image);
   /// All slabs, frozen.
-  std::vector<storage::slab_image> pin();
+  std::vector<slab_image> pin();
 
   void prefetch(std::uint64_t hash) const { index_.prefetch(hash); }
   /// The row's number, or key_index::absent.

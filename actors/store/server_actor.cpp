@@ -225,7 +225,7 @@ struct server_shell {
 
   void run(const cut_effect& effect, shard_effects&) {
     apply_admitted();
-    storage::cut what{effect.checkpoint, server_id{options.self.index},
+    storage::cut what{effect.checkpoint, chain_id{options.self.index},
                       values->pin(decide->partitions())};
     self->request(storage, storage_timeout, write_atom_v, std::move(what))
       .then(
@@ -322,7 +322,7 @@ struct server_shell {
   void restore(const server_orders& what) {
     self->request(storage, storage_timeout, read_atom_v, what.restore, what.job, what.partitions)
       .then(
-        [this, what](const std::vector<storage::partition_image>& images) {
+        [this, what](const std::vector<partition_image>& images) {
           if (what.assignment != wanted_assignment)
             return;
           auto read = table_store::restored(what.job, images, pool);

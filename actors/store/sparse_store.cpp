@@ -78,14 +78,14 @@ sparse_store::sparse_store(const job_spec& job, const std::vector<partition_id>&
 }
 
 result<sparse_store> sparse_store::restored(const job_spec& job,
-                                            const std::vector<storage::partition_image>& partitions,
+                                            const std::vector<partition_image>& partitions,
                                             std::shared_ptr<buffer_pool> pool) {
   std::vector<partition_id> here;
-  for (const storage::partition_image& image : partitions)
+  for (const partition_image& image : partitions)
     here.push_back(image.partition);
   sparse_store store{job, here, std::move(pool)};
-  for (const storage::partition_image& image : partitions)
-    for (const storage::slab_image& slab : image.slabs) {
+  for (const partition_image& image : partitions)
+    for (const slab_image& slab : image.slabs) {
       if (slab.table.value >= job.tables.size() || !job.tables[slab.table.value].is_sparse())
         return {errc::damaged, "checkpoint holds rows of a table that is not sparse: "
                                  + std::to_string(slab.table.value)};
@@ -382,11 +382,11 @@ row_piece sparse_store::read(const row_keys& rows, bool previous) const {
   return {{rows.table, rows.width, rows.count, nullptr}, values};
 }
 
-void sparse_store::pin(std::vector<storage::partition_image>& images) {
-  for (storage::partition_image& image : images)
+void sparse_store::pin(std::vector<partition_image>& images) {
+  for (partition_image& image : images)
     for (const table& of : tables_)
       if (of.layout)
-        for (storage::slab_image& slab : of.parts[image.partition.value]->rows.pin())
+        for (slab_image& slab : of.parts[image.partition.value]->rows.pin())
           image.slabs.push_back(std::move(slab));
 }
 

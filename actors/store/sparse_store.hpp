@@ -45,7 +45,7 @@ public:
                std::shared_ptr<buffer_pool> pool);
   /// From a checkpoint. Errors: damaged (rows that do not fit the job, or are there twice).
   static result<sparse_store> restored(const job_spec& job,
-                                       const std::vector<storage::partition_image>& partitions,
+                                       const std::vector<partition_image>& partitions,
                                        std::shared_ptr<buffer_pool> pool);
 
   /// Checks that tables are sparse and come once each, keys ascend and their partitions are here,
@@ -71,7 +71,7 @@ public:
 
   /// Adds the slabs to the images of their partitions. No copy; each slab is copied when it is
   /// written to for the first time afterwards.
-  void pin(std::vector<storage::partition_image>& images);
+  void pin(std::vector<partition_image>& images);
 
   /// Rows of all tables.
   std::uint64_t size() const;

@@ -17,7 +17,7 @@ table_store::table_store(const job_spec& job, const std::vector<partition_id>& p
     : blocks_(job, partitions, pool), rows_(job, partitions, pool) {}
 
 result<std::shared_ptr<table_store>>
-table_store::restored(const job_spec& job, const std::vector<storage::partition_image>& partitions,
+table_store::restored(const job_spec& job, const std::vector<partition_image>& partitions,
                       const std::shared_ptr<buffer_pool>& pool) {
   if (auto whole = block_store::complete(job, partitions); !whole)
     return whole.error();
@@ -84,7 +84,7 @@ values table_store::read(const query& pull, const std::vector<table_id>& previou
   return answer;
 }
 
-std::vector<storage::partition_image>
+std::vector<partition_image>
 table_store::pin(const std::vector<shard_partition>& partitions) {
   auto images = blocks_.pin(partitions);
   rows_.pin(images);

@@ -19,7 +19,7 @@ public:
               const std::shared_ptr<buffer_pool>& pool);
   /// From a checkpoint. Errors: damaged.
   static result<std::shared_ptr<table_store>>
-  restored(const job_spec& job, const std::vector<storage::partition_image>& partitions,
+  restored(const job_spec& job, const std::vector<partition_image>& partitions,
            const std::shared_ptr<buffer_pool>& pool);
 
   result<void> check(const update& push) const;
@@ -33,7 +33,7 @@ public:
   /// Without the version.
   values read(const query& pull, const std::vector<table_id>& previous) const;
 
-  std::vector<storage::partition_image> pin(const std::vector<shard_partition>& partitions);
+  std::vector<partition_image> pin(const std::vector<shard_partition>& partitions);
 
 private:
   table_store(block_store blocks, sparse_store rows)

@@ -5,6 +5,7 @@
 #include "serialization/messages.hpp"
 #include "serialization/wire.hpp"
 
+#include "serialization/chain.capnp.h"
 #include "serialization/control.capnp.h"
 #include "serialization/data.capnp.h"
 #include "serialization/job.capnp.h"
@@ -47,6 +48,8 @@ public:
     size_bytes_ += what.bytes.size();
     parts_->push_back(std::move(what));
   }
+  /// To the next multiple of 8 bytes.
+  void pad();
   std::size_t size_bytes() const { return size_bytes_; }
 
 private:
@@ -86,6 +89,14 @@ range read(schema::Range::Reader from);
 /// Without its keys.
 row_keys read(schema::Rows::Reader from);
 
+// -- wire_chain.cpp --
+void write(const chain_record& from, schema::Record::Builder to);
+void write(const chain_status& from, schema::Status::Builder to);
+void write(const peer_message& from, schema::Peer::Builder to, body_parts& body);
+chain_record read(schema::Record::Reader from);
+chain_status read(schema::Status::Reader from);
+peer_message read(schema::Peer::Reader from, body_reader& body);
+
 // -- wire_link.cpp --
 void write(const hello& from, schema::Hello::Builder to);
 void write(const refusal& from, schema::Refusal::Builder to);
@@ -114,16 +125,22 @@ server_counters read(schema::ServerCounters::Reader from);
 void write(const report& from, schema::Report::Builder to);
 void write(const lease_progress& from, schema::LeaseProgress::Builder to);
 void write(const file_entry& from, schema::FileEntry::Builder to);
+void write(const chain_report& from, schema::ChainReport::Builder to);
 report read(schema::Report::Reader from);
 lease_progress read(schema::LeaseProgress::Reader from);
 file_entry read(schema::FileEntry::Reader from);
+chain_report read(schema::ChainReport::Reader from);
 
 // -- wire_orders.cpp --
 void write(const orders& from, schema::Orders::Builder to);
-void write(const server_entry& from, schema::ServerEntry::Builder to);
+void write(const chain_entry& from, schema::ChainEntry::Builder to);
+void write(const server_address& from, schema::ServerAddress::Builder to);
+void write(const chain_orders& from, schema::ChainOrders::Builder to);
 void write(const member_status& from, schema::MemberStatus::Builder to);
 orders read(schema::Orders::Reader from);
-server_entry read(schema::ServerEntry::Reader from);
+chain_entry read(schema::ChainEntry::Reader from);
+server_address read(schema::ServerAddress::Reader from);
+chain_orders read(schema::ChainOrders::Reader from);
 member_status read(schema::MemberStatus::Reader from);
 
 // -- wire_job.cpp --

@@ -13,9 +13,9 @@ std::filesystem::path checkpoints_path(const std::filesystem::path& directory);
 /// DIR/checkpoints/00000012; numbers of more than eight digits are written out.
 std::filesystem::path checkpoint_path(const std::filesystem::path& directory,
                                       std::uint64_t checkpoint);
-std::filesystem::path server_path(const std::filesystem::path& directory, server_id server);
+std::filesystem::path server_path(const std::filesystem::path& directory, chain_id server);
 /// "server-3", a server's folder within a checkpoint.
-std::string part_name(server_id server);
+std::string part_name(chain_id server);
 /// "checkpoint 12 in DIR", for people.
 std::string title(const std::filesystem::path& directory, std::uint64_t checkpoint);
 

@@ -33,7 +33,7 @@ namespace troupe::storage::detail {
 
 struct cut_complete {
   std::uint64_t checkpoint = 0;
-  server_id server;
+  chain_id server;
   std::uint64_t partitions = 0;
   std::uint64_t blocks = 0;
 

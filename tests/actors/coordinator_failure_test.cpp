@@ -375,7 +375,7 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
 TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
   for (const bool late : {true, false}) {
     const auto job = job_of_mode(consistency_mode::asp, 1, 1, 1000);
-    coordinator_fixture one(job, {}, {1, {2}, fingerprint(job), std::vector<server_id>(8)});
+    coordinator_fixture one(job, {}, {1, {2}, fingerprint(job), std::vector<chain_id>(8)});
     const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}};
     const lease old{(1ull << 32) + 7, {20}, 5, 1};
     server_report body;

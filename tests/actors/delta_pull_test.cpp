@@ -119,7 +119,7 @@ struct cluster {
   job_spec job;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
   std::vector<block_store> stores;
-  std::vector<std::vector<storage::partition_image>> pinned;
+  std::vector<std::vector<partition_image>> pinned;
   router split;
   std::uint64_t token = 0;
   held_ptr known;

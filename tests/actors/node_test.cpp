@@ -400,7 +400,7 @@ TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
   server_process server{seen};
   process client{worker_3};
   const auto connect = client.links->to_servers();
-  server_entry there{{0}, server_0.incarnation, to_string(server.address), true};
+  chain_entry there{{0}, server_0.incarnation, to_string(server.address), true};
   CHECK(version_of(push(client, connect(there), 1)) == 1);
   auto nowhere = there;
   nowhere.address = "no address";

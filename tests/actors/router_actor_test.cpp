@@ -12,7 +12,7 @@ namespace {
 
 struct fixture : actor_fixture {
   fixture() : first(*this), second(*this) {
-    auto connect = [this](const server_entry& entry) -> kv {
+    auto connect = [this](const chain_entry& entry) -> kv {
       connected.push_back(entry);
       return entry.server.value == 0 ? first.handle() : second.handle();
     };
@@ -25,7 +25,7 @@ struct fixture : actor_fixture {
   job_spec job = routed_job();
   fake_kv first;
   fake_kv second;
-  std::vector<server_entry> connected;
+  std::vector<chain_entry> connected;
   router_handle router;
 };
 

@@ -34,7 +34,7 @@ inline view routed_view(const job_spec& job, std::uint64_t epoch = 1) {
   for (std::uint32_t s = 0; s < job.servers; ++s)
     made.servers.push_back({{s}, {100 + s}, "", true});
   for (std::uint32_t p = 0; p < job.partitions; ++p)
-    made.server_of.push_back({p % job.servers});
+    made.chain_of.push_back({p % job.servers});
   return made;
 }
 

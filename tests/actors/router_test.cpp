@@ -215,11 +215,11 @@ TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
   old.servers[0].incarnation = {500};
   CHECK(f.set_view(old).empty());
   auto too_short = routed_view(f.job, 9);
-  too_short.server_of.pop_back();
+  too_short.chain_of.pop_back();
   too_short.servers[0].incarnation = {500};
   CHECK(f.set_view(too_short).empty());
   auto nobody = routed_view(f.job, 9);
-  nobody.server_of[2] = {7};
+  nobody.chain_of[2] = {7};
   CHECK(f.set_view(nobody).empty());
   CHECK(f.push(2) == texts{"push 3 to 0 attempt 1", "push 4 to 1 attempt 1"});
 }

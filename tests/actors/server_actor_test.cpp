@@ -18,7 +18,7 @@ struct fake_files {
   std::vector<storage::cut> cuts;
   std::vector<std::uint64_t> reads;
   std::optional<failure> fails;
-  std::vector<storage::partition_image> images;
+  std::vector<partition_image> images;
 };
 
 checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
@@ -31,7 +31,7 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
         return checkpoint_part{what.checkpoint, what.server, {}, 9};
       },
       [=](read_atom, std::uint64_t number, const job_spec&,
-          const std::vector<partition_id>&) -> caf::result<std::vector<storage::partition_image>> {
+          const std::vector<partition_id>&) -> caf::result<std::vector<partition_image>> {
         files->reads.push_back(number);
         if (files->fails)
           return to_caf(*files->fails);

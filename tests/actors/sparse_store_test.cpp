@@ -169,8 +169,8 @@ std::vector<float> slice(const std::vector<float>& from, std::size_t i, std::siz
           from.begin() + static_cast<std::ptrdiff_t>((i + 1) * width)};
 }
 
-std::vector<storage::partition_image> pinned(sparse_store& store, const job_spec& job) {
-  std::vector<storage::partition_image> images;
+std::vector<partition_image> pinned(sparse_store& store, const job_spec& job) {
+  std::vector<partition_image> images;
   for (const partition_id p : partitions_of(job, 0, 1))
     images.push_back({p, 0, {}, {}, {}});
   store.pin(images);

@@ -157,9 +157,9 @@ inline view random_view(random_source& random) {
     {random.number()},
     {random.number()},
     random.several([&] {
-      return server_entry{{random.number32()}, {random.number()}, random.text(), random.chance()};
+      return chain_entry{{random.number32()}, {random.number()}, random.text(), random.chance()};
     }),
-    random.several([&] { return server_id{random.number32()}; })};
+    random.several([&] { return chain_id{random.number32()}; })};
 }
 
 inline failure random_failure(random_source& random) {

@@ -216,7 +216,7 @@ TEST_CASE("lists that are longer than any honest one are refused") {
   CHECK(contains(refused(decode_frame(flatten(wire::encode(push)))).text, "too many tables"));
 
   worker_orders body;
-  body.view.server_of.resize(4097);
+  body.view.chain_of.resize(4097);
   CHECK(contains(
     refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body})))).text,
     "too many partitions"));

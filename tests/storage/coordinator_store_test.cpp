@@ -29,7 +29,7 @@ std::unique_ptr<coordinator_store> open_store(const fs::path& directory) {
     const auto before = (*store)->load();
     if (!before)
       break;
-    if (!(*store)->save({before->term + 1, {term}, 5, std::vector(64, server_id{3})}))
+    if (!(*store)->save({before->term + 1, {term}, 5, std::vector(64, chain_id{3})}))
       break;
     const auto saved = before->term + 1;
     (void)!::write(to, &saved, sizeof saved);
@@ -71,7 +71,7 @@ TEST_CASE("a state that was saved is there after a restart") {
   CHECK(state->generation == generation_id{3});
   CHECK(state->job == 77);
   CHECK(state->committed == 12);
-  CHECK(state->server_of == std::vector<server_id>{{1}, {0}});
+  CHECK(state->chain_of == std::vector<chain_id>{{1}, {0}});
 }
 
 TEST_CASE("one coordinator at a time") {

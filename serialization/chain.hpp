@@ -1,0 +1,101 @@
+// What the coordinator says of chains and what their replicas say to each other, as plain values.
+// actors/store/chain.hpp is the protocol.
+#pragma once
+
+#include "serialization/ids.hpp"
+#include "serialization/image.hpp"
+#include "serialization/data.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// Who replicates some partitions, in one epoch.
+struct chain_config {
+  epoch_id epoch;                  ///< 0: none.
+  generation_id generation;        ///< Of the history that its log continues.
+  std::vector<member_id> members;  ///< Head first, tail last.
+  std::optional<member_id> joiner; ///< Not a member yet: the tail brings it up to date.
+
+  bool operator==(const chain_config&) const = default;
+};
+
+/// What the coordinator knows for good of one chain, and tells everyone.
+struct chain_record {
+  chain_config active;
+  /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
+  std::uint64_t origin = 0;
+  std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
+
+  bool operator==(const chain_record&) const = default;
+};
+
+/// What a replica tells the coordinator.
+struct chain_status {
+  generation_id generation; ///< Of what it holds.
+  epoch_id epoch;           ///< Of the active configuration that it acts in.
+  epoch_id sealed;          ///< It appends nothing of an epoch before this one.
+  bool complete = false;    ///< It holds what a member has to hold.
+  bool joint = false;       ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
+
+  bool operator==(const chain_status&) const = default;
+};
+
+// -- messages between replicas --
+
+/// Comes with the entry itself.
+struct append_message {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+  std::uint64_t committed = 0; ///< What the sender knows to be final.
+};
+/// Final up to `index`: every member has it.
+struct committed_message {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+};
+/// A joiner to the tail: it has everything up to `last`.
+struct joined_message {
+  epoch_id epoch;
+  std::uint64_t last = 0;
+};
+/// A joiner to the tail: it lacks part `part` of a copy of the state. The tail pins that with the
+/// first request of the epoch, and leaves out what has not changed since `since`, the version of a
+/// past state of the same generation that the joiner has; 0: it has nothing.
+struct copy_request {
+  epoch_id epoch;
+  generation_id generation;
+  std::uint64_t since = 0;
+  std::uint32_t part = 0;
+};
+/// A stretch of one partition. All parts together are the state at `index`.
+struct copy_part {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+  std::uint32_t part = 0;
+  std::uint32_t parts = 0;
+  partition_image image; ///< Some of its blocks and slabs; version and marks are those of all.
+};
+
+/// What every replica does at one place of the log: a push, or all slots of a bsp clock in order.
+struct log_entry {
+  std::vector<std::shared_ptr<const update>> pushes;
+  std::vector<table_id> tables; ///< Those that it steps and marks.
+};
+struct entry_message {
+  append_message place;
+  log_entry entry;
+};
+
+/// From one replica to another. One-way: it may be lost, repeated and overtaken.
+struct peer_message {
+  chain_id chain;
+  member_id from;
+  std::variant<entry_message, committed_message, joined_message, copy_request, copy_part> what;
+};
+
+} // namespace troupe
