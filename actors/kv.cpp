@@ -43,6 +43,22 @@ std::uint64_t payload_bytes(const query& what) {
   return count * sizeof(float);
 }
 
+std::uint64_t payload_bytes(const log_entry& what) {
+  std::uint64_t total = 0;
+  for (const auto& push : what.pushes)
+    total += payload_bytes(*push);
+  return total;
+}
+
+std::uint64_t payload_bytes(const copy_part& what) {
+  std::uint64_t total = 0;
+  for (const auto& x : what.image.blocks)
+    total += (x.count + x.state_count) * sizeof(float);
+  for (const auto& x : what.image.slabs)
+    total += x.count * (x.row_floats * sizeof(float) + 2 * sizeof(std::uint64_t));
+  return total;
+}
+
 std::uint64_t payload_bytes(const request& what) {
   return (what.push ? payload_bytes(*what.push) : 0) + (what.pull ? payload_bytes(*what.pull) : 0);
 }

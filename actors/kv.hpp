@@ -19,6 +19,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request_list)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::answer_list)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::peer_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
@@ -66,6 +67,9 @@ using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
 /// nothing: monitor it.
 using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 
+/// Receives what other replicas of its chains send.
+using peer_sink = caf::typed_actor<caf::reacts_to<peer_message>>;
+
 /// Receives what it should be. Lifetime: until orders::stop.
 using member = caf::typed_actor<caf::reacts_to<orders>>;
 
@@ -92,6 +96,8 @@ std::uint64_t payload_bytes(const update& what);
 std::uint64_t payload_bytes(const query& what);
 std::uint64_t payload_bytes(const values& what);
 std::uint64_t payload_bytes(const request& what);
+std::uint64_t payload_bytes(const log_entry& what);
+std::uint64_t payload_bytes(const copy_part& what);
 
 /// A failure as CAF carries it, and back. CAF's own errors become timed_out or peer_lost.
 caf::error to_caf(const failure& why);

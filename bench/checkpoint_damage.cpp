@@ -138,7 +138,7 @@ file_changes add_a_file(damage_source& from) {
   const auto folder = any_file(from, from.files).first;
   const auto end = folder.find('/');
   // Beside the manifest nobody looks for files, so nobody minds what lies there.
-  const auto home = end == std::string::npos ? "server-0" : folder.substr(0, end);
+  const auto home = end == std::string::npos ? "chain-0" : folder.substr(0, end);
   const auto added =
     home + "/0000" + std::to_string(10 + below(from, 90)) + (below(from, 2) == 0 ? ".log" : ".sst");
   return from.files.contains(added) ? add_a_file(from) : file_changes{{added, content}};

@@ -325,7 +325,7 @@ std::vector<partition_image> images_of(local_servers& servers) {
 writer_list open_writers(const std::filesystem::path& directory, std::size_t servers) {
   writer_list writers;
   for (std::uint32_t i = 0; i < servers; ++i) {
-    auto opened = storage::checkpoint_writer::open(directory, {i});
+    auto opened = storage::checkpoint_writer::open(directory, {i}, {i});
     if (!opened)
       fail(opened.error());
     writers.push_back(*std::move(opened));

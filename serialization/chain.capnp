@@ -43,11 +43,17 @@ struct Mark {
   index @1 :UInt64;
 }
 
+struct Held {
+  partition @0 :UInt32;
+  table @1 :UInt32;
+  number @2 :UInt64;
+  version @3 :UInt64;
+}
+
 struct CopyRequest {
   epoch @0 :UInt64;
-  generation @1 :UInt64;
-  since @2 :UInt64;
-  part @3 :UInt32;
+  part @1 :UInt32;
+  held @2 :List(Held);
 }
 
 struct Block {

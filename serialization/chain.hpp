@@ -63,14 +63,21 @@ struct joined_message {
   epoch_id epoch;
   std::uint64_t last = 0;
 };
+/// A block, or a slab of a sparse table, as somebody has it.
+struct held_version {
+  partition_id partition;
+  table_id table;
+  std::uint64_t number = 0; ///< block_image::block or slab_image::slab.
+  std::uint64_t version = 0;
+
+  auto operator<=>(const held_version&) const = default;
+};
 /// A joiner to the tail: it lacks part `part` of a copy of the state. The tail pins that with the
-/// first request of the epoch, and leaves out what has not changed since `since`, the version of a
-/// past state of the same generation that the joiner has; 0: it has nothing.
+/// first request of the epoch, without what the joiner has.
 struct copy_request {
   epoch_id epoch;
-  generation_id generation;
-  std::uint64_t since = 0;
   std::uint32_t part = 0;
+  std::vector<held_version> held = {}; ///< Of a past state of this generation; with part 0.
 };
 /// A stretch of one partition. All parts together are the state at `index`.
 struct copy_part {

@@ -54,15 +54,27 @@ void write_mark(const Message& from, std::uint64_t index, schema::Mark::Builder 
   to.setIndex(index);
 }
 
+void write(const held_version& from, schema::Held::Builder to) {
+  to.setPartition(from.partition.value);
+  to.setTable(from.table.value);
+  to.setNumber(from.number);
+  to.setVersion(from.version);
+}
+
 void write(const copy_request& from, schema::CopyRequest::Builder to) {
   to.setEpoch(from.epoch.value);
-  to.setGeneration(from.generation.value);
-  to.setSince(from.since);
   to.setPart(from.part);
+  auto held = to.initHeld(static_cast<unsigned>(from.held.size()));
+  for (unsigned i = 0; i < held.size(); ++i)
+    write(from.held[i], held[i]);
 }
 
 copy_request read(schema::CopyRequest::Reader from) {
-  return {{from.getEpoch()}, {from.getGeneration()}, from.getSince(), from.getPart()};
+  copy_request made{{from.getEpoch()}, from.getPart(), {}};
+  check_count(from.getHeld().size(), pieces_max, "held blocks");
+  for (const auto x : from.getHeld())
+    made.held.push_back({{x.getPartition()}, {x.getTable()}, x.getNumber(), x.getVersion()});
+  return made;
 }
 
 template <class Number>

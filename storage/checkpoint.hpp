@@ -1,7 +1,7 @@
 // Checkpoints: what a server keeps of a cut, how it is written, committed, verified and read.
 //
-//   DIR/servers/K/                  live RocksDB of server K: the last written state of each block
-//   DIR/checkpoints/00000012/server-K/...   verified copy of it at the cut
+//   DIR/servers/S/chain-K/          live RocksDB of server S: the last written state of each block
+//   DIR/checkpoints/00000012/chain-K/...   verified copy of it at the cut
 //   DIR/checkpoints/00000012/manifest.json  every file with size and checksum, and the job
 //   DIR/checkpoints/00000012/COMMIT         checksum of the manifest; makes it a checkpoint
 //   DIR/coordinator/                RocksDB of the coordinator

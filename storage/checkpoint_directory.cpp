@@ -46,7 +46,7 @@ failure damaged(const fs::path& directory, std::uint64_t checkpoint, const std::
 /// RocksDB reads what it finds, so a file too many is as wrong as one that is missing.
 result<void> check_names(const fs::path& directory, const manifest& what,
                          const checkpoint_part& part) {
-  const auto folder = detail::part_name(part.server);
+  const auto folder = detail::part_name(part.chain);
   std::set<std::string> expected;
   for (const auto& file : part.files)
     expected.insert(file.name);

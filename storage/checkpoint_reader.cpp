@@ -47,14 +47,14 @@ rocksdb::ReadOptions read_options() {
   return options;
 }
 
-/// One server's part of a checkpoint, open for reading.
+/// One chain's part of a checkpoint, open for reading.
 class part_reader {
 public:
   part_reader(const fs::path& directory, const manifest& whole, const job_spec& job)
       : directory_(directory), whole_(whole), job_(job) {}
 
   result<void> open(const checkpoint_part& part) {
-    folder_ = detail::part_name(part.server);
+    folder_ = detail::part_name(part.chain);
     const auto home = detail::checkpoint_path(directory_, whole_.checkpoint);
     for (const auto& file : part.files) {
       std::error_code error;
@@ -72,7 +72,7 @@ public:
       return value.error();
     const auto complete =
       *value ? detail::decode_complete(detail::complete_key(), **value) : std::nullopt;
-    if (!complete || complete->checkpoint != whole_.checkpoint || complete->server != part.server)
+    if (!complete || complete->checkpoint != whole_.checkpoint || complete->chain != part.chain)
       return damaged("the cut in " + folder_ + " is not complete, or another one");
     return {};
   }

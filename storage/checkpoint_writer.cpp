@@ -37,9 +37,9 @@ bool is_needed(const std::string& name) { return !name.starts_with("OPTIONS-"); 
 
 class checkpoint_writer::state {
 public:
-  state(fs::path directory, chain_id server, directory_lock lock)
-      : directory_(std::move(directory)), home_(detail::server_path(directory_, server)),
-        staging_(home_ / "staging"), server_(server), lock_(std::move(lock)),
+  state(fs::path directory, server_id server, chain_id chain, directory_lock lock)
+      : directory_(std::move(directory)), home_(detail::live_path(directory_, server, chain)),
+        staging_(home_ / "staging"), chain_(chain), lock_(std::move(lock)),
         database_(home_ / "db") {}
 
   result<void> empty() {
@@ -54,20 +54,20 @@ public:
   }
 
   result<checkpoint_part> write(const cut& what) {
-    assert(what.server == server_);
+    assert(what.chain == chain_);
     const auto home = detail::checkpoint_path(directory_, what.checkpoint);
     std::error_code error;
     if (fs::exists(home / detail::commit_name, error))
       return {errc::io_failed,
               detail::title(directory_, what.checkpoint) + " is committed, it cannot be replaced"};
-    const auto target = home / detail::part_name(server_);
+    const auto target = home / detail::part_name(chain_);
     auto part = write_to(what, target);
     // Best effort: what stays is not committed, and the next attempt begins by removing it.
     (void)detail::remove_tree(staging_);
     if (!part) {
       database_.discard();
       (void)detail::remove_tree(target);
-      fs::remove(home, error); // Only where no other server has a part in it.
+      fs::remove(home, error); // Only where no other chain has a part in it.
     }
     return part;
   }
@@ -100,7 +100,7 @@ private:
     const auto names = names_in(staging_);
     if (!names)
       return names.error();
-    checkpoint_part part{what.checkpoint, server_, {}, 0};
+    checkpoint_part part{what.checkpoint, chain_, {}, 0};
     for (const auto& name : *names) {
       if (!is_needed(name))
         continue;
@@ -111,7 +111,7 @@ private:
       if (const auto known = sums.find(name); known != sums.end() && known->second != sum->crc32c)
         return {errc::damaged, "a file of the live database changed after it had been written: "
                                  + (home_ / "db" / name).string()};
-      part.files.push_back({detail::part_name(server_) + "/" + name, sum->size_bytes, sum->crc32c});
+      part.files.push_back({detail::part_name(chain_) + "/" + name, sum->size_bytes, sum->crc32c});
     }
     for (const auto& partition : what.partitions)
       part.version = std::max(part.version, partition.version);
@@ -132,9 +132,9 @@ private:
   }
 
   fs::path directory_;
-  fs::path home_;    ///< DIR/servers/K.
+  fs::path home_;    ///< DIR/servers/S/chain-K.
   fs::path staging_; ///< Hard links to the live files while they are copied.
-  chain_id server_;
+  chain_id chain_;
   directory_lock lock_;
   detail::live_database database_;
 };
@@ -142,12 +142,12 @@ private:
 checkpoint_writer::checkpoint_writer(std::unique_ptr<state> opened) : state_(std::move(opened)) {}
 checkpoint_writer::~checkpoint_writer() = default;
 
-result<std::unique_ptr<checkpoint_writer>> checkpoint_writer::open(const fs::path& directory,
-                                                                   chain_id server) {
-  auto lock = directory_lock::acquire(detail::server_path(directory, server));
+result<std::unique_ptr<checkpoint_writer>>
+checkpoint_writer::open(const fs::path& directory, server_id server, chain_id chain) {
+  auto lock = directory_lock::acquire(detail::live_path(directory, server, chain));
   if (!lock)
     return lock.error();
-  auto opened = std::make_unique<state>(directory, server, *std::move(lock));
+  auto opened = std::make_unique<state>(directory, server, chain, *std::move(lock));
   if (auto emptied = opened->empty(); !emptied)
     return emptied.error();
   return std::unique_ptr<checkpoint_writer>{new checkpoint_writer{std::move(opened)}};

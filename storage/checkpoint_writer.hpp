@@ -1,4 +1,4 @@
-// Writing a server's share of a checkpoint.
+// Writing a chain's share of a checkpoint.
 #pragma once
 
 #include "serialization/error.hpp"
@@ -10,17 +10,17 @@
 
 namespace troupe::storage {
 
-/// Writes a server's cuts. Only blocks that changed since the last cut are written anew: a block is
+/// Writes a chain's cuts. Only blocks that changed since the last cut are written anew: a block is
 /// unchanged where its version is the same and its handles are those of the last cut (or copies).
 class checkpoint_writer {
 public:
-  /// Empties DIR/servers/K and opens it. Errors: in_use, io_failed.
+  /// Empties DIR/servers/S/chain-K and opens it. Errors: in_use, io_failed.
   static result<std::unique_ptr<checkpoint_writer>> open(const std::filesystem::path& directory,
-                                                         chain_id server);
+                                                         server_id server, chain_id chain);
   ~checkpoint_writer();
 
   /// Stores the cut in the live database (dirty blocks, then in one batch marks + versions +
-  /// 'cut complete'), copies it to checkpoints/N/server-K, syncs, reads every file back and
+  /// 'cut complete'), copies it to checkpoints/N/chain-K, syncs, reads every file back and
   /// checks it. On error nothing of this cut remains, and the writer may be used again.
   /// A part of the same number that was not committed is replaced.
   /// Errors: io_failed (a full disk, say), damaged.

@@ -1,6 +1,8 @@
 // One record under the key "state": u32 format (2), u32 crc32c of what follows, u64 term,
-// u64 generation, u64 job, u64 committed, u64 n, u32[n] server of each partition; little-endian.
-// Format 1 is the same without `committed`.
+// u64 generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records of
+// chains, u64 k, u32[k] draining servers; little-endian. A record: active, u64 origin, u8 whether
+// there is a proposal, and that. A configuration: u64 epoch, u64 generation, u64 members, these, u8
+// whether there is a joiner, and that. A member: u32 index, u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
 #include "storage/detail/bytes.hpp"
@@ -20,15 +22,66 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t format = 2;
+constexpr std::uint32_t format = 3;
 constexpr std::size_t envelope_bytes = 8;
 constexpr const char* state_key = "state";
+
+void write(detail::byte_writer& to, const member_id& who) {
+  to.little(who.index).little(who.incarnation.value);
+}
+
+void write(detail::byte_writer& to, const chain_config& what) {
+  to.little(what.epoch.value).little(what.generation.value);
+  to.little(std::uint64_t{what.members.size()});
+  for (const auto& who : what.members)
+    write(to, who);
+  to.little(std::uint8_t{what.joiner.has_value()});
+  if (what.joiner)
+    write(to, *what.joiner);
+}
+
+void write(detail::byte_writer& to, const chain_record& what) {
+  write(to, what.active);
+  to.little(what.origin).little(std::uint8_t{what.proposed.has_value()});
+  if (what.proposed)
+    write(to, *what.proposed);
+}
+
+member_id read_member(detail::byte_reader& from) {
+  const auto index = from.little<std::uint32_t>();
+  return {role::server, index, {from.little<std::uint64_t>()}};
+}
+
+chain_config read_config(detail::byte_reader& from) {
+  chain_config what;
+  what.epoch.value = from.little<std::uint64_t>();
+  what.generation.value = from.little<std::uint64_t>();
+  for (auto n = from.little<std::uint64_t>(); n > 0 && from.left() > 0; --n)
+    what.members.push_back(read_member(from));
+  if (from.little<std::uint8_t>() != 0)
+    what.joiner = read_member(from);
+  return what;
+}
+
+chain_record read_record(detail::byte_reader& from) {
+  chain_record what{read_config(from), 0, {}};
+  what.origin = from.little<std::uint64_t>();
+  if (from.little<std::uint8_t>() != 0)
+    what.proposed = read_config(from);
+  return what;
+}
 
 std::string encode(const coordinator_state& what) {
   detail::byte_writer body;
   body.little(what.term).little(what.generation.value).little(what.job).little(what.committed);
   body.little(std::uint64_t{what.chain_of.size()});
-  for (const auto server : what.chain_of)
+  for (const auto chain : what.chain_of)
+    body.little(chain.value);
+  body.little(std::uint64_t{what.chains.size()});
+  for (const auto& record : what.chains)
+    write(body, record);
+  body.little(std::uint64_t{what.draining.size()});
+  for (const auto server : what.draining)
     body.little(server.value);
   const auto bytes = body.take();
   const auto sum = detail::crc32c(detail::bytes_of(bytes));
@@ -42,19 +95,19 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
   const auto read_format = reader.little<std::uint32_t>();
   const auto sum = reader.little<std::uint32_t>();
   const auto body = detail::bytes_of(bytes.substr(envelope_bytes));
-  if (read_format < 1 || read_format > format || sum != detail::crc32c(body))
+  if (read_format != format || sum != detail::crc32c(body))
     return std::nullopt;
   coordinator_state what;
   what.term = reader.little<std::uint64_t>();
   what.generation.value = reader.little<std::uint64_t>();
   what.job = reader.little<std::uint64_t>();
-  if (read_format >= 2)
-    what.committed = reader.little<std::uint64_t>();
-  const auto count = reader.little<std::uint64_t>();
-  if (count != reader.left() / sizeof(std::uint32_t))
-    return std::nullopt;
-  for (std::uint64_t i = 0; i < count; ++i)
+  what.committed = reader.little<std::uint64_t>();
+  for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
     what.chain_of.push_back({reader.little<std::uint32_t>()});
+  for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
+    what.chains.push_back(read_record(reader));
+  for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
+    what.draining.insert({reader.little<std::uint32_t>()});
   return reader.complete() ? std::optional{std::move(what)} : std::nullopt;
 }
 

@@ -1,12 +1,14 @@
 // What a coordinator must not forget, on disk.
 #pragma once
 
+#include "serialization/chain.hpp"
 #include "serialization/error.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace troupe::storage {
@@ -17,7 +19,9 @@ struct coordinator_state {
   generation_id generation;
   std::uint64_t job = 0; ///< fingerprint; 0: none stored.
   std::vector<chain_id> chain_of;
-  std::uint64_t committed = 0; ///< Newest checkpoint of the job that was committed; 0: none.
+  std::vector<chain_record> chains;
+  std::set<server_id> draining; ///< Servers that are to hold nothing any more.
+  std::uint64_t committed = 0;  ///< Newest checkpoint of the job that was committed; 0: none.
 };
 
 /// DIR/coordinator, a RocksDB. One process at a time.

@@ -78,8 +78,8 @@ json to_json(const job_spec& job) {
 
 /// Nothing but a file right inside the part's folder: a manifest must not lead out of its
 /// checkpoint.
-bool is_inside(const std::string& name, chain_id server) {
-  const auto folder = detail::part_name(server) + "/";
+bool is_inside(const std::string& name, chain_id chain) {
+  const auto folder = detail::part_name(chain) + "/";
   return name.starts_with(folder) && name.size() > folder.size()
          && name.find('/', folder.size()) == std::string::npos && !name.ends_with("/..")
          && !name.ends_with("/.");
@@ -88,14 +88,14 @@ bool is_inside(const std::string& name, chain_id server) {
 result<checkpoint_part> part_from_json(const json& from, std::uint64_t checkpoint) {
   checkpoint_part part;
   part.checkpoint = checkpoint;
-  part.server.value = from.at("server").get<std::uint32_t>();
+  part.chain.value = from.at("chain").get<std::uint32_t>();
   part.version = from.at("version").get<std::uint64_t>();
   for (const auto& entry : from.at("files")) {
     file_entry file{entry.at("name").get<std::string>(),
                     entry.at("size_bytes").get<std::uint64_t>(), 0};
     if (!from_hex(entry.at("crc32c").get<std::string>(), file.crc32c))
       return {errc::malformed, "a checksum is not 8 hexadecimal digits: " + file.name};
-    if (!is_inside(file.name, part.server))
+    if (!is_inside(file.name, part.chain))
       return {errc::malformed, "a file lies outside its part: " + file.name};
     part.files.push_back(std::move(file));
   }
@@ -143,7 +143,7 @@ result<void> check_present(const fs::path& home, const manifest& what) {
       const auto size = fs::file_size(home / file.name, error);
       if (error)
         return detail::io_failure("commit", home / file.name, error);
-      if (size != file.size_bytes || !is_inside(file.name, part.server))
+      if (size != file.size_bytes || !is_inside(file.name, part.chain))
         return {errc::io_failed,
                 "a file is not what its part says: " + (home / file.name).string()};
     }
@@ -169,7 +169,7 @@ std::string to_json(const manifest& what) {
       files.push_back(
         {{"name", file.name}, {"size_bytes", file.size_bytes}, {"crc32c", to_hex(file.crc32c)}});
     parts.push_back(
-      {{"server", part.server.value}, {"version", part.version}, {"files", std::move(files)}});
+      {{"chain", part.chain.value}, {"version", part.version}, {"files", std::move(files)}});
   }
   const json whole{{"format", format},
                    {"checkpoint", what.checkpoint},

@@ -18,7 +18,7 @@ constexpr std::uint64_t margin_min = 2;
 
 checkpoint_schedule::checkpoint_schedule(const job_spec& job, schedule_options options,
                                          std::uint64_t last_number)
-    : options_(options), servers_(job.servers), slots_(job.workers), bsp_(any_bsp(job)),
+    : options_(options), chains_(job.chain_count()), slots_(job.workers), bsp_(any_bsp(job)),
       clocks_total_(bsp_clock_count(job)), number_(last_number) {}
 
 void checkpoint_schedule::observe(const position& where, time_point now) {
@@ -75,8 +75,8 @@ bool checkpoint_schedule::overdue(time_point now) const {
 bool checkpoint_schedule::add(const checkpoint_part& part) {
   if (stage_ != stage::cutting || part.checkpoint != number_)
     return false;
-  parts_[part.server] = part;
-  if (parts_.size() < servers_)
+  parts_[part.chain] = part;
+  if (parts_.size() < chains_)
     return false;
   stage_ = stage::committing;
   return true;

@@ -19,13 +19,13 @@ struct schedule_options {
 
 /// Invariants:
 /// (1) numbers only grow, and at most one checkpoint is under way.
-/// (2) a checkpoint is committed only when all servers have brought their part of this number.
+/// (2) a checkpoint is committed only when all chains have brought their part of this number.
 class checkpoint_schedule {
 public:
   /// `last_number`: no number up to this one may be used.
   checkpoint_schedule(const job_spec& job, schedule_options options, std::uint64_t last_number);
 
-  /// How far the cluster is. `clock`: clocks applied by the foremost server; bsp only.
+  /// How far the cluster is. `clock`: clocks applied by the foremost chain; bsp only.
   struct position {
     std::uint64_t settled = 0;
     std::uint64_t clock = 0;
@@ -72,7 +72,7 @@ private:
   std::uint64_t target(std::uint64_t clock, bool aligned) const;
 
   schedule_options options_;
-  std::uint32_t servers_ = 1;
+  std::uint32_t chains_ = 1;
   std::uint32_t slots_ = 1;
   bool bsp_ = false;
   std::uint64_t clocks_total_ = 0;

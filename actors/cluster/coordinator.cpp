@@ -1,4 +1,5 @@
-// Events and phases; coordinator_servers.cpp, _workers.cpp and _orders.cpp have the rest.
+// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp and _orders.cpp have the
+// rest.
 #include "actors/cluster/coordinator.hpp"
 
 #include "serialization/layout.hpp"
@@ -22,6 +23,8 @@ constexpr auto search_pause = 1000ms;
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
 constexpr std::size_t strangers_max = 1000;
+/// Seats of servers, those that are added later included.
+constexpr std::uint32_t servers_max = partitions_max;
 /// Observers at a time: one for each host that joined.
 constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
@@ -40,6 +43,13 @@ bool well_formed(const report& what) {
   return false;
 }
 
+/// Those that were stored for this job, or new ones.
+std::vector<chain_record> records_of(const storage::coordinator_state& stored, const job_spec& job,
+                                     std::uint64_t fingerprint) {
+  const bool fit = stored.job == fingerprint && stored.chains.size() == job.chain_count();
+  return fit ? stored.chains : std::vector<chain_record>(job.chain_count());
+}
+
 } // namespace
 
 coordinator::coordinator(job_spec job, coordinator_options options,
@@ -47,7 +57,9 @@ coordinator::coordinator(job_spec job, coordinator_options options,
                          time_point now, coordinator_effects& effects)
     : job_(std::move(job)), options_(options), state_(std::move(stored)),
       fingerprint_(fingerprint(job_)), bsp_(any_bsp(job_)), started_at_(now), last_call_(now),
-      observed_at_(now), ledger_(job_, options.ledger),
+      observed_at_(now),
+      placement_({job_.replicas}, records_of(state_, job_, fingerprint_), state_.draining),
+      chains_(job_.chain_count()), ledger_(job_, options.ledger),
       schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
                 last_checkpoint + numbers_skipped * state_.term) {
   const bool known = state_.term > 0 && state_.job == fingerprint_;
@@ -60,11 +72,14 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     ++state_.generation.value;
   ++state_.term;
   state_.job = fingerprint_;
-  state_.chain_of = make_partition_map(job_, job_.servers, state_.chain_of);
+  state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
   // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
-  next_lease_ = next_assignment_ = (state_.term << 32) + 1;
+  next_lease_ = (state_.term << 32) + 1;
+  for (auto& chain : chains_)
+    chain.started = known || options_.resume;
   for (std::uint32_t index = 0; index < job_.servers; ++index)
-    servers_[index].started = known || options_.resume;
+    gone_[index] = now;
+  follow_records(now);
   persist(effects);
   if (recovering_)
     tell("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
@@ -110,7 +125,7 @@ void coordinator::receive(const report& what, time_point now, coordinator_effect
 /// Seats that a job can have; more of them are someone's mistake.
 bool coordinator::may_belong(const member_id& who) const {
   if (who.role != role::observer)
-    return who.index < (who.role == role::server ? job_.servers : workers_max);
+    return who.index < (who.role == role::server ? servers_max : workers_max);
   const auto& all = members_.all();
   return all.contains(who) || std::count_if(all.begin(), all.end(), [](const auto& entry) {
                                 return entry.first.role == role::observer;
@@ -122,10 +137,11 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
   for (const auto& who : members_.silent(now, options_.liveness_timeout)) {
     if (who.role == role::observer) // It holds nothing, so nobody has to know that it is dead.
       members_.leave(who);
-    else if (!recovering_)
+    else if (!recovering_ && !holds_alone(who))
       lose(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms", now,
            effects);
   }
+  miss_servers(now, effects);
   if (search_again_at_ && now >= *search_again_at_ && phase_ != job_phase::stopped) {
     search_again_at_.reset();
     effects.push_back(find_checkpoint_effect{unreadable_});
@@ -212,6 +228,8 @@ void coordinator::notice_pause(time_point now) {
     const auto gap = now - last_call_;
     members_.forgive(gap);
     observed_at_ += gap;
+    for (auto& [index, server] : servers_)
+      server.trusted_at += gap;
   }
   last_call_ = now;
 }
@@ -228,9 +246,9 @@ void coordinator::welcome(const member_id& who, time_point now, coordinator_effe
       first_worker_at_ = now;
     return;
   }
-  auto& seat = servers_[who.index];
-  seat.id = who;
-  seat.report = {};
+  servers_[who.index] = {who, {}, now, 0};
+  gone_.erase(who.index);
+  ++placements_;
 }
 
 void coordinator::take(const member_id& from, const worker_report& body, time_point now,
@@ -252,25 +270,18 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
 
 void coordinator::take(const member_id& from, const server_report& body, time_point now,
                        coordinator_effects& effects) {
-  auto& seat = servers_[from.index];
-  if (body.unreadable != 0)
-    distrust(seat, from, body, now, effects);
-  else if (!body.failed.empty())
-    fail(name_of(from) + ": " + body.failed, effects);
-  if (body.marks.end().value > job_.batches()) {
-    tell_once(from, name_of(from) + " reports batches that the job does not have and is ignored",
-              effects);
-    return;
+  for (const auto& mine : body.chains) {
+    if (mine.chain.value >= chains_.size() || mine.marks.end().value > job_.batches()) {
+      tell_once(from,
+                name_of(from) + " reports chains or batches that the job does not have and"
+                  + " is ignored",
+                effects);
+      return;
+    }
   }
-  if (seat.serving && body.assignment != seat.assignment) {
-    tell(name_of(from) + " lost its state", effects);
-    forsake(seat, from.index, now, effects);
-  }
-  marks_changed_ = marks_changed_ || seat.report.marks != body.marks;
-  seat.report = body;
-  schedule_.skip_to(std::max(body.part.checkpoint, body.checkpoint_failed));
-  if (adopt(seat) || (seat.assignment != 0 && body.assignment == seat.assignment && !seat.serving))
-    begin_serving(seat, from.index, effects);
+  hear(from, body, now);
+  for (const auto& mine : body.chains)
+    hear_of_chain(from, mine, now, effects);
 }
 
 void coordinator::take(const member_id& from, const observer_report& body, time_point now,
@@ -297,7 +308,7 @@ void coordinator::take(const member_id& from, const observer_report& body, time_
 void coordinator::decide(time_point now, coordinator_effects& effects) {
   end_recovery(now, effects);
   if (!recovering_ && phase_ != job_phase::stopped) {
-    place_servers(effects);
+    place_chains(now, effects);
     compare_marks(now, effects);
     advance_phase(now, effects);
     run_checkpoints(now, effects);
@@ -313,20 +324,13 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
 void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   if (!recovering_)
     return;
-  const bool all_here = workers_.size() >= job_.workers
-                        && std::all_of(servers_.begin(), servers_.end(), [](const auto& entry) {
-                             return entry.second.id.has_value();
-                           });
+  const bool all_here = workers_.size() >= job_.workers && all_serving();
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;
-  const auto adopted = std::count_if(servers_.begin(), servers_.end(),
-                                     [](const auto& entry) { return entry.second.adopted; });
   bool began = ledger_.cursor().value > 0;
-  for (const auto& [index, seat] : servers_)
-    began = began || (seat.adopted && seat.report.marks.end().value > 0);
-  if (bsp_ && adopted != static_cast<std::ptrdiff_t>(job_.servers))
-    roll_all_back(now, effects);
+  for (const auto& chain : chains_)
+    began = began || chain.report.marks.end().value > 0;
   marks_changed_ = audit_needed_ = true;
   if (began)
     begin_training(now, effects);
@@ -408,8 +412,8 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
     return;
   waiting_told_ = true;
   std::vector<std::string> names;
-  for (const auto& [index, seat] : servers_) {
-    if (!seat.id)
+  for (std::uint32_t index = 0; index < job_.servers; ++index) {
+    if (!servers_.contains(index))
       names.push_back(name_of({role::server, index, {}}));
   }
   for (std::uint32_t index = 0; workers_.size() < job_.workers && index < job_.workers; ++index) {

@@ -1,4 +1,4 @@
-// What the coordinator decides: who is a member, who owns which partition, who works on what, when
+// What the coordinator decides: who is a member, which servers hold which chain, who works on what, when
 // a checkpoint is cut, and when the job is over. A plain state machine. Members send their whole
 // state (report), and get theirs as it should be (orders); so a lost message, a repeated one and a
 // restart of the coordinator are all the same case: the next report.
@@ -8,6 +8,7 @@
 #include "actors/cluster/checkpoint_schedule.hpp"
 #include "actors/cluster/ledger.hpp"
 #include "actors/cluster/membership.hpp"
+#include "actors/cluster/placement.hpp"
 #include "serialization/messages.hpp"
 #include "storage/checkpoint.hpp"
 
@@ -29,8 +30,14 @@ struct coordinator_options {
   /// work runs out. Shorter: more messages.
   std::chrono::milliseconds lease_time{100};
   /// A member that has not reported for so long is dead. Must exceed many report intervals
-  /// (100 ms).
+  /// (100 ms). Servers that alone hold something are waited for longer, as there may be nothing
+  /// else to go on from.
   std::chrono::milliseconds liveness_timeout{5000};
+  /// A server that has not reported for so long is replaced in its chains, where others have what
+  /// it has. Must exceed chain_options::lease_time by more than clocks differ.
+  std::chrono::milliseconds silence_timeout{1300};
+  /// A chain that was lost waits so long for its servers to start again before others take it.
+  std::chrono::milliseconds return_timeout{10'000};
   /// Work begins when all workers of the job have come, or so long after the first one.
   std::chrono::milliseconds gather_timeout{15'000};
   /// After a restart: time for members to report before absence means anything.
@@ -72,18 +79,18 @@ using coordinator_effects = std::vector<coordinator_effect>;
 
 /// Invariants:
 /// (1) at most one incarnation of each (role, index) is a member; a dead one never comes back.
-/// (2) a worker gets leases only after every serving server reported its incarnation as known.
+/// (2) a worker gets leases only after the head of every chain reported its incarnation as known.
 /// (3) orders of one term carry growing sequences; what they say is a function of the state.
-/// (4) jobs with a bsp table: when a server is lost, the generation grows and every server restores
-///     the same checkpoint; other jobs: only the lost server's partitions are restored.
-/// (5) the job is finished only when every batch is in the marks of every server, and (with
+/// (4) jobs with a bsp table: when a chain is lost, the generation grows and all chains begin again
+///     with the same checkpoint; other jobs: only the lost chain does.
+/// (5) the job is finished only when every batch is in the marks of every chain, and (with
 ///     checkpoints) the last checkpoint was committed after that.
 /// (6) the job is ended only by the main launcher (observer 0); others report deaths.
 /// (7) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
 ///     passed, so that what members hold is known before anything new is decided.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
-///                                               ^-----------a server lost batches--------------|
+///                                               ^-----------a chain lost batches---------------|
 ///     any --failed--> stopped       finished --observer 0 is done--> stopped
 ///     training, finishing --stop--> finishing --committed, or 10 s--> stopped
 class coordinator {
@@ -128,17 +135,23 @@ private:
     time_point pace_since{0};    ///< ... and when that was.
   };
 
-  /// One seat of a server; it outlives incarnations.
+  /// The present incarnation of a server.
   struct server_state {
-    std::optional<member_id> id;  ///< The present incarnation.
-    server_report report;         ///< Its newest one.
-    std::uint64_t assignment = 0; ///< Number given to it; 0: none yet.
-    std::uint64_t restore = 0;
-    bool adopted = false; ///< The assignment is one of an earlier term.
-    bool serving = false;
-    bool started = false;  ///< Its partitions have a history: load a checkpoint.
-    bool numbered = false; ///< Given an assignment in this term.
-    batch_set lost_marks;  ///< Of a predecessor that has not been replaced yet.
+    member_id id;
+    server_report report;      ///< Its newest one.
+    time_point trusted_at{0};  ///< When one came that counts as a sign of life ...
+    std::uint64_t echo_ns = 0; ///< ... and the stamp of that.
+  };
+
+  /// What is known of a chain beside its record.
+  struct chain_state {
+    std::optional<member_id> head; ///< Of the active configuration, while it is alive.
+    chain_report report;           ///< The head's newest one.
+    bool serving = false;          ///< The head has what it is to have.
+    bool started = false;          ///< It has a history: begin with a checkpoint.
+    bool to_begin = false;         ///< Another generation of it has to begin.
+    bool restored = false;         ///< Its generation began with a checkpoint, and was not counted.
+    batch_set lost_marks;          ///< Of the generation before.
     std::uint64_t rolled_back = 0;
   };
 
@@ -151,7 +164,7 @@ private:
     std::uint64_t checkpoint = 0;
     std::uint64_t checkpoint_clock = 0;
     std::uint64_t events = 0;
-    std::uint64_t assignments = 0;
+    std::uint64_t placements = 0;
     std::uint64_t roster = 0;
 
     bool operator==(const common_orders&) const = default;
@@ -179,18 +192,29 @@ private:
   void persist(effects_ref effects);
   void notice_pause(time_point now);
 
-  // -- coordinator_servers.cpp: losses, assignments, marks, checkpoints --
+  // -- coordinator_servers.cpp: who is there, generations of chains, the view --
   void lose(const member_id& who, const std::string& why, time_point now, effects_ref effects);
-  void distrust(server_state& seat, const member_id& who, const server_report& body, time_point now,
+  void lose_server(const member_id& who, time_point now);
+  void miss_servers(time_point now, effects_ref effects);
+  void hear(const member_id& from, const server_report& body, time_point now);
+  void hear_of_chain(const member_id& from, const chain_report& what, time_point now,
+                     effects_ref effects);
+  void distrust(const member_id& from, const chain_report& what, time_point now,
                 effects_ref effects);
-  void forsake(server_state& seat, std::uint32_t index, time_point now, effects_ref effects);
+  void place_chains(time_point now, effects_ref effects);
+  void forsake(std::uint32_t chain, time_point now, effects_ref effects);
   void roll_all_back(time_point now, effects_ref effects);
-  void place_servers(effects_ref effects);
-  void assign(server_state& seat, std::uint64_t restore);
-  bool adopt(server_state& seat) const; ///< Whether it did.
-  void begin_serving(server_state& seat, std::uint32_t index, effects_ref effects);
-  void count_rolled_back(server_state& seat, std::uint32_t index, const batch_set& before,
-                         const batch_set& after, effects_ref effects);
+  bool begin_chains(effects_ref effects);
+  void follow_records(time_point now);
+  std::set<server_id> expected_servers(time_point now) const;
+  bool holds_alone(const member_id& who) const;
+  void begin_serving(std::uint32_t chain, effects_ref effects);
+  bool all_serving() const;
+  void refresh_view();
+
+  // -- coordinator_checkpoints.cpp: marks and checkpoints --
+  void count_rolled_back(std::uint32_t chain, const batch_set& before, const batch_set& after,
+                         effects_ref effects);
   void compare_marks(time_point now, effects_ref effects);
   void begin_generation(time_point now, effects_ref effects);
   void audit_overdue(time_point now, effects_ref effects);
@@ -200,8 +224,6 @@ private:
   checkpoint_schedule::position position() const;
   std::uint64_t clocks_of(const batch_set& marks) const;
   batch_set common_marks() const;
-  bool all_serving() const;
-  void refresh_view();
 
   // -- coordinator_workers.cpp: admission and leases --
   void admit_workers();
@@ -222,8 +244,9 @@ private:
   void send_home(const member_id& who, const std::string& why, effects_ref effects);
   orders orders_for(const member_id& who);
   worker_orders orders_for_worker(std::uint32_t index) const;
-  server_orders orders_for_server(std::uint32_t index) const;
+  server_orders orders_for_server(const member_id& who) const;
   observer_orders orders_for_observer() const;
+  member_status server_status(std::uint32_t index, bool over) const;
   std::vector<member_status> statuses() const;
 
   job_spec job_;
@@ -248,20 +271,23 @@ private:
 
   membership members_;
   std::map<std::uint32_t, worker_state> workers_;
-  std::map<std::uint32_t, server_state> servers_;
+  std::map<std::uint32_t, server_state> servers_; ///< Those present.
+  std::map<std::uint32_t, time_point> gone_;      ///< When others were lost.
+  placement placement_;
+  std::vector<chain_state> chains_;
   std::set<member_id> strangers_; ///< Of another job; each is told of once.
   std::set<member_id> told_of_;   ///< Other things worth one event a member.
   std::set<std::pair<role, std::uint32_t>> seen_;
 
   ledger ledger_;
   std::uint64_t next_lease_ = 1;
-  std::uint64_t next_assignment_ = 1;
+  std::uint64_t placements_ = 0; ///< Changes of the chains' records.
   std::uint64_t next_orders_ = 1;
   std::uint64_t roster_ = 0; ///< Changes of what servers are told of workers.
   std::optional<common_orders> told_;
   std::uint64_t orders_made_ = 0;
-  bool frozen_ = false; ///< bsp: history was rolled back, not all servers serve it yet.
-  std::optional<std::uint32_t> blamed_; ///< The server whose loss rolled all back ...
+  bool frozen_ = false; ///< bsp: history was rolled back, not all chains serve it yet.
+  std::optional<std::uint32_t> blamed_; ///< The chain whose loss rolled all back ...
   batch_set acknowledged_;              ///< ... and what had been acknowledged before.
   bool marks_changed_ = false;
   bool audit_needed_ = false; ///< Marks went back: finished batches cannot be trusted.

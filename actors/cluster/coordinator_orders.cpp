@@ -1,6 +1,8 @@
 // What members are told: orders as functions of the coordinator's state.
 #include "actors/cluster/coordinator.hpp"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace troupe {
@@ -30,12 +32,38 @@ member_status absent(role kind, std::uint32_t index) {
   return one;
 }
 
+/// All that have a part in the chain, or are to have one.
+std::set<member_id> members_of(const chain_record& record) {
+  std::set<member_id> all;
+  const auto add = [&](const chain_config& config) {
+    all.insert(config.members.begin(), config.members.end());
+    if (config.joiner)
+      all.insert(*config.joiner);
+  };
+  add(record.active);
+  if (record.proposed)
+    add(*record.proposed);
+  return all;
+}
+
+void add(server_counters& to, const server_counters& from) {
+  to.applied += from.applied;
+  to.duplicates += from.duplicates;
+  to.refused += from.refused;
+  to.pulls += from.pulls;
+  to.waiting_pulls += from.waiting_pulls;
+  to.bytes_sent += from.bytes_sent;
+  to.bytes_received += from.bytes_received;
+  to.staleness_versions.add(from.staleness_versions);
+  to.staleness_clocks.add(from.staleness_clocks);
+}
+
 } // namespace
 
 void coordinator::send_changed(time_point now, coordinator_effects& effects) {
   const common_orders now_valid{
-    phase_,        view_.epoch,      frozen_, schedule_.asked(), schedule_.asked_clock(),
-    events_total_, next_assignment_, roster_};
+    phase_,        view_.epoch, frozen_, schedule_.asked(), schedule_.asked_clock(),
+    events_total_, placements_, roster_};
   const bool all = std::exchange(told_, now_valid) != now_valid;
   for (auto& [seat, record] : members_.all()) {
     if (!std::exchange(record.outdated, false) && !all)
@@ -79,7 +107,7 @@ orders coordinator::orders_for(const member_id& who) {
   if (who.role == role::worker)
     what.body = orders_for_worker(who.index);
   else if (who.role == role::server)
-    what.body = orders_for_server(who.index);
+    what.body = orders_for_server(who);
   else
     what.body = orders_for_observer();
   return what;
@@ -96,17 +124,26 @@ worker_orders coordinator::orders_for_worker(std::uint32_t index) const {
   return mine;
 }
 
-server_orders coordinator::orders_for_server(std::uint32_t index) const {
-  const auto& seat = servers_.at(index);
+server_orders coordinator::orders_for_server(const member_id& who) const {
   server_orders mine;
   mine.job = job_;
-  mine.assignment = seat.assignment;
   mine.generation = state_.generation;
-  mine.restore = seat.restore;
-  for (std::uint32_t partition = 0; partition < state_.chain_of.size(); ++partition) {
-    if (state_.chain_of[partition].value == index)
-      mine.partitions.push_back({partition});
+  mine.chain_of = state_.chain_of;
+  std::set<member_id> known;
+  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+    const auto& record = placement_.records()[index];
+    const auto members = members_of(record);
+    if (!members.contains(who))
+      continue;
+    mine.chains.push_back({{index}, record});
+    known.insert(members.begin(), members.end());
   }
+  for (const auto& each : known)
+    if (const auto found = servers_.find(each.index);
+        found != servers_.end() && found->second.id == each)
+      mine.servers.push_back({each, found->second.report.address});
+  if (const auto found = servers_.find(who.index); found != servers_.end())
+    mine.heard_ns = found->second.echo_ns;
   for (const auto& [place, record] : members_.all()) {
     if (place.role != role::worker)
       continue;
@@ -134,23 +171,37 @@ observer_orders coordinator::orders_for_observer() const {
   return mine;
 }
 
+member_status coordinator::server_status(std::uint32_t index, bool over) const {
+  auto one = absent(role::server, index);
+  for (std::uint32_t c = index; c < chains_.size(); c += job_.servers)
+    one.updates_rolled_back += chains_[c].rolled_back; // It is where the chain began.
+  const auto found = servers_.find(index);
+  if (found == servers_.end())
+    return one;
+  one.member = found->second.id;
+  bool complete = true;
+  for (const auto& mine : found->second.report.chains) {
+    complete = complete && mine.status.complete && mine.status.epoch.value != 0;
+    one.clock = std::max(one.clock, mine.version);
+    add(one.server, mine.counters);
+  }
+  one.state = over                                  ? member_state::finished
+              : found->second.report.chains.empty() ? member_state::joining
+              : complete                            ? member_state::active
+                                                    : member_state::restoring;
+  return one;
+}
+
 std::vector<member_status> coordinator::statuses() const {
   const bool over = phase_ == job_phase::finished || phase_ == job_phase::stopped;
   std::vector<member_status> all;
-  for (const auto& [index, seat] : servers_) {
-    auto one = absent(role::server, index);
-    one.updates_rolled_back = seat.rolled_back;
-    if (seat.id) {
-      one.member = *seat.id;
-      one.state = over                   ? member_state::finished
-                  : seat.serving         ? member_state::active
-                  : seat.assignment != 0 ? member_state::restoring
-                                         : member_state::joining;
-      one.clock = seat.report.version;
-      one.server = seat.report.counters;
-    }
-    all.push_back(std::move(one));
-  }
+  std::set<std::uint32_t> seats;
+  for (std::uint32_t index = 0; index < job_.servers; ++index)
+    seats.insert(index);
+  for (const auto& [index, server] : servers_)
+    seats.insert(index);
+  for (const auto index : seats)
+    all.push_back(server_status(index, over));
   for (const auto& [index, worker] : workers_) {
     auto one = absent(role::worker, index);
     const bool busy = worker.stage == admission::admitted && ledger_.holds_work({index});

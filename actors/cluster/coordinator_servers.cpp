@@ -1,4 +1,4 @@
-// Servers: what a loss means, who loads what, what the marks say, and checkpoints.
+// Servers and chains: what a loss means, which generation of a chain begins when, and the view.
 #include "actors/cluster/coordinator.hpp"
 
 #include <algorithm>
@@ -8,23 +8,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Attempts at the last checkpoint before the job fails: its disk is full, most likely.
-constexpr std::uint32_t last_failures_max = 5;
+/// How much longer than others a server is waited for that alone holds something.
+constexpr int patience_with_the_last = 6;
 
-std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
-  auto both = before;
-  both.intersect(after);
-  return before.size() - both.size();
+bool is_member(const chain_config& config, const member_id& who) {
+  return std::find(config.members.begin(), config.members.end(), who) != config.members.end();
 }
 
 } // namespace
 
-// -- losses -------------------------------------------------------------------------------------
+// -- who is there -------------------------------------------------------------------------------
 
 void coordinator::lose(const member_id& who, const std::string& why, time_point now,
                        coordinator_effects& effects) {
-  if (!members_.bury(who))
+  if (!members_.bury(who)) {
+    if (who.role == role::server)
+      lose_server(who, now); // It may have been one before this coordinator began.
     return;
+  }
   if (who.role == role::worker) {
     const auto before = ledger_.remaining();
     ledger_.lost({who.index});
@@ -38,57 +39,167 @@ void coordinator::lose(const member_id& who, const std::string& why, time_point 
   }
   if (phase_ != job_phase::stopped)
     tell(name_of(who) + " lost (" + why + ")", effects);
-  auto& seat = servers_[who.index];
-  seat.id.reset();
-  forsake(seat, who.index, now, effects);
-  seat.report = {};
+  servers_.erase(who.index);
+  gone_[who.index] = now;
+  lose_server(who, now);
 }
 
-/// The seat's server could not read the checkpoint that it was to restore: an older one has to do.
-void coordinator::distrust(server_state& seat, const member_id& who, const server_report& body,
-                           time_point now, coordinator_effects& effects) {
-  if (seat.assignment == 0 || seat.serving || seat.restore != body.unreadable)
-    return; // It answers older orders.
-  tell(name_of(who) + " cannot restore, an older checkpoint is looked for: " + body.failed,
-       effects);
-  if (std::find(unreadable_.begin(), unreadable_.end(), body.unreadable) == unreadable_.end())
-    unreadable_.push_back(body.unreadable);
-  forsake(seat, who.index, now, effects);
+void coordinator::lose_server(const member_id& who, time_point now) {
+  placement_.dead(who);
+  for (auto& chain : chains_) {
+    if (chain.head != who)
+      continue;
+    chain.head.reset();
+    chain.lost_marks = chain.report.marks;
+    chain.serving = false;
+    if (schedule_.cutting())
+      schedule_.abandon(now);
+  }
 }
 
-/// The seat's partitions are gone.
-void coordinator::forsake(server_state& seat, std::uint32_t index, time_point now,
-                          coordinator_effects& effects) {
-  const bool loaded = seat.assignment != 0;
-  if (seat.serving)
-    seat.lost_marks = seat.report.marks;
-  seat.serving = seat.adopted = false;
-  seat.assignment = 0;
-  if (!loaded || phase_ == job_phase::stopped)
+/// Members of chains that do not report, or not as they should.
+void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
+  if (recovering_)
     return;
-  seat.started = true;
+  std::set<member_id> missing;
+  for (const auto& record : placement_.records()) {
+    for (const auto& who : record.active.members)
+      missing.insert(who);
+    if (record.active.joiner)
+      missing.insert(*record.active.joiner);
+  }
+  for (const auto& [index, server] : servers_)
+    missing.insert(server.id);
+  for (const auto& who : missing) {
+    const auto found = servers_.find(who.index);
+    if (found != servers_.end() && found->second.id != who)
+      lose_server(who, now); // Its successor is here.
+    else if (found == servers_.end() || now - found->second.trusted_at > options_.silence_timeout)
+      placement_.silent(who);
+  }
+  for (const auto& who : members_.silent(now, patience_with_the_last * options_.liveness_timeout))
+    if (who.role == role::server)
+      lose(who, "silent for too long", now, effects);
+}
+
+/// Whether to take it for dead would lose what was acknowledged.
+bool coordinator::holds_alone(const member_id& who) const {
+  return job_.replicas > 1
+         && std::ranges::any_of(placement_.records(), [&](const chain_record& record) {
+              return is_member(record.active, who);
+            });
+}
+
+/// Servers of the job that did not come yet, or may come back.
+std::set<server_id> coordinator::expected_servers(time_point now) const {
+  std::set<server_id> all;
+  for (const auto& [index, since] : gone_) {
+    const bool came_before = seen_.contains({role::server, index});
+    if (!came_before || now - since < options_.return_timeout)
+      all.insert({index});
+  }
+  return all;
+}
+
+void coordinator::hear(const member_id& from, const server_report& body, time_point now) {
+  auto& server = servers_[from.index];
+  if (server.report.address != body.address)
+    ++placements_; // Others are to know where it is.
+  server.report = body;
+  std::vector<chain_status> statuses(chains_.size());
+  for (const auto& mine : body.chains)
+    statuses[mine.chain.value] = mine.status;
+  placement_.heard(from, std::move(statuses));
+  if (!placement_.is_trusted(from))
+    return;
+  server.trusted_at = now;
+  server.echo_ns = body.clock_ns;
+}
+
+void coordinator::hear_of_chain(const member_id& from, const chain_report& what, time_point now,
+                                coordinator_effects& effects) {
+  if (what.unreadable != 0)
+    distrust(from, what, now, effects);
+  else if (!what.failed.empty())
+    fail(name_of(from) + ": " + what.failed, effects);
+  auto& chain = chains_[what.chain.value];
+  const auto& active = placement_.records()[what.chain.value].active;
+  const auto& status = what.status;
+  if (chain.head != from || status.generation != active.generation || status.epoch != active.epoch
+      || !status.complete)
+    return;
+  marks_changed_ = marks_changed_ || chain.report.marks != what.marks;
+  chain.report = what;
+  schedule_.skip_to(std::max(what.part.checkpoint, what.checkpoint_failed));
+  if (!chain.serving)
+    begin_serving(what.chain.value, effects);
+}
+
+/// It could not read the checkpoint that it was to begin with: an older one has to do.
+void coordinator::distrust(const member_id& from, const chain_report& what, time_point now,
+                           coordinator_effects& effects) {
+  const auto& record = placement_.records()[what.chain.value];
+  if (!record.proposed || record.proposed->generation != what.status.generation
+      || record.origin != what.unreadable || chains_[what.chain.value].to_begin)
+    return; // It answers older orders.
+  tell(name_of(from) + " cannot restore, an older checkpoint is looked for: " + what.failed,
+       effects);
+  if (std::find(unreadable_.begin(), unreadable_.end(), what.unreadable) == unreadable_.end())
+    unreadable_.push_back(what.unreadable);
+  forsake(what.chain.value, now, effects);
+}
+
+// -- generations --------------------------------------------------------------------------------
+
+void coordinator::place_chains(time_point now, coordinator_effects& effects) {
+  placement_.expect(expected_servers(now));
+  for (const auto index : placement_.lost_chains()) {
+    auto& chain = chains_[index];
+    if (chain.to_begin)
+      continue;
+    if (placement_.records()[index].active.epoch == epoch_id{} && !chain.started)
+      chain.to_begin = true; // Never founded.
+    else
+      forsake(index, now, effects);
+  }
+  bool changed = begin_chains(effects);
+  while (placement_.decide(now))
+    changed = true;
+  if (!changed)
+    return;
+  state_.chains = placement_.records();
+  ++placements_;
+  persist(effects);
+  follow_records(now);
+}
+
+/// What the chain had is gone.
+void coordinator::forsake(std::uint32_t index, time_point now, coordinator_effects& effects) {
+  auto& chain = chains_[index];
+  chain.to_begin = chain.started = true;
+  chain.serving = false;
   restore_.reset();
   if (schedule_.cutting())
     schedule_.abandon(now);
-  if (!bsp_ || recovering_)
+  if (!bsp_)
     return;
   if (!frozen_) {
     blamed_ = index;
     acknowledged_ = ledger_.acknowledged();
-    acknowledged_.unite(seat.lost_marks);
+    acknowledged_.unite(chain.lost_marks);
   }
   roll_all_back(now, effects);
 }
 
-/// bsp: every server goes back to the same clock, in a new generation.
+/// bsp: every chain goes back to the same clock, in a new generation.
 void coordinator::roll_all_back(time_point now, coordinator_effects& effects) {
-  ++state_.generation.value;
-  persist(effects);
-  frozen_ = true;
-  for (auto& [index, seat] : servers_) {
-    seat.serving = seat.adopted = false;
-    seat.assignment = 0;
-    seat.started = true;
+  if (!std::exchange(frozen_, true)) {
+    ++state_.generation.value;
+    persist(effects);
+  }
+  for (auto& chain : chains_) {
+    chain.serving = false;
+    chain.to_begin = chain.started = true;
   }
   for (auto& [index, worker] : workers_)
     worker.start_clock = 0; // A worker's clock begins anew with a generation.
@@ -96,204 +207,81 @@ void coordinator::roll_all_back(time_point now, coordinator_effects& effects) {
     schedule_.abandon(now);
 }
 
-// -- assignments --------------------------------------------------------------------------------
-
-void coordinator::place_servers(coordinator_effects& effects) {
-  bool waiting = false;
-  for (auto& [index, seat] : servers_) {
-    if (seat.assignment != 0)
-      continue;
-    if (seat.started)
-      waiting = true; // Also for one that is still to come: verifying takes its time.
-    else if (seat.id)
-      assign(seat, 0);
-  }
-  if (!waiting)
-    return;
+/// Returns whether records changed.
+bool coordinator::begin_chains(coordinator_effects& effects) {
   if (!options_.checkpoints)
     restore_ = 0;
-  if (!restore_) {
-    // What is being committed may be the newest by then, and make an older one disappear.
-    if (!finding_ && !schedule_.committing()) {
-      finding_ = true;
-      effects.push_back(find_checkpoint_effect{unreadable_});
+  bool changed = false;
+  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+    auto& chain = chains_[index];
+    if (!chain.to_begin)
+      continue;
+    if (chain.started && !restore_) {
+      // What is being committed may be the newest by then, and make an older one disappear.
+      if (!finding_ && !schedule_.committing()) {
+        finding_ = true;
+        effects.push_back(find_checkpoint_effect{unreadable_});
+      }
+      return changed;
     }
-    return;
+    const auto origin = chain.started ? *restore_ : 0;
+    const bool begun = placement_.begin_again(index, origin);
+    const auto& [active, from, proposed] = placement_.records()[index];
+    const bool begins = proposed && proposed->generation != active.generation && from == origin;
+    chain.restored = chain.restored || (begun && chain.started);
+    chain.to_begin = !begins;
+    changed = changed || begun;
   }
-  for (auto& [index, seat] : servers_) {
-    if (seat.id && seat.assignment == 0)
-      assign(seat, *restore_);
+  return changed;
+}
+
+/// Heads may be others than before.
+void coordinator::follow_records(time_point now) {
+  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+    auto& chain = chains_[index];
+    const auto& [active, origin, proposed] = placement_.records()[index];
+    const bool is_over = proposed && proposed->generation != active.generation;
+    std::optional<member_id> head;
+    if (!active.members.empty() && !is_over && !placement_.is_dead(active.members.front()))
+      head = active.members.front();
+    if (head == chain.head)
+      continue;
+    chain.head = head;
+    chain.serving = false;
+    if (schedule_.cutting())
+      schedule_.abandon(now);
   }
 }
 
-void coordinator::assign(server_state& seat, std::uint64_t restore) {
-  seat.assignment = next_assignment_++;
-  seat.restore = restore;
-  seat.numbered = true;
-}
-
-/// After a restart: a server that runs an assignment of an earlier term goes on with it.
-bool coordinator::adopt(server_state& seat) const {
-  const auto number = seat.report.assignment;
-  if (seat.assignment != 0 || seat.numbered || !seat.started || number == 0
-      || (number >> 32) >= state_.term || seat.report.generation != state_.generation)
-    return false;
-  seat.assignment = number;
-  seat.adopted = true;
-  return true;
-}
-
-void coordinator::begin_serving(server_state& seat, std::uint32_t index,
-                                coordinator_effects& effects) {
-  seat.serving = true;
-  marks_changed_ = audit_needed_ = true;
-  if (seat.started && !seat.adopted && !bsp_) {
-    auto before = ledger_.acknowledged();
-    before.unite(seat.lost_marks);
-    count_rolled_back(seat, index, before, seat.report.marks, effects);
-  }
-  seat.started = true;
-}
-
-void coordinator::count_rolled_back(server_state& seat, std::uint32_t index,
-                                    const batch_set& before, const batch_set& after,
-                                    coordinator_effects& effects) {
-  const auto count = count_missing(before, after);
-  seat.rolled_back += count;
-  seat.lost_marks = {};
-  const auto from = seat.restore == 0
-                      ? std::string{" started over: "}
-                      : " restored from checkpoint " + std::to_string(seat.restore) + ": ";
-  tell("server " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",
-       effects);
-}
-
-// -- marks --------------------------------------------------------------------------------------
-
-void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
-  if (!marks_changed_ || !all_serving())
+void coordinator::begin_serving(std::uint32_t index, coordinator_effects& effects) {
+  auto& chain = chains_[index];
+  chain.serving = chain.started = true;
+  marks_changed_ = true;
+  if (!std::exchange(chain.restored, false))
     return;
-  marks_changed_ = false;
-  if (frozen_) {
-    begin_generation(now, effects);
+  audit_needed_ = true;
+  if (bsp_)
     return;
-  }
-  if (!audit_needed_) {
-    ledger_.settle(common_marks());
-    return;
-  }
-  audit_needed_ = false;
-  audited_at_ = now;
-  if (const auto count = ledger_.audit(common_marks(), false); count > 0)
-    tell(std::to_string(count) + " batches will be done again", effects);
-}
-
-void coordinator::begin_generation(time_point now, coordinator_effects& effects) {
-  const auto marks = common_marks();
-  frozen_ = audit_needed_ = false;
-  ledger_.roll_back(marks);
-  if (blamed_)
-    count_rolled_back(servers_[*blamed_], *blamed_, acknowledged_, marks, effects);
-  blamed_.reset();
-  for (auto& [index, seat] : servers_)
-    seat.lost_marks = {};
-  schedule_.restart(position(), now);
-  audited_at_ = now;
-  tell("all servers go on from clock " + std::to_string(clocks_of(marks)) + " (generation "
-         + std::to_string(state_.generation.value) + ")",
-       effects);
-}
-
-/// Finished batches whose marks do not come: an acknowledgement that was lost with its server.
-void coordinator::audit_overdue(time_point now, coordinator_effects& effects) {
-  if (recovering_ || frozen_ || !all_serving() || phase_ == job_phase::stopped) {
-    audited_at_ = now;
-    return;
-  }
-  if (now - audited_at_ < options_.audit_grace)
-    return;
-  audited_at_ = now;
-  if (const auto count = ledger_.audit(common_marks(), true); count > 0)
-    tell(std::to_string(count) + " batches without marks will be done again", effects);
-}
-
-batch_set coordinator::common_marks() const {
-  auto common = servers_.begin()->second.report.marks;
-  for (const auto& [index, seat] : servers_)
-    common.intersect(seat.report.marks);
-  return common;
+  auto before = ledger_.acknowledged();
+  before.unite(chain.lost_marks);
+  count_rolled_back(index, before, chain.report.marks, effects);
 }
 
 bool coordinator::all_serving() const {
-  return std::all_of(servers_.begin(), servers_.end(),
-                     [](const auto& entry) { return entry.second.serving; });
-}
-
-// -- checkpoints --------------------------------------------------------------------------------
-
-std::uint64_t coordinator::clocks_of(const batch_set& marks) const {
-  return marks.floor().value >= job_.batches() ? bsp_clock_count(job_)
-                                               : bsp_clock(job_, marks.floor());
-}
-
-checkpoint_schedule::position coordinator::position() const {
-  checkpoint_schedule::position where{ledger_.settled(), 0};
-  for (const auto& [index, seat] : servers_) {
-    if (bsp_ && seat.serving)
-      where.clock = std::max(where.clock, clocks_of(seat.report.marks));
-  }
-  return where;
-}
-
-void coordinator::run_checkpoints(time_point now, coordinator_effects& effects) {
-  if (!options_.checkpoints)
-    return;
-  if (schedule_.cutting())
-    collect_parts(now, effects);
-  if (!all_serving() || frozen_)
-    return;
-  schedule_.observe(position(), now);
-  if (phase_ == job_phase::training && schedule_.due(position(), now))
-    schedule_.begin(position(), now, true);
-}
-
-void coordinator::collect_parts(time_point now, coordinator_effects& effects) {
-  if (schedule_.overdue(now)) {
-    checkpoint_failed("it took too long", now, effects);
-    return;
-  }
-  for (const auto& [index, seat] : servers_) {
-    if (seat.report.checkpoint_failed == schedule_.number()) {
-      checkpoint_failed(seat.report.checkpoint_failure, now, effects);
-      return;
-    }
-    if (!seat.serving || seat.report.part.server.value != index || !schedule_.add(seat.report.part))
-      continue;
-    effects.push_back(
-      commit_checkpoint_effect{{schedule_.number(), job_, state_.generation, schedule_.clock(),
-                                ledger_.cursor(), schedule_.parts()}});
-    return;
-  }
-}
-
-void coordinator::checkpoint_failed(const std::string& why, time_point now,
-                                    coordinator_effects& effects) {
-  const auto number = schedule_.number();
-  schedule_.fail(now);
-  tell("checkpoint " + std::to_string(number) + " failed: " + why, effects);
-  if (number == last_checkpoint_ && ++last_failures_ >= last_failures_max && !stop_deadline_)
-    fail("the last checkpoint cannot be written: " + why, effects);
+  return std::ranges::all_of(chains_, [](const chain_state& chain) { return chain.serving; });
 }
 
 // -- the view -----------------------------------------------------------------------------------
 
 void coordinator::refresh_view() {
   view next{view_.epoch, state_.generation, {}, state_.chain_of};
-  for (const auto& [index, seat] : servers_) {
-    if (seat.id)
-      next.servers.push_back({{index}, seat.id->incarnation, seat.report.address, seat.serving});
+  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+    const auto& chain = chains_[index];
+    const auto server = chain.head ? servers_.find(chain.head->index) : servers_.end();
+    if (server != servers_.end() && server->second.id == *chain.head)
+      next.chains.push_back({{index}, *chain.head, server->second.report.address, chain.serving});
     else
-      next.servers.push_back({{index}, {}, {}, false});
+      next.chains.push_back({{index}, {}, {}, false});
   }
   if (next == view_)
     return;

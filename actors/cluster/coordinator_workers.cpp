@@ -1,4 +1,4 @@
-// Workers: their way into the servers' clock vectors and out again, and leases.
+// Workers: their way into the chains' clock vectors and out again, and leases.
 #include "actors/cluster/coordinator.hpp"
 
 #include <algorithm>
@@ -22,32 +22,32 @@ bool coordinator::work_may_go_on() const {
              || (phase_ == job_phase::finishing && stop_deadline_.has_value()));
 }
 
-/// Whether some server's clock vector still has this incarnation.
+/// Whether some chain's clock vector still has this incarnation.
 bool coordinator::listed_anywhere(const member_id& worker) const {
-  return std::any_of(servers_.begin(), servers_.end(), [&](const auto& entry) {
-    const auto& clocks = entry.second.report.clocks;
+  return std::ranges::any_of(chains_, [&](const chain_state& chain) {
+    const auto& clocks = chain.report.clocks;
     return std::any_of(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
       return x.worker.value == worker.index && x.incarnation == worker.incarnation;
     });
   });
 }
 
-/// The clock at which every server lets it begin; none while one has not answered yet.
+/// The clock at which every chain lets it begin; none while one has not answered yet.
 std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker) const {
   std::uint64_t latest = 0;
-  for (const auto& [index, seat] : servers_) {
-    const auto& clocks = seat.report.clocks;
+  for (const auto& chain : chains_) {
+    const auto& clocks = chain.report.clocks;
     const auto mine = std::find_if(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
       return x.worker.value == worker.index && x.incarnation == worker.incarnation && x.known;
     });
-    if (!seat.serving || mine == clocks.end())
+    if (!chain.serving || mine == clocks.end())
       return std::nullopt;
     latest = std::max(latest, mine->clock);
   }
   return latest;
 }
 
-/// The least clock of those at work. A newcomer may begin there: a server that was just restored
+/// The least clock of those at work. A newcomer may begin there: a chain that was just restored
 /// has answered no pull yet and would promise it 0, for which all others would have to wait.
 std::optional<std::uint64_t> coordinator::slowest_clock() const {
   std::optional<std::uint64_t> slowest;

@@ -85,7 +85,7 @@ void run_coordinator_process(child_process& self, int inherited) {
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = log_line;
   auto files = spawn_checkpointer(
-    self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
+    self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
     give_up(service.error().text);
@@ -100,11 +100,13 @@ void run_server_process(child_process& self, const run_options& options) {
   if (!listening)
     give_up(listening.error().text);
   auto files = spawn_checkpointer(
-    self.system, {self.cluster.checkpoint_directory, self.cluster.checkpoint_keep});
-  server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening), {}};
+    self.system,
+    {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpoint_keep});
+  server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
+                     self.links.to_peers()};
   how.apply_batch = options.apply_batch;
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
-  self.links.serve_values(server);
+  self.links.serve_values(server, server);
   self.wait_for(server);
 }
 

@@ -6,6 +6,8 @@
 #include "caf/actor.hpp"
 #include "caf/send.hpp"
 
+#include <mutex>
+
 namespace troupe {
 
 namespace {
@@ -16,6 +18,23 @@ caf::actor untyped(const Handle& handle) {
 }
 
 } // namespace
+
+/// Servers look for each other while others are still being made.
+class local_cluster::server_list {
+public:
+  void add(server_handle server) {
+    const std::lock_guard lock{mutex_};
+    servers_.push_back(std::move(server));
+  }
+  server_handle at(std::uint32_t index) const {
+    const std::lock_guard lock{mutex_};
+    return servers_.at(index);
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::vector<server_handle> servers_;
+};
 
 result<local_cluster> local_cluster::start(caf::actor_system& system, const job_spec& job,
                                            const graph& described, const run_options& options,
@@ -37,7 +56,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       return store.error();
     setup.store = *std::move(store);
     setup.last_checkpoint = storage::last_number(*checkpoints);
-    coordinator_files = spawn_checkpointer(system, {*checkpoints, options.checkpoint_keep});
+    coordinator_files = spawn_checkpointer(system, {*checkpoints, {}, options.checkpoint_keep});
   }
   auto coordinator = spawn_coordinator(system, std::move(setup), coordinator_files);
   if (!coordinator)
@@ -52,14 +71,21 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     made.actors_.push_back(
       untyped(spawn_hogwild_server(system, identity(role::server, 0), made.shared_, connect)));
   } else {
+    made.servers_ = std::make_shared<server_list>();
     for (std::uint32_t i = 0; i < job.servers; ++i) {
       checkpointer files;
       if (checkpoints)
-        files = spawn_checkpointer(system, {*checkpoints, options.checkpoint_keep});
-      made.servers_.push_back(spawn_server(
-        system, {identity(role::server, i), fingerprint(job), {}, {}, options.apply_batch}, connect,
-        files));
-      made.actors_.push_back(untyped(made.servers_.back()));
+        files = spawn_checkpointer(system, {*checkpoints, {i}, options.checkpoint_keep});
+      server_options how{identity(role::server, i),
+                         fingerprint(job),
+                         {},
+                         [servers = made.servers_](const server_address& peer) -> peer_sink {
+                           return servers->at(peer.server.index);
+                         }};
+      how.apply_batch = options.apply_batch;
+      auto server = spawn_server(system, std::move(how), connect, files);
+      made.servers_->add(server);
+      made.actors_.push_back(untyped(server));
     }
   }
   for (std::uint32_t i = 0; i < job.workers; ++i) {
@@ -92,7 +118,7 @@ router_handle local_cluster::client(caf::actor_system& system) const {
   if (shared_)
     return spawn_hogwild(system, shared_);
   return spawn_router(system, job_, [servers = servers_](const chain_entry& entry) -> kv {
-    return servers[entry.server.value];
+    return servers->at(entry.head.index);
   });
 }
 

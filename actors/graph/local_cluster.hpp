@@ -34,11 +34,13 @@ public:
   router_handle client(caf::actor_system& system) const;
 
 private:
+  class server_list;
+
   local_cluster() = default;
 
   job_spec job_;
   coordinator_service coordinator_;
-  std::vector<server_handle> servers_;
+  std::shared_ptr<server_list> servers_;
   std::vector<caf::actor> actors_;        ///< All, to be told to exit.
   std::shared_ptr<shared_tables> shared_; ///< hogwild only.
 };

@@ -22,6 +22,8 @@ struct gateway_shell {
   void receive(message& what) {
     if (closed)
       return;
+    if (auto* news = std::get_if<peer_message>(&what); news != nullptr && replicas)
+      return pass_on(std::move(*news));
     auto* asked = std::get_if<request_list>(&what);
     if (asked == nullptr)
       return close(); // Whoever sends anything else here is confused.
@@ -36,6 +38,12 @@ struct gateway_shell {
       self->send<caf::message_priority::high>(target, std::move(*asked), sink);
     else
       self->send(target, std::move(*asked), sink);
+  }
+
+  void pass_on(peer_message&& what) {
+    if (what.from != peer || peer.role != role::server)
+      return close();
+    self->send(replicas, std::move(what));
   }
 
   /// Before any memory is taken for the answers.
@@ -87,7 +95,9 @@ struct gateway_shell {
   pointer self = nullptr;
   switchboard_ptr board;
   link_id link;
+  member_id peer;
   kv_service target;
+  peer_sink replicas;
   key_shelf shelf;
   bool closed = false; ///< What still arrives is not looked at.
 
@@ -97,12 +107,15 @@ struct gateway_shell {
 static_assert(!std::is_constructible_v<gateway_shell, caf::event_based_actor*>);
 
 gateway_shell::handle::behavior_type run(gateway_shell::pointer self, switchboard_ptr board,
-                                         link_id link, kv_service target) {
+                                         link_id link, const member_id& peer, kv_service target,
+                                         peer_sink replicas) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
   state.link = link;
+  state.peer = peer;
   state.target = std::move(target);
+  state.replicas = std::move(replicas);
   // Who is gone answers no more, so the link tells the peer.
   self->set_down_handler([&state](caf::down_msg&) { state.close(); });
   self->monitor(state.target);
@@ -117,8 +130,8 @@ gateway_shell::handle::behavior_type run(gateway_shell::pointer self, switchboar
 } // namespace
 
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
-                         kv_service target) {
-  return system.spawn(run, std::move(board), link, std::move(target));
+                         const member_id& peer, kv_service target, peer_sink replicas) {
+  return system.spawn(run, std::move(board), link, peer, std::move(target), std::move(replicas));
 }
 
 } // namespace troupe::detail

@@ -70,7 +70,7 @@ struct node::services {
     if (!links)
       return std::nullopt; // The node is ending.
     if (data)
-      return detail::spawn_gateway(system, links, link, data);
+      return detail::spawn_gateway(system, links, link, peer.from, data, replicas);
     if (control)
       return link_owner{system.spawn(run_downlink, links, link, peer.from, control)};
     return std::nullopt;
@@ -81,6 +81,7 @@ struct node::services {
   const std::shared_ptr<detail::push_memory> memory;
   std::mutex mutex;
   kv_service data;
+  peer_sink replicas;
   coordinator_service control;
   std::shared_ptr<detail::switchboard> links;
 };
@@ -116,9 +117,10 @@ result<endpoint> node::listen_on(int descriptor) {
   return services_->links->transport().listen_on(descriptor);
 }
 
-void node::serve_values(kv_service target) {
+void node::serve_values(kv_service target, peer_sink replicas) {
   const std::lock_guard lock{services_->mutex};
   services_->data = std::move(target);
+  services_->replicas = std::move(replicas);
 }
 
 void node::serve_coordinator(coordinator_service target) {
@@ -130,9 +132,16 @@ std::function<kv_service(const chain_entry&)> node::to_servers() const {
   return [&system = services_->system, links = detail::switchboard_ptr{services_->links},
           limits = services_->limits, memory = services_->memory](const chain_entry& entry) {
     const auto where = parse_endpoint(entry.address);
-    return detail::spawn_remote(system, links, where ? *where : endpoint{},
-                                {role::server, entry.server.value, entry.incarnation}, limits,
+    return detail::spawn_remote(system, links, where ? *where : endpoint{}, entry.head, limits,
                                 memory);
+  };
+}
+
+std::function<peer_sink(const server_address&)> node::to_peers() const {
+  return [&system = services_->system,
+          links = detail::switchboard_ptr{services_->links}](const server_address& peer) {
+    const auto where = parse_endpoint(peer.address);
+    return detail::spawn_peer_link(system, links, where ? *where : endpoint{}, peer.server);
   };
 }
 

@@ -29,8 +29,9 @@ public:
   result<endpoint> listen(const endpoint& where);
   result<endpoint> listen_on(int descriptor);
 
-  /// Pushes and pulls that arrive on accepted links go to this kv.
-  void serve_values(kv_service target);
+  /// Pushes and pulls that arrive on accepted links go to this kv, what servers send to replicas
+  /// to the other.
+  void serve_values(kv_service target, peer_sink replicas = {});
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
@@ -42,6 +43,9 @@ public:
   /// What passes the limits of a link waits; a push that would pass that of the process is refused
   /// with `overloaded`.
   std::function<kv_service(const chain_entry&)> to_servers() const;
+  /// Makes senders to replicas in other processes. What is sent while there is no link is lost, but
+  /// has one made.
+  std::function<peer_sink(const server_address&)> to_peers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;
   /// Of all of them together.

@@ -73,9 +73,14 @@ kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoi
                         member_id whom, const send_limits& limits,
                         std::shared_ptr<push_memory> memory);
 
-/// Answers the pushes and pulls of one accepted link from `target`.
+/// See node::to_peers.
+peer_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                          member_id whom);
+
+/// Answers the pushes and pulls of one accepted link from `target`, and hands what `peer` sends to
+/// `replicas` of the same chains to them; null where there are none.
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
-                         kv_service target);
+                         const member_id& peer, kv_service target, peer_sink replicas);
 
 /// See node::to_coordinator.
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,

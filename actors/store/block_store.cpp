@@ -95,8 +95,7 @@ block_store::block_store(const job_spec& job, const std::vector<partition_id>& p
   });
 }
 
-block_store::block_store(const job_spec& job,
-                         const std::vector<partition_image>& partitions,
+block_store::block_store(const job_spec& job, const std::vector<partition_image>& partitions,
                          std::shared_ptr<buffer_pool> pool)
     : block_store(job, std::move(pool)) {
   assert(complete(job, partitions));

@@ -42,8 +42,7 @@ public:
               std::shared_ptr<buffer_pool> pool);
 
   /// Whether the images hold every block of their partitions, in its size. Errors: damaged.
-  static result<void> complete(const job_spec& job,
-                               const std::vector<partition_image>& partitions);
+  static result<void> complete(const job_spec& job, const std::vector<partition_image>& partitions);
 
   /// Checks that each piece lies within one block of a partition that is here, brings values, and
   /// covers no element that another one covers. Errors: shape_mismatch, not_ready (partition

@@ -169,6 +169,7 @@ std::optional<std::uint64_t> chain::copy_for(const member_id& from, epoch_id epo
     return std::nullopt;
   if (!copied_)
     copied_ = committed_;
+  copied_last_ = committed_;
   return committed_;
 }
 
@@ -211,7 +212,8 @@ void chain::release(chain_effects& effects) {
 
 bool chain::may_read(time_point now) const {
   return position_ && (!sealed() || mutated(mutation::read_while_sealed))
-         && (now < lease_until_ || mutated(mutation::read_without_lease));
+         && (config_.members.size() == 1 // Whose seal every change needs, or its death.
+             || now < lease_until_ || mutated(mutation::read_without_lease));
 }
 
 bool chain::is_member(const member_id& who) const {
@@ -227,8 +229,8 @@ std::optional<member_id> chain::upstream() const {
 }
 
 chain_status chain::status() const {
-  const bool joint =
-    waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
+  const bool joint = waits_for_joiner_ && next_->has >= copied_last_ + options_.joint_lead
+                     && (next_->has >= committed_ || mutated(mutation::joint_too_early));
   return {generation_, config_.epoch, sealed_, complete_, joint};
 }
 

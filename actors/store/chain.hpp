@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "serialization/chain.hpp"
 #include "serialization/ids.hpp"
 
 #include <chrono>
@@ -15,16 +16,6 @@
 
 namespace troupe {
 
-/// Who replicates some partitions, in one epoch.
-struct chain_config {
-  epoch_id epoch;                  ///< 0: none.
-  generation_id generation;        ///< Of the history that its log continues.
-  std::vector<member_id> members;  ///< Head first, tail last.
-  std::optional<member_id> joiner; ///< Not a member yet: the tail brings it up to date.
-
-  bool operator==(const chain_config&) const = default;
-};
-
 struct chain_options {
   /// What is not final for so long is sent again. Longer than a round trip over the chain.
   std::chrono::milliseconds resend_time{100};
@@ -32,28 +23,12 @@ struct chain_options {
   std::uint64_t window = 1024;
   /// A joiner that lacks at most so many entries is waited for.
   std::uint64_t joint_lag = 1024;
+  /// Entries behind its copy that a joiner must have before it counts as joint. 1 where values
+  /// before the last step are asked for: a copy has none.
+  std::uint64_t joint_lead = 0;
   /// Reads are refused when the coordinator has echoed no report sent within this time. The
   /// coordinator removes a silent server later than this, by the clocks' largest difference.
   std::chrono::milliseconds lease_time{800};
-};
-
-// -- messages between replicas --
-
-/// Comes with the entry itself.
-struct append_message {
-  epoch_id epoch;
-  std::uint64_t index = 0;
-  std::uint64_t committed = 0; ///< What the sender knows to be final.
-};
-/// Final up to `index`: every member has it.
-struct committed_message {
-  epoch_id epoch;
-  std::uint64_t index = 0;
-};
-/// A joiner to the tail: it has everything up to `last`.
-struct joined_message {
-  epoch_id epoch;
-  std::uint64_t last = 0;
 };
 
 // -- effects --
@@ -90,17 +65,6 @@ using chain_effect = std::variant<append_effect, chain_message_effect, commit_ef
                                   truncate_effect, release_effect, request_copy_effect>;
 using chain_effects = std::vector<chain_effect>;
 
-/// What a replica tells the coordinator.
-struct chain_status {
-  generation_id generation; ///< Of what it holds.
-  epoch_id epoch;           ///< Of the active configuration that it acts in.
-  epoch_id sealed;          ///< It appends nothing of an epoch before this one.
-  bool complete = false;    ///< It holds what a member has to hold.
-  bool joint = false;       ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
-
-  bool operator==(const chain_status&) const = default;
-};
-
 /// Only what is final is applied to values. So a replica that falls out of its chain holds a past
 /// state of it, never a wrong one, and comes back with what it lacks. That is so within one
 /// generation; where another one begins, the caller makes another replica of what that begins with.
@@ -131,7 +95,8 @@ public:
   void renew(time_point stamp);
 
   // -- entries --
-  bool leads() const { return position_ == 0U && !sealed(); }
+  bool is_head() const { return position_ == 0U; }
+  bool leads() const { return is_head() && !sealed(); }
   /// Takes the next entry, last() + 1. Requires: leads().
   void append(time_point now, chain_effects& effects);
   /// Whether the entry is the next one: the caller keeps it, under its index, before it carries out
@@ -200,7 +165,8 @@ private:
   std::optional<downstream> next_;
   time_point knocked_at_{0};
   time_point lease_until_{0};
-  std::optional<std::uint64_t> copied_; ///< A copy of this index went to the joiner.
+  std::optional<std::uint64_t> copied_; ///< The first copy for the joiner had this index ...
+  std::uint64_t copied_last_ = 0;       ///< ... and the last one this.
   bool waits_for_joiner_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
+#include <map>
 #include <utility>
 
 namespace troupe {
@@ -13,8 +14,9 @@ struct checkpointer_state {
   checkpointer_state() = default;
 
   caf::result<checkpoint_part> write(const storage::cut& what) {
+    auto& writer = writers[what.chain];
     if (!writer) {
-      auto opened = storage::checkpoint_writer::open(options.directory, what.server);
+      auto opened = storage::checkpoint_writer::open(options.directory, options.server, what.chain);
       if (!opened)
         return to_caf(opened.error());
       writer = *std::move(opened);
@@ -34,7 +36,7 @@ struct checkpointer_state {
   }
 
   checkpointer_options options;
-  std::unique_ptr<storage::checkpoint_writer> writer;
+  std::map<chain_id, std::unique_ptr<storage::checkpoint_writer>> writers;
 
   static inline const char* name = "checkpointer";
 };

@@ -13,6 +13,7 @@ namespace troupe {
 
 struct checkpointer_options {
   std::filesystem::path directory; ///< Made if absent.
+  server_id server = {};           ///< Whose cuts it writes.
   std::size_t keep = 3;            ///< Committed checkpoints that commit leaves. At least 1.
 };
 
@@ -31,7 +32,7 @@ namespace troupe {
 
 /// ~~~
 /// interface checkpointer {
-///   // Writes and verifies a server's cut; only what changed since its last one is written anew.
+///   // Writes and verifies a chain's cut; only what changed since its last one is written anew.
 ///   // errors:     io_failed, damaged, in_use. Nothing of the cut remains.
 ///   // idempotent: yes.
 ///   (write_atom, storage::cut) -> checkpoint_part

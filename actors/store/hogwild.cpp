@@ -163,9 +163,8 @@ struct hogwild_server_state {
       self->quit(reason_to_end(what));
       return;
     }
-    const bool changed = assignment != mine->assignment || workers != mine->workers;
-    assignment = mine->assignment;
-    generation = mine->generation;
+    const bool changed = chains != mine->chains || workers != mine->workers;
+    chains = mine->chains;
     workers = mine->workers;
     if (changed)
       send_report();
@@ -173,22 +172,25 @@ struct hogwild_server_state {
 
   void send_report() {
     server_report body;
-    body.assignment = assignment;
-    body.generation = generation;
-    body.marks = tables->marks();
-    body.clocks = workers;
-    for (auto& x : body.clocks)
-      x.known = true;
-    body.counters = tables->counters();
-    body.version = body.counters.applied;
+    for (const auto& [chain, record] : chains) {
+      const auto& newest = record.proposed ? *record.proposed : record.active;
+      chain_report mine{.chain = chain};
+      mine.status = {newest.generation, record.active.epoch, newest.epoch, true, false};
+      mine.marks = tables->marks();
+      mine.clocks = workers;
+      for (auto& x : mine.clocks)
+        x.known = true;
+      mine.counters = tables->counters();
+      mine.version = mine.counters.applied;
+      body.chains.push_back(std::move(mine));
+    }
     port.send(std::move(body));
   }
 
   pointer self = nullptr;
   std::shared_ptr<shared_tables> tables;
   member_port port;
-  std::uint64_t assignment = 0;
-  generation_id generation;
+  std::vector<chain_orders> chains; ///< One: there is one memory, whatever becomes of it.
   std::vector<clock_entry> workers;
 
   static inline const char* name = "hogwild_server";

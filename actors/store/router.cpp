@@ -30,10 +30,9 @@ void router::set_view(const view& now_valid, router_effects& effects) {
     return;
   view_ = now_valid;
   row_split_ = row_split{view_.chain_of};
-  for (const auto& entry : view_.servers) {
-    auto& known = servers_[entry.server];
-    const bool is_new =
-      known.entry.incarnation != entry.incarnation || known.entry.address != entry.address;
+  for (const auto& entry : view_.chains) {
+    auto& known = chains_[entry.chain];
+    const bool is_new = known.entry.head != entry.head || known.entry.address != entry.address;
     const bool is_back = entry.serving && (is_new || !known.entry.serving);
     known.entry = entry;
     if (is_back) {
@@ -50,8 +49,8 @@ bool router::fits(const view& what) const {
     return true;
   return what.chain_of.size() == job_.partitions
          && std::all_of(what.chain_of.begin(), what.chain_of.end(), [&](chain_id owner) {
-              return std::any_of(what.servers.begin(), what.servers.end(),
-                                 [&](const auto& entry) { return entry.server == owner; });
+              return std::any_of(what.chains.begin(), what.chains.end(),
+                                 [&](const auto& entry) { return entry.chain == owner; });
             });
 }
 
@@ -163,17 +162,19 @@ void router::ask(request_token token, request what, router_effects& effects) {
   }
   open.parts_open = parts.size();
   requests_[token] = std::move(open);
-  for (auto& [owner, part] : parts)
+  for (auto& [owner, part] : parts) {
+    part.chain = owner;
     add_part(token, owner, std::move(part), effects);
+  }
 }
 
 void router::split(const update& what, std::map<chain_id, request>& parts) {
-  for (const auto& entry : view_.servers) {
-    auto& part = parts[entry.server].push.emplace();
+  for (const auto& entry : view_.chains) {
+    auto& part = parts[entry.chain].push.emplace();
     part.step = what.step;
     part.tables = what.tables;
     part.gradient_norm = what.gradient_norm;
-    part.base_version = base_version(servers_[entry.server], what.step.batch);
+    part.base_version = base_version(chains_[entry.chain], what.step.batch);
   }
   for (const auto& whole : what.pieces)
     for_each_block(whole.where, [&](chain_id owner, const range& block, std::uint64_t offset) {
@@ -202,32 +203,32 @@ void router::split(const query& what, std::map<chain_id, request>& parts) const 
 
 void router::add_part(request_token token, chain_id to, request what, router_effects& effects) {
   const part_id id{next_part_++};
-  auto& server = servers_[to];
-  server.open.emplace(id, open_part{token, std::move(what)});
-  part_server_[id] = to;
-  send_in_turn(server, id, effects);
+  auto& chain = chains_[to];
+  chain.open.emplace(id, open_part{token, std::move(what)});
+  part_chain_[id] = to;
+  send_in_turn(chain, id, effects);
 }
 
 /// While others wait to be sent again, this one waits with them (invariant 2).
-void router::send_in_turn(server_queue& to, part_id id, router_effects& effects) {
+void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) {
   if (to.entry.serving && !to.resend_at)
     send(to, id, effects);
 }
 
-void router::send(server_queue& to, part_id id, router_effects& effects) {
+void router::send(chain_queue& to, part_id id, router_effects& effects) {
   effects.push_back(send_part_effect{id, to.entry, to.open.at(id).what, to.attempt});
 }
 
-void router::send_all(server_queue& to, router_effects& effects) {
+void router::send_all(chain_queue& to, router_effects& effects) {
   ++to.attempt;
   to.resend_at.reset();
   for (const auto& [id, unused] : to.open)
     send(to, id, effects);
 }
 
-router::server_queue* router::holder(part_id id) {
-  const auto found = part_server_.find(id);
-  return found == part_server_.end() ? nullptr : &servers_.at(found->second);
+router::chain_queue* router::holder(part_id id) {
+  const auto found = part_chain_.find(id);
+  return found == part_chain_.end() ? nullptr : &chains_.at(found->second);
 }
 
 void router::answered(part_id id, std::uint64_t attempt, reply answer, router_effects& effects) {
@@ -265,14 +266,14 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
     row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
   }
   from->open.erase(id);
-  part_server_.erase(id);
+  part_chain_.erase(id);
   if (--open.parts_open == 0) {
     effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
   }
 }
 
-void router::remember_version(server_queue& of, batch_id batch, std::uint64_t version) {
+void router::remember_version(chain_queue& of, batch_id batch, std::uint64_t version) {
   // More than any worker pulls ahead; batches that were never pushed drop out.
   constexpr std::size_t remembered_max = 16;
   of.versions.emplace_front(batch, version);
@@ -280,7 +281,7 @@ void router::remember_version(server_queue& of, batch_id batch, std::uint64_t ve
     of.versions.pop_back();
 }
 
-std::uint64_t router::base_version(const server_queue& of, batch_id batch) {
+std::uint64_t router::base_version(const chain_queue& of, batch_id batch) {
   const auto found = std::find_if(of.versions.begin(), of.versions.end(),
                                   [&](const auto& entry) { return entry.first == batch; });
   if (found != of.versions.end())
@@ -307,11 +308,11 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
 }
 
 void router::fail_request(request_token token, const failure& why, router_effects& effects) {
-  for (auto& [unused, server] : servers_)
-    std::erase_if(server.open, [&](const auto& entry) {
+  for (auto& [unused, chain] : chains_)
+    std::erase_if(chain.open, [&](const auto& entry) {
       if (entry.second.owner != token)
         return false;
-      part_server_.erase(entry.first);
+      part_chain_.erase(entry.first);
       return true;
     });
   requests_.erase(token);
@@ -319,16 +320,16 @@ void router::fail_request(request_token token, const failure& why, router_effect
 }
 
 void router::tick(time_point now, router_effects& effects) {
-  for (auto& [unused, server] : servers_)
-    if (server.resend_at && *server.resend_at <= now && server.entry.serving)
-      send_all(server, effects);
+  for (auto& [unused, chain] : chains_)
+    if (chain.resend_at && *chain.resend_at <= now && chain.entry.serving)
+      send_all(chain, effects);
 }
 
 std::optional<time_point> router::next_tick() const {
   std::optional<time_point> earliest;
-  for (const auto& [unused, server] : servers_)
-    if (server.resend_at && (!earliest || *server.resend_at < *earliest))
-      earliest = server.resend_at;
+  for (const auto& [unused, chain] : chains_)
+    if (chain.resend_at && (!earliest || *chain.resend_at < *earliest))
+      earliest = chain.resend_at;
   return earliest;
 }
 

@@ -1,4 +1,4 @@
-// Splits requests over the servers that own their blocks and rows, and brings them through
+// Splits requests over the chains that own their blocks and rows, and brings them through
 // failovers. A plain state machine: parts go out as effects, replies come in as events. One router
 // per client.
 #pragma once
@@ -32,7 +32,7 @@ struct router_options {
 struct send_part_effect {
   part_id part;
   chain_entry to;
-  request what;
+  request what;              ///< Names the chain.
   std::uint64_t attempt = 0; ///< To be handed back with the outcome.
 };
 struct answered_effect {
@@ -49,17 +49,17 @@ using router_effects = std::vector<router_effect>;
 
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
-/// (2) open parts of one server are sent in the order in which they were made, also when they are
+/// (2) open parts of one chain are sent in the order in which they were made, also when they are
 ///     sent again: the shard relies on a push being ahead of the next pull of its worker.
 /// (3) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
 class router {
 public:
   explicit router(job_spec job, router_options options = {});
 
-  /// A newer view; servers that came back get their open parts again. One that does not fit the
+  /// A newer view; chains whose head came back or changed get their open parts again. One that does not fit the
   /// job is ignored.
   void set_view(const view& now_valid, router_effects& effects);
-  /// A push goes to every server, a pull to those that hold some of its ranges or rows.
+  /// A push goes to every chain, a pull to those that hold some of its ranges or rows.
   void ask(request_token token, request what, router_effects& effects);
 
   /// An answer to something else than was asked for fails the request: malformed. Where values are
@@ -83,7 +83,7 @@ private:
     std::vector<row_keys> rows; ///< Of its pull.
     reply answer;               ///< Has what was asked for, as far as it is there.
   };
-  struct server_queue {
+  struct chain_queue {
     chain_entry entry;
     std::map<part_id, open_part> open;
     std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
@@ -95,14 +95,14 @@ private:
   void split(const update& what, std::map<chain_id, request>& parts);
   void split(const query& what, std::map<chain_id, request>& parts) const;
   void add_part(request_token token, chain_id to, request what, router_effects& effects);
-  void send(server_queue& to, part_id id, router_effects& effects);
-  void send_in_turn(server_queue& to, part_id id, router_effects& effects);
-  void send_all(server_queue& to, router_effects& effects);
-  static void remember_version(server_queue& of, batch_id batch, std::uint64_t version);
-  static std::uint64_t base_version(const server_queue& of, batch_id batch);
+  void send(chain_queue& to, part_id id, router_effects& effects);
+  void send_in_turn(chain_queue& to, part_id id, router_effects& effects);
+  void send_all(chain_queue& to, router_effects& effects);
+  static void remember_version(chain_queue& of, batch_id batch, std::uint64_t version);
+  static std::uint64_t base_version(const chain_queue& of, batch_id batch);
   void fail_request(request_token token, const failure& why, router_effects& effects);
-  /// The server that holds an open part; nullptr where the part is not open any more.
-  server_queue* holder(part_id id);
+  /// The chain that holds an open part; nullptr where the part is not open any more.
+  chain_queue* holder(part_id id);
   result<void> check(const range& where) const;
   result<void> check(const row_keys& where) const;
   /// Pieces or ranges; not_ready without a view.
@@ -120,8 +120,8 @@ private:
   router_options options_;
   view view_;
   row_split row_split_; ///< By view_.
-  std::map<chain_id, server_queue> servers_;
-  std::map<part_id, chain_id> part_server_;
+  std::map<chain_id, chain_queue> chains_;
+  std::map<part_id, chain_id> part_chain_;
   std::map<request_token, open_request> requests_;
   std::uint64_t next_part_ = 1;
 };

@@ -73,10 +73,12 @@ struct router_shell {
       open.mapped().deliver(std::move(outcome));
   }
 
+  /// One for each server, however many chains it leads.
   const kv& handle_of(const chain_entry& entry) {
-    auto& known = servers[entry.server];
-    if (!known.handle || known.incarnation != entry.incarnation || known.address != entry.address)
-      known = {entry.incarnation, entry.address, connect(entry)};
+    auto& known = servers[entry.head.index];
+    if (!known.handle || known.incarnation != entry.head.incarnation
+        || known.address != entry.address)
+      known = {entry.head.incarnation, entry.address, connect(entry)};
     return known.handle;
   }
 
@@ -110,7 +112,7 @@ struct router_shell {
   pointer self = nullptr;
   std::optional<router> decide;
   server_connector connect;
-  std::map<chain_id, server_handle> servers;
+  std::map<std::uint32_t, server_handle> servers; ///< By index.
   std::unordered_map<std::uint64_t, promise> promises;
   std::uint64_t next_token = 1;
   open_requests requests{request_timeout, late_replies::delivered}; // (3) of router.

@@ -7,10 +7,10 @@ namespace troupe {
 
 row_split::row_split(const std::vector<chain_id>& chain_of) {
   for (const chain_id owner : chain_of) {
-    const auto known = std::find(servers_.begin(), servers_.end(), owner);
-    of_partition_.push_back(static_cast<std::uint32_t>(known - servers_.begin()));
-    if (known == servers_.end())
-      servers_.push_back(owner);
+    const auto known = std::find(chains_.begin(), chains_.end(), owner);
+    of_partition_.push_back(static_cast<std::uint32_t>(known - chains_.begin()));
+    if (known == chains_.end())
+      chains_.push_back(owner);
   }
 }
 
@@ -19,10 +19,10 @@ std::vector<std::pair<chain_id, row_piece>> row_split::split(const row_piece& wh
   const auto& [where, values] = whole;
   if (where.count == 0)
     return parts;
-  if (servers_.size() == 1)
-    return {{servers_.front(), whole}};
+  if (chains_.size() == 1)
+    return {{chains_.front(), whole}};
   const std::uint64_t mask = of_partition_.size() - 1;
-  std::vector<std::uint64_t> counts(servers_.size());
+  std::vector<std::uint64_t> counts(chains_.size());
   for (const std::uint64_t key : where.span())
     ++counts[of_partition_[row_hash(key) & mask]];
 
@@ -30,8 +30,8 @@ std::vector<std::pair<chain_id, row_piece>> row_split::split(const row_piece& wh
     std::uint64_t* keys = nullptr;
     float* values = nullptr;
   };
-  std::vector<writer> writers(servers_.size());
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
+  std::vector<writer> writers(chains_.size());
+  for (std::size_t i = 0; i < chains_.size(); ++i) {
     if (counts[i] == 0)
       continue;
     const auto keys = pool_->bytes(counts[i] * sizeof(std::uint64_t));
@@ -42,7 +42,7 @@ std::vector<std::pair<chain_id, row_piece>> row_split::split(const row_piece& wh
       writers[i].values = floats.get();
       part.values = floats;
     }
-    parts.emplace_back(servers_[i], std::move(part));
+    parts.emplace_back(chains_[i], std::move(part));
   }
   const float* from = values.get();
   for (const std::uint64_t key : where.span()) {
@@ -61,7 +61,7 @@ void row_split::join(std::span<const row_keys> asked, std::span<const row_piece>
   assert(asked.size() == answer.size() && all_asked.size() == all_answers.size());
   std::size_t whole = 0;
   for (std::size_t i = 0; i < asked.size(); ++i, ++whole) {
-    // A server has no part of a list of which it has no row.
+    // A chain has no part of a list of which it has no row.
     const auto is_part = [&](const row_keys& of) {
       return of.table == asked[i].table
              && std::binary_search(of.span().begin(), of.span().end(), *asked[i].keys);

@@ -1,14 +1,17 @@
-// A server: the kv at the end of the line, and a member of the cluster. It loads the partitions
-// that it is told to, applies pushes, answers pulls, and hands cuts to its checkpointer.
+// A server: the kv at the end of the line, and a member of the cluster. It hosts the replicas that
+// it is told to: loads or copies their partitions, applies pushes and passes them on, answers pulls,
+// and hands cuts to its checkpointer.
 #pragma once
 
 #include "actors/kv.hpp"
+#include "actors/store/chain.hpp"
 #include "actors/store/checkpointer.hpp"
 #include "actors/store/shard.hpp"
 #include "serialization/buffer.hpp"
 
 #include "caf/actor_system.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,7 +21,10 @@ struct server_options {
   member_id self;
   std::uint64_t job = 0; ///< fingerprint of the job that this process was started for.
   std::string address;   ///< Where other processes reach its kv; empty within one process.
-  shard_options shard;
+  /// Finds the servers that have replicas of the same chains.
+  std::function<peer_sink(const server_address&)> to_peer{};
+  shard_options shard{};
+  chain_options chain{};
   /// Pushes of asp and ssp tables that wait in the mailbox together are applied in one pass over
   /// memory, at most so many. More: less memory traffic under load, longer until the first of them
   /// may be read.
@@ -26,13 +32,13 @@ struct server_options {
   bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
 };
 
-/// A kv and a member.
+/// A kv, a peer_sink and a member.
 ///
 /// Ordering:  pushes of one sender are applied in send order.
 /// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
 ///            while a checkpoint is written (present, previous of bsp, pinned).
-using server_handle = kv_service::extend<caf::reacts_to<orders>>;
+using server_handle = kv_service::extend_with<peer_sink>::extend<caf::reacts_to<orders>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
 server_handle spawn_server(caf::actor_system& system, server_options options,

@@ -84,8 +84,7 @@ values table_store::read(const query& pull, const std::vector<table_id>& previou
   return answer;
 }
 
-std::vector<partition_image>
-table_store::pin(const std::vector<shard_partition>& partitions) {
+std::vector<partition_image> table_store::pin(const std::vector<shard_partition>& partitions) {
   auto images = blocks_.pin(partitions);
   rows_.pin(images);
   return images;

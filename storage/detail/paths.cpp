@@ -13,11 +13,11 @@ fs::path checkpoint_path(const fs::path& directory, std::uint64_t checkpoint) {
   return checkpoints_path(directory) / digits;
 }
 
-fs::path server_path(const fs::path& directory, chain_id server) {
-  return directory / "servers" / std::to_string(server.value);
+fs::path live_path(const fs::path& directory, server_id server, chain_id chain) {
+  return directory / "servers" / std::to_string(server.value) / part_name(chain);
 }
 
-std::string part_name(chain_id server) { return "server-" + std::to_string(server.value); }
+std::string part_name(chain_id chain) { return "chain-" + std::to_string(chain.value); }
 
 std::string title(const fs::path& directory, std::uint64_t checkpoint) {
   return "checkpoint " + std::to_string(checkpoint) + " in " + directory.string();

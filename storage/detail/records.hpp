@@ -3,7 +3,7 @@
 //   'b' partition table block   (big-endian u32 u32 u64)  a block: header, values, optimiser state
 //   'r' partition table slab    (big-endian u32 u32 u64)  rows: header, keys, steps, values + state
 //   'm' partition               (big-endian u32)          version of a partition, marks by table
-//   'z'                         'cut complete': checkpoint, server, how much there is
+//   'z'                         'cut complete': checkpoint, chain, how much there is
 //
 // Older checkpoints also have a key 'c', the workers' clocks. It is not read, and must not be used
 // for anything else.
@@ -17,7 +17,7 @@
 //            u64[rows] keys, u64[rows] steps or nothing, f32[rows * row_floats]
 //   meta     u64 version, u64 tables, for each: u64 floor, u64 n, u64[n] words above the floor; and
 //            u64 slabs in this partition, where there are any
-//   complete u64 checkpoint, u32 server, u64 partitions, u64 blocks
+//   complete u64 checkpoint, u32 chain, u64 partitions, u64 blocks
 #pragma once
 
 #include "storage/cut.hpp"
@@ -33,7 +33,7 @@ namespace troupe::storage::detail {
 
 struct cut_complete {
   std::uint64_t checkpoint = 0;
-  chain_id server;
+  chain_id chain;
   std::uint64_t partitions = 0;
   std::uint64_t blocks = 0;
 

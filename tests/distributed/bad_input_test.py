@@ -187,7 +187,7 @@ class BadInput(cluster.ClusterTest):
         return where, numbers
 
     def flip_a_bit(self, checkpoint, bit=1):
-        path = max(checkpoint.glob("server-*/*.sst"), key=lambda file: file.stat().st_size)
+        path = max(checkpoint.glob("chain-*/*.sst"), key=lambda file: file.stat().st_size)
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= bit
         path.chmod(0o600)

@@ -90,7 +90,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                 .generation = {2},
                                 .marks = marks,
                                 .clocks = clocks,
-                                .part = {7, {1}, {{"server-1/000012.sst", 4096, 0xdeadbeef}}, 199},
+                                .part = {7, {1}, {{"chain-1/000012.sst", 4096, 0xdeadbeef}}, 199},
                                 .checkpoint_failed = 6,
                                 .checkpoint_failure = "no space",
                                 .version = 200,

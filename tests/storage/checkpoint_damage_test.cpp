@@ -144,7 +144,7 @@ TEST_CASE_FIXTURE(damage_fixture, "a file emptied, missing, or of an older check
 
 TEST_CASE_FIXTURE(damage_fixture, "a file too many, or another's folder, is noticed") {
   // RocksDB would replay a log that it finds.
-  replace(newest() / "server-0/000099.log", "");
+  replace(newest() / "chain-0/000099.log", "");
   check_noticed();
   restore();
   fs::remove_all(newest());

@@ -232,7 +232,7 @@ TEST_CASE("a directory that cannot be read is an error, not an empty one") {
   REQUIRE(!refused);
   CHECK(refused.error().code == errc::io_failed);
   CHECK(refused.error().text.find((home.path() / "checkpoints").string()) != std::string::npos);
-  const auto below_a_file = checkpoint_writer::open(home.path() / "checkpoints", {0});
+  const auto below_a_file = checkpoint_writer::open(home.path() / "checkpoints", {0}, {0});
   REQUIRE(!below_a_file);
   CHECK(below_a_file.error().code == errc::io_failed);
 

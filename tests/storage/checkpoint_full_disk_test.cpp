@@ -73,7 +73,7 @@ TEST_CASE("a cut on a full disk fails by name, leaves nothing, and the next one 
       CHECK_MESSAGE(part_written.error().text.find(disk.path().string()) != std::string::npos,
                     part_written.error().text);
       CHECK(!fs::exists(disk.path() / "checkpoints" / ("0000000" + std::to_string(number))));
-      CHECK(!fs::exists(disk.path() / "servers/0/staging"));
+      CHECK(!fs::exists(disk.path() / "servers/0/chain-0/staging"));
     }
     fs::remove(disk.path() / "ballast");
     ++number;

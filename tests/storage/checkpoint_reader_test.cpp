@@ -113,7 +113,7 @@ TEST_CASE("a partition in two parts is damage") {
   manifest whole{1, job, {}, 0, {}, {}};
   for (std::uint32_t server = 0; server < 2; ++server) {
     auto what = sample_cut(1, 0, 1, images);
-    what.server = {server};
+    what.chain = {server};
     const auto writer = open_writer(home.path(), server);
     auto part = writer->write(what);
     REQUIRE(part);
@@ -152,17 +152,17 @@ TEST_CASE("a checkpoint that also holds the workers' clocks, as they were once w
   {
     rocksdb::DB* opened = nullptr;
     auto options = detail::small_database();
-    REQUIRE(rocksdb::DB::Open(options, (checkpoint / "server-0").string(), &opened).ok());
+    REQUIRE(rocksdb::DB::Open(options, (checkpoint / "chain-0").string(), &opened).ok());
     const std::unique_ptr<rocksdb::DB> database{opened};
     REQUIRE(database->Put({}, "c", std::string(8 + 8 + 21, 'x')).ok());
     REQUIRE(database->Flush({}).ok());
   }
   part->files.clear();
-  for (const auto& entry : std::filesystem::directory_iterator{checkpoint / "server-0"}) {
+  for (const auto& entry : std::filesystem::directory_iterator{checkpoint / "chain-0"}) {
     const auto sum = detail::sum_file(entry.path(), /* from_disk = */ false);
     REQUIRE(sum);
     part->files.push_back(
-      {"server-0/" + entry.path().filename().string(), sum->size_bytes, sum->crc32c});
+      {"chain-0/" + entry.path().filename().string(), sum->size_bytes, sum->crc32c});
   }
   REQUIRE(commit(home.path(), {7, job, {}, 0, {}, {*part}}));
   REQUIRE(verify(home.path(), 7, job));

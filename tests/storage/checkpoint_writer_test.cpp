@@ -110,7 +110,7 @@ TEST_CASE("a checkpoint holds no log files and the live folder no staging") {
     CHECK_MESSAGE(!fs::path{name}.filename().string().starts_with("LOG"), name);
   for (const auto& [name, size] : listing(home.path() / "checkpoints"))
     CHECK_MESSAGE(!fs::path{name}.filename().string().starts_with("OPTIONS"), name);
-  CHECK(!fs::exists(home.path() / "servers/0/staging"));
+  CHECK(!fs::exists(home.path() / "servers/0/chain-0/staging"));
 }
 
 TEST_CASE("an uncommitted part of the same number is replaced, a committed one is not") {
@@ -136,7 +136,7 @@ TEST_CASE("damage of a live file is noticed before it gets into a checkpoint") {
   auto images = sample_partitions(job, 1);
   const auto writer = open_writer(home.path());
   commit_sample(home.path(), *writer, 1, job, images);
-  for (const auto& entry : fs::directory_iterator{home.path() / "servers/0/db"}) {
+  for (const auto& entry : fs::directory_iterator{home.path() / "servers/0/chain-0/db"}) {
     if (entry.path().extension() != ".sst")
       continue;
     std::fstream file{entry.path(), std::ios::in | std::ios::out | std::ios::binary};
@@ -161,16 +161,16 @@ TEST_CASE("damage of a live file is noticed before it gets into a checkpoint") {
 TEST_CASE("opening a writer empties what an earlier one left, and refuses a second owner") {
   const temporary_directory home;
   const auto job = sample_job();
-  fs::create_directories(home.path() / "servers/0/staging");
-  std::ofstream{home.path() / "servers/0/staging/000001.sst"} << "rest of a killed process";
+  fs::create_directories(home.path() / "servers/0/chain-0/staging");
+  std::ofstream{home.path() / "servers/0/chain-0/staging/000001.sst"} << "rest of a killed process";
   const auto writer = open_writer(home.path());
-  CHECK(!fs::exists(home.path() / "servers/0/staging"));
-  const auto second = checkpoint_writer::open(home.path(), {0});
+  CHECK(!fs::exists(home.path() / "servers/0/chain-0/staging"));
+  const auto second = checkpoint_writer::open(home.path(), {0}, {0});
   REQUIRE(!second);
   CHECK(second.error().code == errc::in_use);
   CHECK(second.error().text.find(std::to_string(::getpid())) != std::string::npos);
-  CHECK(second.error().text.find((home.path() / "servers/0").string()) != std::string::npos);
-  CHECK(checkpoint_writer::open(home.path(), {1}));
+  CHECK(second.error().text.find((home.path() / "servers/0/chain-0").string()) != std::string::npos);
+  CHECK(checkpoint_writer::open(home.path(), {1}, {1}));
 }
 
 } // namespace troupe::storage

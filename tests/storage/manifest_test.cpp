@@ -9,7 +9,7 @@ namespace troupe::storage {
 namespace {
 
 manifest sample_manifest() {
-  const checkpoint_part part{12, {1}, {{"server-1/000004.sst", 77, 0xdeadbeef}}, 9};
+  const checkpoint_part part{12, {1}, {{"chain-1/000004.sst", 77, 0xdeadbeef}}, 9};
   return {12, sample_job(), {3}, 40, {1234}, {part}};
 }
 
@@ -47,16 +47,16 @@ TEST_CASE("a manifest can be read by people, whatever the bytes of its names") {
 
 TEST_CASE("what is not a manifest is malformed, and no name leads out of its folder") {
   const auto text = to_json(sample_manifest());
-  const std::string file = "server-1/000004.sst";
+  const std::string file = "chain-1/000004.sst";
   for (const auto& bad :
        {std::string{}, std::string{"{}"}, std::string{"[1"}, text.substr(0, text.size() / 2),
         with(text, "\"format\": 1", "\"format\": 2"), with(text, "deadbeef", "deadbee"),
         with(text, "deadbeef", "deadbeeg"),
         with(text, "\"checkpoint\": 12", "\"checkpoint\": \"x\""),
         with(text, "\"spec\": \"", "\"spec\": \"0"), with(text, "\"spec\": \"", "\"spec\": \"ffff"),
-        with(text, file, "../server-1/000004.sst"), with(text, file, "server-1/../../x"),
-        with(text, file, "server-1/.."), with(text, file, "server-2/000004.sst"),
-        with(text, file, "server-1/"), with(text, file, "/etc/passwd")}) {
+        with(text, file, "../chain-1/000004.sst"), with(text, file, "chain-1/../../x"),
+        with(text, file, "chain-1/.."), with(text, file, "chain-2/000004.sst"),
+        with(text, file, "chain-1/"), with(text, file, "/etc/passwd")}) {
     const auto refused = manifest_from_json(bad);
     CAPTURE(bad);
     REQUIRE(!refused);

@@ -147,7 +147,7 @@ inline std::uint64_t bytes_of(const manifest& whole) {
 
 inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,
                                                       std::uint32_t server = 0) {
-  auto writer = checkpoint_writer::open(directory, {server});
+  auto writer = checkpoint_writer::open(directory, {server}, {server});
   REQUIRE_MESSAGE(writer, (writer ? "" : writer.error().text));
   return *std::move(writer);
 }

@@ -1,0 +1,158 @@
+#include "actors/store/chain_copy.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// What travels at a time: little enough to be asked for again, much enough for a link.
+constexpr std::uint64_t part_bytes = std::uint64_t{8} << 20;
+
+held_version name_of(partition_id partition, const block_image& x) {
+  return {partition, x.table, x.block, x.version};
+}
+held_version name_of(partition_id partition, const slab_image& x) {
+  return {partition, x.table, x.slab, x.version};
+}
+
+std::uint64_t bytes_of(const block_image& x) { return (x.count + x.state_count) * sizeof(float); }
+std::uint64_t bytes_of(const slab_image& x) {
+  return x.count * (x.row_floats * sizeof(float) + 2 * sizeof(std::uint64_t));
+}
+
+// What is held is named by no content and a count of 0.
+block_image named(block_image x) {
+  return {x.table, x.block, x.version, x.steps, 0, nullptr, 0, nullptr};
+}
+slab_image named(slab_image x) {
+  return {x.table, x.slab, x.version, 0, nullptr, x.row_floats, nullptr, nullptr};
+}
+
+class cutter {
+public:
+  cutter(const copy_part& like, const std::vector<held_version>& held) : like_(like), held_(held) {}
+
+  void add(const partition_image& whole) {
+    open(whole);
+    for (const auto& x : whole.blocks)
+      add(whole, x, &partition_image::blocks);
+    for (const auto& x : whole.slabs)
+      add(whole, x, &partition_image::slabs);
+  }
+
+  std::vector<copy_part> parts() && {
+    for (auto& x : parts_)
+      x.parts = static_cast<std::uint32_t>(parts_.size());
+    return std::move(parts_);
+  }
+
+private:
+  void open(const partition_image& whole) {
+    auto& next = parts_.emplace_back(like_);
+    next.part = static_cast<std::uint32_t>(parts_.size() - 1);
+    next.image = {whole.partition, whole.version, whole.marks, {}, {}};
+    bytes_ = 0;
+  }
+
+  template <class Image>
+  void add(const partition_image& whole, const Image& x,
+           std::vector<Image> partition_image::*list) {
+    const bool is_held =
+      std::binary_search(held_.begin(), held_.end(), name_of(whole.partition, x));
+    if (bytes_ >= part_bytes)
+      open(whole);
+    bytes_ += is_held ? 0 : bytes_of(x);
+    (parts_.back().image.*list).push_back(is_held ? named(x) : x);
+  }
+
+  copy_part like_;
+  const std::vector<held_version>& held_;
+  std::vector<copy_part> parts_;
+  std::uint64_t bytes_ = 0;
+};
+
+/// Puts what the joiner has where the copy only names it. Returns whether all of it was there.
+template <class Image>
+bool complete_with(const std::map<held_version, const Image*>& own, partition_id partition,
+                   std::vector<Image>& images) {
+  return std::ranges::all_of(images, [&](Image& x) {
+    if (x.count != 0)
+      return true;
+    const auto found = own.find(name_of(partition, x));
+    if (found == own.end())
+      return false;
+    x = *found->second;
+    return true;
+  });
+}
+
+} // namespace
+
+std::vector<held_version> versions_of(const std::vector<partition_image>& images) {
+  std::vector<held_version> all;
+  for (const auto& image : images) {
+    for (const auto& x : image.blocks)
+      all.push_back(name_of(image.partition, x));
+    for (const auto& x : image.slabs)
+      all.push_back(name_of(image.partition, x));
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+std::vector<copy_part> cut_into_parts(epoch_id epoch, std::uint64_t index,
+                                      const std::vector<partition_image>& images,
+                                      const std::vector<held_version>& held) {
+  cutter cut{{epoch, index, 0, 0, {}}, held};
+  for (const auto& x : images)
+    cut.add(x);
+  return std::move(cut).parts();
+}
+
+copy_request copy_in_progress::next() const {
+  const auto part = static_cast<std::uint32_t>(parts_.size());
+  return {epoch_, part, part == 0 ? versions_of(own_) : std::vector<held_version>{}};
+}
+
+bool copy_in_progress::add(const copy_part& part) {
+  if (part.epoch != epoch_ || part.part >= part.parts)
+    return false;
+  const bool is_other =
+    !parts_.empty() && (part.index != parts_.front().index || part.parts != parts_.front().parts);
+  if (is_other)
+    parts_.clear();
+  if (part.part != parts_.size())
+    return false;
+  parts_.push_back(part);
+  return true;
+}
+
+std::optional<std::vector<partition_image>> copy_in_progress::images() const {
+  std::map<held_version, const block_image*> blocks;
+  std::map<held_version, const slab_image*> slabs;
+  for (const auto& image : own_) {
+    for (const auto& x : image.blocks)
+      blocks.emplace(name_of(image.partition, x), &x);
+    for (const auto& x : image.slabs)
+      slabs.emplace(name_of(image.partition, x), &x);
+  }
+  std::vector<partition_image> all;
+  for (const auto& part : parts_) {
+    auto image = part.image;
+    if (!complete_with(blocks, image.partition, image.blocks)
+        || !complete_with(slabs, image.partition, image.slabs))
+      return std::nullopt;
+    if (all.empty() || all.back().partition != image.partition) {
+      all.push_back(std::move(image));
+      continue;
+    }
+    std::move(image.blocks.begin(), image.blocks.end(), std::back_inserter(all.back().blocks));
+    std::move(image.slabs.begin(), image.slabs.end(), std::back_inserter(all.back().slabs));
+  }
+  return all;
+}
+
+} // namespace troupe

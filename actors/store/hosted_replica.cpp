@@ -1,0 +1,242 @@
+// Requests and what follows from them; hosted_replica_state.cpp has what it holds and copies of it.
+#include "actors/store/hosted_replica.hpp"
+
+#include "actors/clock.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::vector<table_id> tables_of(const query& pull) {
+  std::vector<table_id> tables;
+  const auto add = [&](const auto& all) {
+    for (const auto& x : all)
+      if (std::find(tables.begin(), tables.end(), x.table) == tables.end())
+        tables.push_back(x.table);
+  };
+  add(pull.ranges);
+  add(pull.rows);
+  return tables;
+}
+
+} // namespace
+
+template <class Event>
+void hosted_replica::decide(Event event) {
+  replica_effects effects;
+  event(effects);
+  carry_out(effects);
+}
+
+// -- requests --
+
+void hosted_replica::ask(asker by, request what) {
+  if (auto valid = check(what); !valid)
+    return context_->answers.add(by, valid.error());
+  const request_token token{next_token_++};
+  auto& open =
+    requests_.emplace(token.value, open_request{std::move(by), std::move(what), {}}).first->second;
+  decide([&](replica_effects& effects) {
+    if (!open.what.push)
+      return pull(token, effects);
+    auto push = std::make_shared<const update>(*std::move(open.what.push));
+    open.what.push.reset();
+    replica_->push(token, std::move(push), now(), effects);
+  });
+  if (admitted_.size() >= context_->options.apply_batch)
+    end_gathering();
+}
+
+result<void> hosted_replica::check(const request& what) {
+  if (!replica_ || !values_)
+    return {errc::not_ready, "the server does not have these partitions"};
+  auto valid = what.push ? check(*what.push) : result<void>{};
+  if (valid && what.pull)
+    valid = values_->check(*what.pull);
+  return valid;
+}
+
+result<void> hosted_replica::check(const update& push) {
+  bytes_received_ += payload_bytes(push);
+  auto valid = values_->check(push);
+  if (valid && is_bsp_)
+    valid = values_->check_finite(push);
+  if (!valid && reaction_to(valid.error().code) != reaction::retry)
+    replica_->count_refused();
+  return valid;
+}
+
+void hosted_replica::pull(request_token token, replica_effects& effects) {
+  const auto& what = *requests_.at(token.value).what.pull;
+  replica_->pull(token, what.step, what.latest, tables_of(what), now(), effects);
+}
+
+// Carrying out an effect may append more. A pull follows when the push of its request is done.
+void hosted_replica::carry_out(replica_effects& effects) {
+  for (std::size_t i = 0;;) {
+    while (i < effects.size()) {
+      auto effect = std::move(effects[i++]);
+      std::visit([&](auto& x) { run(x, effects); }, effect);
+    }
+    if (!admitted_.empty() || pulls_due_.empty())
+      return;
+    const auto token = pulls_due_.front();
+    pulls_due_.pop_front();
+    pull(token, effects);
+  }
+}
+
+void hosted_replica::run(step_effect& effect, replica_effects& more) {
+  if (context_->options.apply_batch > 1 && !is_bsp_)
+    return admit(effect, more);
+  std::vector<const update*> pushes;
+  for (const auto& push : effect.pushes)
+    pushes.push_back(push.get());
+  if (auto done = values_->apply(effect.what, pushes); done)
+    replica_->applied(now(), more);
+  else
+    replica_->discarded(done.error(), now(), more);
+}
+
+/// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
+void hosted_replica::admit(step_effect& effect, replica_effects& more) {
+  auto& push = effect.pushes.front();
+  if (auto valid = values_->admit(effect.what, *push); !valid)
+    return replica_->discarded(valid.error(), now(), more);
+  if (admitted_.empty())
+    context_->self->send(context_->self, step_atom_v); // Behind the requests that wait already.
+  gathered_.push_back(std::move(push));
+  admitted_.push_back({effect.what, gathered_.back().get()});
+  replica_->applied(now(), more);
+}
+
+void hosted_replica::apply_admitted() {
+  if (admitted_.empty())
+    return;
+  values_->apply_admitted(admitted_);
+  admitted_.clear();
+  gathered_.clear();
+}
+
+void hosted_replica::end_gathering() {
+  apply_admitted();
+  decide([](replica_effects&) {});
+}
+
+void hosted_replica::run(acknowledge_effect& effect, replica_effects&) {
+  auto& open = requests_.at(effect.push.value);
+  open.answer.pushed = effect.receipt;
+  if (open.what.pull)
+    pulls_due_.push_back(effect.push);
+  else
+    deliver(effect.push);
+}
+
+void hosted_replica::run(refuse_effect& effect, replica_effects&) {
+  auto& open = requests_.at(effect.request.value);
+  // Who has its receipt is to ask for the values again, alone.
+  if (open.answer.pushed && reaction_to(effect.why.code) == reaction::retry)
+    deliver(effect.request);
+  else if (auto ended = requests_.extract(effect.request.value))
+    context_->answers.add(ended.mapped().by, effect.why);
+}
+
+void hosted_replica::run(answer_effect& effect, replica_effects&) {
+  apply_admitted();
+  auto& open = requests_.at(effect.pull.value);
+  open.answer.pulled = values_->read(*open.what.pull, effect.previous);
+  open.answer.pulled->version = effect.version;
+  bytes_sent_ += payload_bytes(*open.answer.pulled);
+  deliver(effect.pull);
+}
+
+void hosted_replica::deliver(request_token token) {
+  auto open = requests_.extract(token.value);
+  context_->answers.add(open.mapped().by, std::move(open.mapped().answer));
+}
+
+void hosted_replica::run(cut_effect& effect, replica_effects&) {
+  apply_admitted();
+  storage::cut what{effect.checkpoint, chain_, values_->pin(replica_->state()->partitions())};
+  const auto during = loading_;
+  context_->self->request(context_->storage, storage_timeout, write_atom_v, std::move(what))
+    .then(
+      [this, during, alive = std::weak_ptr{alive_}](const checkpoint_part& written) {
+        if (alive.expired() || during != loading_)
+          return; // Those partitions are not ours any more.
+        part_ = written;
+        context_->report();
+      },
+      [this, number = effect.checkpoint, alive = std::weak_ptr{alive_}](const caf::error& why) {
+        if (alive.expired())
+          return;
+        checkpoint_failed_ = number;
+        checkpoint_failure_ = from_caf(why).text;
+        context_->report();
+      });
+}
+
+void hosted_replica::tick() {
+  if (replica_)
+    decide([this](replica_effects& effects) { replica_->tick(now(), effects); });
+}
+
+void hosted_replica::fail_open(const failure& why) {
+  for (auto& [unused, open] : std::exchange(requests_, {}))
+    context_->answers.add(open.by, why);
+  pulls_due_.clear();
+}
+
+// -- other replicas --
+
+void hosted_replica::run(peer_effect& effect, replica_effects&) {
+  context_->send(effect.to, {chain_, context_->options.self, std::move(effect.what)});
+}
+
+void hosted_replica::receive(const peer_message& what) {
+  if (!replica_)
+    return;
+  decide([&](replica_effects& effects) {
+    std::visit([&](const auto& x) { take(what.from, x, effects); }, what.what);
+  });
+}
+
+void hosted_replica::take(const member_id& from, const entry_message& what,
+                          replica_effects& effects) {
+  const bool fits = values_ && std::ranges::all_of(what.entry.pushes, [&](const auto& push) {
+                      return static_cast<bool>(values_->check(*push));
+                    });
+  if (fits)
+    replica_->receive(from, what, now(), effects);
+}
+
+void hosted_replica::take(const member_id& from, const committed_message& what,
+                          replica_effects& effects) {
+  replica_->receive(from, what, now(), effects);
+}
+
+void hosted_replica::take(const member_id& from, const joined_message& what,
+                          replica_effects& effects) {
+  replica_->receive(from, what, now(), effects);
+}
+
+void hosted_replica::take(const member_id& from, const copy_request& what, replica_effects&) {
+  const auto index = replica_->copy_for(from, what.epoch);
+  if (!index)
+    return;
+  if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch || what.part == 0) {
+    apply_admitted();
+    auto held = what.held;
+    std::sort(held.begin(), held.end());
+    outgoing_ = outgoing_copy{
+      from, what.epoch,
+      cut_into_parts(what.epoch, *index, values_->pin(replica_->state()->partitions()), held)};
+  }
+  if (what.part < outgoing_->parts.size())
+    context_->send(from, {chain_, context_->options.self, outgoing_->parts[what.part]});
+}
+
+} // namespace troupe

@@ -1,0 +1,140 @@
+// What a server does for one of its replicas: carries its effects out on the values, on files and
+// on other servers.
+#pragma once
+
+#include "actors/askers.hpp"
+#include "actors/store/chain_copy.hpp"
+#include "actors/store/replica.hpp"
+#include "actors/store/server_actor.hpp"
+#include "actors/store/table_store.hpp"
+
+#include "caf/typed_event_based_actor.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe {
+
+/// What the replicas of one server share. A part of the state of its actor.
+struct server_context {
+  using handle = server_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>>;
+  using pointer = handle::pointer;
+
+  pointer self = nullptr;
+  server_options options;
+  checkpointer storage;
+  std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
+  ready_answers answers;
+  std::function<void(const member_id& to, peer_message what)> send;
+  std::function<void()> report; ///< What is to be reported changed.
+};
+
+/// A part of the state of the server's actor. Answers of others find it by `alive`, which ends with
+/// it.
+class hosted_replica {
+public:
+  hosted_replica(server_context& context, chain_id chain) : context_(&context), chain_(chain) {}
+  hosted_replica(const hosted_replica&) = delete;
+  hosted_replica& operator=(const hosted_replica&) = delete;
+
+  void obey(const chain_record& record, const server_orders& what);
+  /// The request is of this chain.
+  void ask(asker by, request what);
+  void receive(const peer_message& what);
+  void tick();
+  /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
+  void end_gathering();
+  void fail_open(const failure& why);
+  chain_report report() const;
+  chain_status status() const;
+
+private:
+  struct open_request {
+    asker by;
+    request what; ///< Without the push once that was taken.
+    reply answer;
+  };
+  struct outgoing_copy {
+    member_id to;
+    epoch_id epoch;
+    std::vector<copy_part> parts;
+  };
+  using partitions = std::vector<partition_id>;
+
+  time_point now() const { return now_of(*context_->self); }
+  template <class Event>
+  void decide(Event event);
+  void carry_out(replica_effects& effects);
+  void run(step_effect& effect, replica_effects& more);
+  void run(acknowledge_effect& effect, replica_effects& more);
+  void run(refuse_effect& effect, replica_effects& more);
+  void run(answer_effect& effect, replica_effects& more);
+  void run(cut_effect& effect, replica_effects& more);
+  void run(peer_effect& effect, replica_effects& more);
+  void run(request_copy_effect& effect, replica_effects& more);
+  void admit(step_effect& effect, replica_effects& more);
+  void apply_admitted();
+  void pull(request_token token, replica_effects& effects);
+  void deliver(request_token token);
+  result<void> check(const request& what);
+  result<void> check(const update& push);
+
+  // -- what it holds --
+  void begin_generation(const chain_record& record, const chain_config& newest,
+                        const server_orders& what);
+  void load(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void fill(const job_spec& job, const partitions& here);
+  void restore(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void restored(const job_spec& job, const std::vector<partition_image>& images,
+                std::uint64_t origin);
+  void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& partitions);
+  void go_on();
+  void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
+  void obey_checkpoint();
+
+  // -- other replicas --
+  void take(const member_id& from, const entry_message& what, replica_effects& effects);
+  void take(const member_id& from, const committed_message& what, replica_effects& effects);
+  void take(const member_id& from, const joined_message& what, replica_effects& effects);
+  void take(const member_id& from, const copy_request& what, replica_effects& effects);
+  void take(const member_id& from, const copy_part& what, replica_effects& effects);
+  void ask_for_copy(const member_id& from);
+  void install(replica_effects& effects);
+
+  server_context* context_;
+  chain_id chain_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+
+  chain_record record_;
+  server_orders orders_;      ///< The newest ones.
+  generation_id generation_;  ///< Of what it holds or loads.
+  std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
+  std::optional<replica> replica_;
+  std::shared_ptr<table_store> values_;
+  bool is_bsp_ = false; ///< Some table is.
+
+  std::unordered_map<std::uint64_t, open_request> requests_;
+  std::deque<request_token> pulls_due_; ///< Their pushes are done.
+  std::vector<block_store::admitted_push> admitted_;
+  std::deque<std::shared_ptr<const update>> gathered_; ///< Those of admitted_.
+  std::uint64_t next_token_ = 1;
+  std::optional<outgoing_copy> outgoing_;
+  std::optional<copy_in_progress> incoming_;
+  time_point copy_asked_at_{0};
+
+  std::uint64_t checkpoint_asked_ = 0;
+  std::uint64_t checkpoint_failed_ = 0;
+  std::string checkpoint_failure_;
+  checkpoint_part part_;
+  std::string failed_;
+  std::uint64_t unreadable_ = 0;
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_received_ = 0;
+};
+
+} // namespace troupe

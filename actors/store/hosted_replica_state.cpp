@@ -1,0 +1,278 @@
+// What a server holds of a chain: loaded from a checkpoint, filled, or copied from another replica.
+#include "actors/clock.hpp"
+#include "actors/store/hosted_replica.hpp"
+
+#include "caf/stateful_actor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::table_store>)
+
+namespace troupe {
+
+namespace {
+
+/// A part of a copy that has not come by then is asked for again.
+constexpr std::chrono::milliseconds copy_patience{1000};
+
+/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, in
+/// which the server has to report.
+using filler =
+  caf::typed_actor<caf::replies_to<read_atom, job_spec,
+                                   std::vector<partition_id>>::with<std::shared_ptr<table_store>>>;
+
+filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool) {
+  return {[self, pool](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
+    self->quit();
+    return std::make_shared<table_store>(job, here, pool);
+  }};
+}
+
+bool takes_part(const chain_config& config, const member_id& who) {
+  return config.joiner == who
+         || std::find(config.members.begin(), config.members.end(), who) != config.members.end();
+}
+
+bool founds(const chain_config& config, const member_id& who) {
+  return config.joiner != who && takes_part(config, who);
+}
+
+std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
+  std::vector<shard_partition> all;
+  for (const auto& x : images)
+    all.push_back({x.partition, x.version, x.marks});
+  return all;
+}
+
+} // namespace
+
+// -- the coordinator's word --
+
+void hosted_replica::obey(const chain_record& record, const server_orders& what) {
+  const bool other_workers = what.workers != orders_.workers;
+  record_ = record;
+  orders_ = what;
+  const auto& newest = record.proposed ? *record.proposed : record.active;
+  // Who has no part in the generation to come seals the one before.
+  if (newest.generation != generation_
+      && (takes_part(newest, context_->options.self) || generation_.value == 0))
+    begin_generation(record, newest, what);
+  if (!replica_)
+    return;
+  if (outgoing_ && outgoing_->epoch < newest.epoch)
+    outgoing_.reset();
+  decide([&](replica_effects& effects) {
+    replica_->renew(time_point{what.heard_ns});
+    replica_->obey(record, now(), effects);
+    if (other_workers)
+      replica_->set_workers(what.workers, now(), effects);
+  });
+  obey_checkpoint();
+}
+
+void hosted_replica::obey_checkpoint() {
+  if (orders_.checkpoint <= checkpoint_asked_ || !context_->storage || !replica_->leads())
+    return;
+  checkpoint_asked_ = orders_.checkpoint;
+  if (is_bsp_ && replica_->state()->bsp_clocks() > orders_.checkpoint_clock) {
+    checkpoint_failed_ = orders_.checkpoint; // The others may have cut at that clock.
+    checkpoint_failure_ = "the clock of the cut had passed when the order came";
+    context_->report();
+    return;
+  }
+  decide([&](replica_effects& effects) {
+    replica_->request_cut(orders_.checkpoint, orders_.checkpoint_clock, now(), effects);
+  });
+}
+
+void hosted_replica::begin_generation(const chain_record& record, const chain_config& newest,
+                                      const server_orders& what) {
+  fail_open({errc::rolled_back, "the server restores its partitions"});
+  apply_admitted();
+  generation_ = newest.generation;
+  ++loading_;
+  replica_.reset();
+  values_.reset();
+  outgoing_.reset();
+  incoming_.reset();
+  part_ = {};
+  failed_.clear();
+  unreadable_ = 0;
+  is_bsp_ = any_bsp(what.job);
+  partitions here;
+  for (std::uint32_t p = 0; p < what.chain_of.size(); ++p)
+    if (what.chain_of[p] == chain_)
+      here.push_back({p});
+  if (founds(newest, context_->options.self))
+    load(what.job, here, record.origin);
+  else
+    begin(nullptr, {});
+}
+
+// -- what members begin with --
+
+void hosted_replica::load(const job_spec& job, const partitions& here, std::uint64_t origin) {
+  if (fingerprint(job) != context_->options.job)
+    give_up("the coordinator runs another job");
+  else if (origin == 0)
+    fill(job, here);
+  else if (!context_->storage)
+    give_up("there are no checkpoints to restore from");
+  else
+    restore(job, here, origin);
+}
+
+void hosted_replica::fill(const job_spec& job, const partitions& here) {
+  auto* self = context_->self;
+  const auto by = context_->options.own_thread
+                    ? self->spawn<caf::detached>(run_filler, context_->pool)
+                    : self->spawn(run_filler, context_->pool);
+  self->request(by, storage_timeout, read_atom_v, job, here)
+    .then(
+      [this, here, tables = job.tables.size(), number = loading_,
+       alive = std::weak_ptr{alive_}](std::shared_ptr<table_store>& filled) {
+        if (alive.expired() || number != loading_)
+          return;
+        std::vector<shard_partition> fresh;
+        for (const auto id : here)
+          fresh.push_back({id, 0, std::vector<batch_set>(tables)});
+        begin(std::move(filled), fresh);
+        go_on();
+      },
+      [this, number = loading_, alive = std::weak_ptr{alive_}](const caf::error&) {
+        if (!alive.expired() && number == loading_)
+          give_up("the partitions could not be filled");
+      });
+}
+
+void hosted_replica::restore(const job_spec& job, const partitions& here, std::uint64_t origin) {
+  context_->self->request(context_->storage, storage_timeout, read_atom_v, origin, job, here)
+    .then(
+      [this, job, origin, number = loading_,
+       alive = std::weak_ptr{alive_}](const std::vector<partition_image>& images) {
+        if (!alive.expired() && number == loading_)
+          restored(job, images, origin);
+      },
+      [this, origin, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& error) {
+        if (alive.expired() || number != loading_)
+          return;
+        const auto why = from_caf(error);
+        const bool is_rotten = why.code == errc::damaged || why.code == errc::io_failed;
+        give_up(why.text, is_rotten ? origin : 0);
+      });
+}
+
+void hosted_replica::restored(const job_spec& job, const std::vector<partition_image>& images,
+                              std::uint64_t origin) {
+  auto read = table_store::restored(job, images, context_->pool);
+  if (!read)
+    return give_up(read.error().text, origin);
+  begin(*std::move(read), marks_of(images));
+  go_on();
+}
+
+/// The generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
+void hosted_replica::give_up(std::string why, std::uint64_t bad_checkpoint) {
+  failed_ = std::move(why);
+  unreadable_ = bad_checkpoint;
+  context_->report();
+}
+
+/// Without values: it has to join.
+void hosted_replica::begin(std::shared_ptr<table_store> values,
+                           const std::vector<shard_partition>& partitions) {
+  values_ = std::move(values);
+  replica_options how;
+  how.shard = context_->options.shard;
+  how.chain = context_->options.chain;
+  how.chain.joint_lead = is_bsp_ ? 1 : 0;
+  replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, partitions,
+                   how);
+  decide(
+    [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });
+}
+
+/// Orders that came while it was loading.
+void hosted_replica::go_on() {
+  obey(record_, server_orders{orders_});
+  context_->report();
+}
+
+chain_status hosted_replica::status() const {
+  if (replica_)
+    return replica_->status();
+  const auto& newest = record_.proposed ? *record_.proposed : record_.active;
+  return {generation_, {}, newest.epoch, false, false};
+}
+
+chain_report hosted_replica::report() const {
+  chain_report mine;
+  mine.chain = chain_;
+  mine.status = status();
+  mine.failed = failed_;
+  mine.unreadable = unreadable_;
+  mine.part = part_;
+  mine.checkpoint_failed = checkpoint_failed_;
+  mine.checkpoint_failure = checkpoint_failure_;
+  const auto* state = replica_ ? replica_->state() : nullptr;
+  if (state == nullptr)
+    return mine;
+  mine.version = state->version();
+  mine.counters = state->counters();
+  mine.counters.bytes_sent = bytes_sent_;
+  mine.counters.bytes_received = bytes_received_;
+  if (!replica_->is_head())
+    return mine;
+  mine.marks = state->marks();
+  mine.clocks = state->clocks();
+  return mine;
+}
+
+// -- copies from the tail --
+
+void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
+  const auto present = now();
+  const bool waits =
+    incoming_ && incoming_->epoch() == effect.epoch && present - copy_asked_at_ < copy_patience;
+  if (waits)
+    return;
+  if (!incoming_ || incoming_->epoch() != effect.epoch) {
+    const auto* state = replica_->state();
+    incoming_.emplace(effect.epoch, state != nullptr ? values_->pin(state->partitions())
+                                                     : std::vector<partition_image>{});
+  }
+  ask_for_copy(effect.from);
+}
+
+void hosted_replica::ask_for_copy(const member_id& from) {
+  copy_asked_at_ = now();
+  context_->send(from, {chain_, context_->options.self, incoming_->next()});
+}
+
+void hosted_replica::take(const member_id& from, const copy_part& what, replica_effects& effects) {
+  if (!incoming_ || !incoming_->add(what))
+    return;
+  bytes_received_ += payload_bytes(what);
+  if (incoming_->complete())
+    install(effects);
+  else
+    ask_for_copy(from);
+}
+
+void hosted_replica::install(replica_effects& effects) {
+  const auto copy = *std::exchange(incoming_, std::nullopt);
+  const auto images = copy.images();
+  if (!images)
+    return;
+  auto read = table_store::restored(orders_.job, *images, context_->pool);
+  if (!read)
+    return; // Another one will be asked for.
+  apply_admitted();
+  if (!replica_->install(copy.epoch(), copy.index(), marks_of(*images), now(), effects))
+    return;
+  values_ = *std::move(read);
+  context_->report();
+}
+
+} // namespace troupe

@@ -1,0 +1,276 @@
+#include "actors/store/replica.hpp"
+
+#include "actors/kv.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace troupe {
+
+namespace {
+
+entry_header header_of(const log_entry& what) {
+  entry_header header{{}, what.tables, what.pushes.front()->base_version};
+  for (const auto& push : what.pushes)
+    header.steps.push_back(push->step);
+  return header;
+}
+
+} // namespace
+
+replica::replica(const job_spec& job, member_id self, generation_id generation, generation_id of,
+                 const std::vector<shard_partition>& partitions, replica_options options)
+    : job_(job), generation_(generation), options_(options),
+      chain_(self, of, 0, !partitions.empty(), options.chain) {
+  if (!partitions.empty())
+    shard_.emplace(job_, generation_, partitions, options_.shard);
+}
+
+// -- the coordinator's word --
+
+void replica::obey(const chain_record& record, time_point now, replica_effects& effects) {
+  const bool led = leads();
+  chain_effects news;
+  if (record.proposed)
+    chain_.propose(record.proposed->epoch);
+  chain_.activate(record.active, now, news);
+  run(news, now, effects);
+  if (led && !leads() && shard_)
+    shard_->step_down({errc::not_ready, "another server may lead the chain"}, decided_);
+  carry_out(now, effects);
+}
+
+void replica::set_workers(const std::vector<clock_entry>& workers, time_point now,
+                          replica_effects& effects) {
+  workers_ = workers;
+  if (!shard_)
+    return;
+  shard_->set_workers(workers_, decided_);
+  carry_out(now, effects);
+}
+
+void replica::request_cut(std::uint64_t checkpoint, std::uint64_t clock, time_point now,
+                          replica_effects& effects) {
+  assert(shard_);
+  shard_->request_cut(checkpoint, clock, decided_);
+  carry_out(now, effects);
+}
+
+// -- requests --
+
+std::optional<failure> replica::unfit() const {
+  if (!leads() || !shard_)
+    return failure{errc::not_ready, "this server does not lead the chain"};
+  return std::nullopt;
+}
+
+void replica::push(request_token token, std::shared_ptr<const update> what, time_point now,
+                   replica_effects& effects) {
+  auto why = unfit();
+  if (!why && log_bytes_ > options_.log_bytes_max)
+    why = failure{errc::not_ready, "too much waits for the other replicas"};
+  if (why) {
+    effects.push_back(refuse_effect{token, *std::move(why)});
+    return;
+  }
+  arriving_ = {token, std::move(what)};
+  const update& push = *arriving_.second;
+  shard_->push(token, push.step, push.tables, push.base_version, decided_);
+  keep_payload();
+  carry_out(now, effects);
+  arriving_ = {};
+}
+
+/// A slot waits for the others of its clock.
+void replica::keep_payload() {
+  if (shard_->holds(arriving_.first))
+    held_.insert(arriving_);
+}
+
+std::shared_ptr<const update> replica::payload_of(request_token token) {
+  if (token == arriving_.first)
+    return arriving_.second;
+  return std::move(held_.extract(token).mapped());
+}
+
+void replica::pull(request_token token, const step_header& step, bool latest,
+                   const std::vector<table_id>& tables, time_point now, replica_effects& effects) {
+  auto why = unfit();
+  if (!why && !chain_.may_read(now))
+    why = failure{errc::not_ready, "the coordinator was not heard for too long"};
+  if (why) {
+    effects.push_back(refuse_effect{token, *std::move(why)});
+    return;
+  }
+  shard_->pull(token, step, latest, tables, now, decided_);
+  carry_out(now, effects);
+}
+
+void replica::applied(time_point now, replica_effects& effects) {
+  assert(stepping_);
+  stepping_ = false;
+  ++applied_;
+  shard_->applied(decided_);
+  drop_released();
+  carry_out(now, effects);
+}
+
+void replica::discarded(failure why, time_point now, replica_effects& effects) {
+  assert(stepping_);
+  stepping_ = false;
+  ++applied_;
+  shard_->discarded(std::move(why), decided_);
+  drop_released();
+  carry_out(now, effects);
+}
+
+void replica::count_refused() {
+  if (shard_)
+    shard_->count_refused();
+}
+
+void replica::tick(time_point now, replica_effects& effects) {
+  chain_effects news;
+  chain_.tick(now, news);
+  run(news, now, effects);
+  if (shard_)
+    shard_->tick(now, decided_);
+  carry_out(now, effects);
+}
+
+// -- the log --
+
+void replica::append(const propose_effect& what, time_point now, replica_effects& effects) {
+  log_entry entry{{}, what.entry.tables};
+  entry.pushes.reserve(what.pushes.size());
+  for (const auto token : what.pushes)
+    entry.pushes.push_back(payload_of(token));
+  log_bytes_ += payload_bytes(entry);
+  log_.push_back(std::move(entry));
+  chain_effects news;
+  chain_.append(now, news);
+  run(news, now, effects);
+}
+
+void replica::run(chain_effects& news, time_point now, replica_effects& effects) {
+  struct {
+    replica& self;
+    replica_effects& effects;
+
+    void operator()(const append_effect& x) const {
+      const auto& entry = self.log_.at(x.what.index - self.first_);
+      effects.push_back(peer_effect{x.to, entry_message{x.what, entry}});
+    }
+    void operator()(const chain_message_effect& x) const {
+      std::visit([&](const auto& what) { effects.push_back(peer_effect{x.to, what}); }, x.what);
+    }
+    void operator()(const commit_effect& x) const { self.final_ = x.index; }
+    void operator()(const truncate_effect& x) const { self.truncate(x.last); }
+    void operator()(const release_effect& x) const { self.released_ = x.index; }
+    void operator()(const request_copy_effect& x) const { effects.push_back(x); }
+  } const carry_out{*this, effects};
+  for (const auto& each : news)
+    std::visit(carry_out, each);
+  drop_released();
+}
+
+void replica::truncate(std::uint64_t last) {
+  while (first_ + log_.size() > last + 1) {
+    log_bytes_ -= payload_bytes(log_.back());
+    log_.pop_back();
+  }
+  shard_->truncate(last - applied_, {errc::not_ready, "another server leads the chain"}, decided_);
+}
+
+void replica::drop_released() {
+  while (!log_.empty() && first_ <= std::min(released_, applied_)) {
+    log_bytes_ -= payload_bytes(log_.front());
+    log_.pop_front();
+    ++first_;
+  }
+}
+
+void replica::carry_out(time_point now, replica_effects& effects) {
+  struct {
+    replica& self;
+    time_point now;
+    replica_effects& effects;
+
+    void operator()(propose_effect& x) const { self.append(x, now, effects); }
+    void operator()(apply_effect& x) const {
+      const auto& entry = self.log_.at(self.applied_ + 1 - self.first_);
+      effects.push_back(step_effect{std::move(x), entry.pushes});
+    }
+    void operator()(answer_effect& x) const {
+      if (self.chain_.may_read(now))
+        effects.push_back(std::move(x));
+      else
+        effects.push_back(refuse_effect{x.pull, {errc::not_ready, "the server's lease has ended"}});
+    }
+    void operator()(auto& x) const { effects.push_back(std::move(x)); }
+  } const translate{*this, now, effects};
+  for (;;) {
+    for (std::size_t i = 0; i < decided_.size(); ++i) {
+      auto each = std::move(decided_[i]); // More may follow from it.
+      std::visit(translate, each);
+    }
+    decided_.clear();
+    if (stepping_ || applied_ == final_)
+      return;
+    stepping_ = true;
+    shard_->commit(decided_);
+  }
+}
+
+// -- other replicas --
+
+void replica::receive(const member_id& from, entry_message what, time_point now,
+                      replica_effects& effects) {
+  chain_effects news;
+  if (chain_.receive(from, what.place, now, news)) {
+    shard_->append(header_of(what.entry));
+    log_bytes_ += payload_bytes(what.entry);
+    log_.push_back(std::move(what.entry));
+  }
+  run(news, now, effects);
+  carry_out(now, effects);
+}
+
+void replica::receive(const member_id& from, const committed_message& what, time_point now,
+                      replica_effects& effects) {
+  chain_effects news;
+  chain_.receive(from, what, now, news);
+  run(news, now, effects);
+  carry_out(now, effects);
+}
+
+void replica::receive(const member_id& from, const joined_message& what, time_point now,
+                      replica_effects& effects) {
+  chain_effects news;
+  chain_.receive(from, what, now, news);
+  run(news, now, effects);
+  carry_out(now, effects);
+}
+
+std::optional<std::uint64_t> replica::copy_for(const member_id& from, epoch_id epoch) {
+  return chain_.copy_for(from, epoch);
+}
+
+bool replica::install(epoch_id epoch, std::uint64_t index,
+                      const std::vector<shard_partition>& partitions, time_point now,
+                      replica_effects& effects) {
+  chain_effects news;
+  if (!chain_.install(epoch, index, now, news))
+    return false;
+  log_.clear();
+  log_bytes_ = 0;
+  first_ = index + 1;
+  applied_ = final_ = released_ = index;
+  shard_.emplace(job_, generation_, partitions, options_.shard);
+  shard_->set_workers(workers_, decided_);
+  run(news, now, effects);
+  carry_out(now, effects);
+  return true;
+}
+
+} // namespace troupe
