@@ -9,126 +9,183 @@ namespace troupe {
 
 namespace {
 
+using std::ranges::all_of;
+using std::ranges::any_of;
+
 bool contains(const std::vector<member_id>& members, const member_id& who) {
-  return std::find(members.begin(), members.end(), who) != members.end();
+  return std::ranges::find(members, who) != members.end();
+}
+
+bool contains(const std::vector<member_id>& members, server_id server) {
+  return std::ranges::find(members, server.value, &member_id::index) != members.end();
 }
 
 bool same_servers(const chain_config& a, const chain_config& b) {
   return a.members == b.members && a.joiner == b.joiner;
 }
 
+const chain_config& newest(const chain_record& chain) {
+  return chain.proposed ? *chain.proposed : chain.active;
+}
+
+/// A generation of it that is not active yet.
+bool begins(const chain_record& chain) {
+  return chain.proposed && chain.proposed->generation != chain.active.generation;
+}
+
 } // namespace
 
-placement::placement(std::uint32_t replicas, std::vector<chain_record> stored)
-    : replicas_(replicas), records_(std::move(stored)) {}
+placement::placement(placement_options options, std::vector<chain_record> stored,
+                     std::set<server_id> draining)
+    : options_(options), records_(std::move(stored)), delays_(records_.size()),
+      draining_(std::move(draining)) {}
+
+// -- who is there --
 
 void placement::heard(const member_id& server, std::vector<chain_status> statuses) {
   if (is_dead(server))
     return;
-  silent_.erase(server);
   alive_.insert_or_assign(server, std::move(statuses));
+  if (keeps_up(server))
+    silent_.erase(server);
 }
 
+bool placement::is_trusted(const member_id& server) const {
+  return alive_.contains(server) && !is_absent(server) && keeps_up(server);
+}
+
+/// Who acts in what is over has missed something: with a lease it would answer reads.
+bool placement::keeps_up(const member_id& server) const {
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto* status = status_of(server, i);
+    const bool acts_in_the_past =
+      status != nullptr && status->epoch != epoch_id{} && status->sealed < records_[i].active.epoch;
+    if (acts_in_the_past || delays_[i].late.contains(server))
+      return false;
+  }
+  return true;
+}
+
+/// Of those that no record names, the last one of each server is kept: its reports may be late.
 void placement::silent(const member_id& server) {
+  std::erase_if(silent_,
+                [&](const member_id& x) { return !is_recorded(x) && x.index == server.index; });
   alive_.erase(server);
   silent_.insert(server);
 }
 
 void placement::dead(const member_id& server) {
+  std::erase_if(dead_,
+                [&](const member_id& x) { return !is_recorded(x) && x.index == server.index; });
   alive_.erase(server);
+  silent_.erase(server);
   dead_.insert(server);
 }
 
 bool placement::is_absent(const member_id& server) const {
+  if (mutated(mutation::late_counts_as_silent)
+      && any_of(delays_, [&](const delay& x) { return x.late.contains(server); }))
+    return true;
   return is_dead(server) || silent_.contains(server);
 }
 
-bool placement::decide() {
-  bool changed = false;
-  for (std::uint32_t i = 0; i < records_.size(); ++i)
-    changed = decide(i) || changed;
-  return changed;
+bool placement::is_recorded(const member_id& server) const {
+  const auto names = [&](const chain_config& x) {
+    return contains(x.members, server) || x.joiner == server;
+  };
+  return any_of(records_, [&](const chain_record& x) {
+    return names(x.active) || (x.proposed && names(*x.proposed));
+  });
 }
 
-bool placement::decide(std::uint32_t index) {
+std::optional<member_id> placement::present(server_id server) const {
+  const auto found = std::ranges::find_if(
+    alive_, [&](const auto& x) { return x.first.index == server.value && !is_absent(x.first); });
+  return found == alive_.end() ? std::nullopt : std::optional{found->first};
+}
+
+// -- who is to be there --
+
+result<void> placement::drain(std::set<server_id> servers) {
+  const bool one_stays = any_of(alive_, [&](const auto& x) {
+    return !is_absent(x.first) && !servers.contains({x.first.index});
+  });
+  if (!servers.empty() && !one_stays)
+    return failure{errc::invalid_argument, "cannot drain: no other server is there to take over"};
+  draining_ = std::move(servers);
+  return {};
+}
+
+bool placement::is_empty(server_id server) const {
+  const auto names = [&](const chain_config& x) {
+    return contains(x.members, server) || (x.joiner && x.joiner->index == server.value);
+  };
+  return std::ranges::none_of(records_, [&](const chain_record& x) {
+    return names(x.active) || (x.proposed && names(*x.proposed));
+  });
+}
+
+// -- generations --
+
+std::vector<std::uint32_t> placement::lost_chains() const {
+  std::vector<std::uint32_t> lost;
+  const auto is_gone = [&](const member_id& who) {
+    return mutated(mutation::lost_when_silent) ? is_absent(who) : is_dead(who);
+  };
+  for (std::uint32_t i = 0; i < records_.size(); ++i)
+    if (all_of(records_[i].active.members, is_gone) && !begins(records_[i]))
+      lost.push_back(i);
+  return lost;
+}
+
+bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
   auto& chain = records_[index];
-  auto next = wanted(chain, index);
-  if (mutated(mutation::last_member_removed) && next.members.empty())
-    for (const auto& [server, unused] : alive_)
-      next.members = {server};
-  if (next.members.empty())
+  if (begins(chain) && chain.origin == checkpoint)
     return false;
-  const auto& newest = chain.proposed ? *chain.proposed : chain.active;
-  if (!same_servers(next, newest)) {
-    next.epoch = {newest.epoch.value + 1};
-    next.generation = newest.generation;
-    chain.proposed = std::move(next);
-    return true;
+  std::vector<member_id> members;
+  for (const server_id home : homes(index)) {
+    if (draining_.contains(home))
+      continue;
+    if (const auto who = present(home))
+      members.push_back(*who);
+    else if (expected_.contains(home))
+      return false;
   }
-  if (!chain.proposed || !may_activate(chain, index))
+  members = founders(index, std::move(members));
+  if (members.empty())
     return false;
-  chain.active = *std::exchange(chain.proposed, std::nullopt);
+  const auto& before = mutated(mutation::found_twice) ? chain.active : newest(chain);
+  chain.origin = checkpoint;
+  propose(chain, {{}, {}, std::move(members), {}}, {before.generation.value + 1});
   return true;
 }
 
-bool placement::may_activate(const chain_record& chain, std::uint32_t index) const {
-  const auto has_sealed = [&](const member_id& who) {
-    const auto* status = status_of(who, index);
-    return status != nullptr && status->sealed >= chain.proposed->epoch;
-  };
-  // Who starts again after it has sealed may hold nothing any more.
-  const auto is_ready = [&](const member_id& who) {
-    const auto* status = status_of(who, index);
-    if (mutated(mutation::activate_incomplete))
-      return has_sealed(who);
-    return has_sealed(who) && status->complete && status->generation == chain.proposed->generation;
-  };
-  if (chain.proposed->generation != chain.active.generation) // Of the former one nobody is left.
-    return std::ranges::all_of(chain.proposed->members, is_ready);
-  const bool new_ones = std::ranges::all_of(chain.proposed->members, is_ready);
-  const bool old_ones = std::ranges::all_of(
-    chain.active.members, [&](const member_id& who) { return is_absent(who) || has_sealed(who); });
-  return (new_ones || mutated(mutation::activate_before_new_seal))
-         && (old_ones || mutated(mutation::activate_before_old_seal));
-}
-
-/// Without an epoch. From the last active configuration, whatever was proposed since.
-chain_config placement::wanted(const chain_record& chain, std::uint32_t index) const {
-  if (chain.proposed && chain.proposed->generation != chain.active.generation)
-    return {{}, {}, founders(chain, chain.proposed->members), {}};
-  const bool goes_on = chain.proposed && mutated(mutation::propose_from_proposal);
-  const chain_config& base = goes_on ? *chain.proposed : chain.active;
-  chain_config next{{}, {}, base.members, base.joiner};
-  if (next.joiner && is_joint(chain, index))
-    next.members.push_back(*std::exchange(next.joiner, std::nullopt));
-  if (mutated(mutation::restarted_counts_as_member))
-    for (member_id& who : next.members)
-      for (const auto& [server, unused] : alive_)
-        if (server.index == who.index)
-          who = server;
-  std::erase_if(next.members, [&](const member_id& who) { return is_absent(who); });
-  if (next.joiner && (is_absent(*next.joiner) || is_leaving(*next.joiner)))
-    next.joiner.reset();
-  const auto leaves = [&](const member_id& who) { return is_leaving(who); };
-  const auto leaving = std::ranges::count_if(next.members, leaves);
-  const auto staying = next.members.size() - static_cast<std::size_t>(leaving);
-  if (staying < replicas_) {
-    if (!next.joiner)
-      next.joiner = joiner_for(chain, next.members);
-  } else {
-    std::erase_if(next.members, leaves);
-    next.members.resize(replicas_); // One that was to leave may have stayed after all.
-    next.joiner.reset();
-  }
-  return next;
+/// Where a chain has its place.
+std::vector<server_id> placement::homes(std::uint32_t index) const {
+  const auto& chain = records_[index];
+  std::vector<server_id> all;
+  for (const member_id& each : begins(chain) ? chain.proposed->members : chain.active.members)
+    all.push_back({each.index});
+  if (!all.empty())
+    return all;
+  std::set<server_id> row = expected_;
+  for (const auto& [server, unused] : alive_)
+    row.insert({server.index});
+  std::erase_if(row, [&](server_id x) { return draining_.contains(x); });
+  all.assign(row.begin(), row.end());
+  if (all.empty())
+    return all;
+  std::ranges::rotate(all, all.begin() + static_cast<std::ptrdiff_t>(index % all.size()));
+  all.resize(std::min<std::size_t>(all.size(), options_.replicas));
+  return all;
 }
 
 /// Those of `members` who can begin a generation, and others as far as there are any.
-std::vector<member_id> placement::founders(const chain_record& chain,
+std::vector<member_id> placement::founders(std::uint32_t index,
                                            std::vector<member_id> members) const {
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
-  while (members.size() < replicas_) {
-    const auto next = joiner_for(chain, members);
+  while (members.size() < options_.replicas) {
+    const auto next = joiner_for(index, members);
     if (!next)
       break;
     members.push_back(*next);
@@ -136,55 +193,209 @@ std::vector<member_id> placement::founders(const chain_record& chain,
   return members;
 }
 
-std::vector<std::uint32_t> placement::lost_chains() const {
-  std::vector<std::uint32_t> lost;
+// -- configurations --
+
+bool placement::decide(time_point now) {
+  bool changed = false;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
-    const auto& [active, origin, proposed] = records_[i];
-    const bool begins = proposed && proposed->generation != active.generation;
-    const bool all_gone = std::ranges::all_of(active.members, [&](const member_id& who) {
-      return mutated(mutation::lost_when_silent) ? is_absent(who) : is_dead(who);
-    });
-    if (all_gone && !begins)
-      lost.push_back(i);
+    changed = decide(i, now) || changed;
+    watch(i, now);
   }
-  return lost;
+  return changed || balance();
 }
 
-bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
+bool placement::decide(std::uint32_t index, time_point now) {
   auto& chain = records_[index];
-  const auto members = founders(chain, {});
-  if (members.empty() || !std::ranges::count(lost_chains(), index))
+  auto next = wanted(index);
+  if (mutated(mutation::last_member_removed) && next.members.empty())
+    for (const auto& [server, unused] : alive_)
+      next.members = {server};
+  if (next.members.empty()) { // Late or not, nobody else can do it.
+    delays_[index] = {newest(chain).epoch, now, {}};
     return false;
-  const auto& newest = chain.proposed ? *chain.proposed : chain.active;
-  chain.origin = checkpoint;
-  chain.proposed =
-    chain_config{{newest.epoch.value + 1}, {chain.active.generation.value + 1}, members, {}};
+  }
+  if (!same_servers(next, newest(chain))) {
+    propose(chain, std::move(next), newest(chain).generation);
+    return true;
+  }
+  if (!chain.proposed || !may_activate(index))
+    return false;
+  chain.active = *std::exchange(chain.proposed, std::nullopt);
   return true;
 }
 
-/// The tail makes nothing final that the joiner lacks, and will not before the next epoch.
-bool placement::is_joint(const chain_record& chain, std::uint32_t index) const {
-  if (!chain.active.joiner || is_absent(*chain.active.joiner))
-    return false;
-  if (mutated(mutation::joiner_promoted_unasked))
-    return true;
-  const auto* tail = status_of(chain.active.members.back(), index);
-  return tail != nullptr && tail->epoch == chain.active.epoch && tail->joint;
+void placement::propose(chain_record& chain, chain_config next, generation_id generation) {
+  next.epoch = {newest(chain).epoch.value + 1};
+  next.generation = generation;
+  chain.proposed = std::move(next);
 }
 
-/// The one of the proposal where that may stay; else the server with the least to do.
-std::optional<member_id> placement::joiner_for(const chain_record& chain,
-                                               const std::vector<member_id>& members) const {
-  std::optional<member_id> best;
-  for (const auto& [server, unused] : alive_) {
-    if (contains(members, server) || is_leaving(server))
-      continue;
-    if (chain.proposed && chain.proposed->joiner == server)
-      return server;
-    if (!best || load_of(server) < load_of(*best))
-      best = server;
+/// Notices who holds up the proposal.
+void placement::watch(std::uint32_t index, time_point now) {
+  const auto& [active, origin, proposed] = records_[index];
+  auto& [epoch, since, late] = delays_[index];
+  if (!proposed)
+    return late.clear();
+  const auto is_in_time = [&](const member_id& who) {
+    return !is_absent(who) && has_sealed(who, index);
+  };
+  std::erase_if(late, is_in_time); // Who is silent by now stays so: else it could be late for ever.
+  if (epoch != proposed->epoch) {
+    epoch = proposed->epoch;
+    since = now;
   }
-  return best;
+  if (now - since < options_.seal_time || mutated(mutation::late_waited_for))
+    return;
+  for (const auto* members : {&active.members, &proposed->members})
+    for (const member_id& who : *members)
+      if (!is_absent(who) && !has_sealed(who, index))
+        late.insert(who);
+}
+
+bool placement::has_sealed(const member_id& server, std::uint32_t index) const {
+  const auto* status = status_of(server, index);
+  return status != nullptr && status->sealed >= records_[index].proposed->epoch;
+}
+
+bool placement::may_activate(std::uint32_t index) const {
+  const auto& chain = records_[index];
+  // Who starts again after it has sealed may hold nothing any more.
+  const auto is_ready = [&](const member_id& who) {
+    const auto* status = status_of(who, index);
+    return has_sealed(who, index)
+           && ((status->complete && status->generation == chain.proposed->generation)
+               || mutated(mutation::activate_incomplete));
+  };
+  const bool new_ones = all_of(chain.proposed->members, is_ready)
+                        || (mutated(mutation::activate_before_new_seal) && !begins(chain));
+  const bool old_ones =
+    all_of(chain.active.members,
+           [&](const member_id& who) { return is_absent(who) || has_sealed(who, index); })
+    || mutated(begins(chain) ? mutation::begin_again_unsealed : mutation::activate_before_old_seal);
+  return new_ones && old_ones;
+}
+
+/// Without an epoch. From the last active configuration, whatever was proposed since.
+chain_config placement::wanted(std::uint32_t index) const {
+  const auto& [active, origin, proposed] = records_[index];
+  if (begins(records_[index]))
+    return {{}, {}, founders(index, proposed->members), {}};
+  const bool goes_on = proposed && mutated(mutation::propose_from_proposal);
+  const chain_config& base = goes_on ? *proposed : active;
+  chain_config next{{}, {}, base.members, base.joiner};
+  if (next.joiner && is_joint(index))
+    next.members.push_back(*std::exchange(next.joiner, std::nullopt));
+  if (mutated(mutation::restarted_counts_as_member))
+    for (member_id& who : next.members)
+      for (const auto& [server, unused] : alive_)
+        if (server.index == who.index)
+          who = server;
+  std::erase_if(next.members, [&](const member_id& who) { return is_absent(who); });
+  if (!next.joiner && proposed && proposed->members == next.members)
+    next.joiner = proposed->joiner; // Of a move that is about to begin, or else.
+  if (next.joiner && (is_absent(*next.joiner) || is_leaving(*next.joiner)))
+    next.joiner.reset();
+  const auto leaves = [&](const member_id& who) { return is_leaving(who); };
+  const auto leaving = std::ranges::count_if(next.members, leaves);
+  const auto staying = next.members.size() - static_cast<std::size_t>(leaving);
+  if (staying < options_.replicas) {
+    if (!next.joiner)
+      next.joiner = joiner_for(index, next.members);
+    return next;
+  }
+  std::erase_if(next.members, leaves);
+  while (next.members.size() > options_.replicas)
+    next.members.erase(next.members.begin()
+                       + static_cast<std::ptrdiff_t>(surplus(index, next.members)));
+  // More than enough: a move, as long as somebody has more to do than who is to come.
+  if (next.joiner && load_beside(index, {next.joiner->index}) >= load_max(index, next.members))
+    next.joiner.reset();
+  return next;
+}
+
+/// The tail makes nothing final that the joiner lacks, and will not before the next epoch.
+bool placement::is_joint(std::uint32_t index) const {
+  const auto& active = records_[index].active;
+  if (!active.joiner || is_absent(*active.joiner))
+    return false;
+  const bool moves = active.members.size() >= options_.replicas;
+  if (mutated(mutation::joiner_promoted_unasked)
+      || (moves && mutated(mutation::move_without_joint)))
+    return true;
+  const auto* tail = status_of(active.members.back(), index);
+  return tail != nullptr && tail->epoch == active.epoch && tail->joint;
+}
+
+/// The one of the proposal where that may stay; else the server with the least to do, which may be
+/// about to start.
+std::optional<member_id> placement::joiner_for(std::uint32_t index,
+                                               const std::vector<member_id>& members) const {
+  const auto& proposed = records_[index].proposed;
+  if (proposed && proposed->joiner && may_join(*proposed->joiner, members))
+    return proposed->joiner;
+  std::optional<member_id> best;
+  const auto is_better = [&](server_id x) {
+    return !best || load_beside(index, x) < load_beside(index, {best->index});
+  };
+  for (const auto& [server, unused] : alive_)
+    if (may_join(server, members) && is_better({server.index}))
+      best = server;
+  const bool is_worth_waiting = any_of(expected_, [&](server_id x) {
+    return !present(x) && !draining_.contains(x) && !contains(members, x) && is_better(x);
+  });
+  return is_worth_waiting ? std::nullopt : best;
+}
+
+bool placement::may_join(const member_id& server, const std::vector<member_id>& members) const {
+  return is_trusted(server) && !is_leaving(server) && !contains(members, server_id{server.index});
+}
+
+// -- balance --
+
+/// Begins one move, the one that helps most, where all is at rest.
+bool placement::balance() {
+  const auto changes = [](const chain_record& x) { return x.proposed || x.active.joiner; };
+  if (any_of(records_, changes))
+    return false;
+  std::size_t best_gain = mutated(mutation::endless_moving) ? 0 : 1;
+  std::optional<std::pair<std::uint32_t, member_id>> best;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& members = records_[i].active.members;
+    const bool is_full = members.size() >= options_.replicas
+                         && std::ranges::none_of(members, [&](auto& x) { return is_absent(x); });
+    const auto light = is_full ? joiner_for(i, members) : std::nullopt;
+    if (!light)
+      continue;
+    const auto heavy = load_max(i, members);
+    const auto gain = heavy - std::min(heavy, load_beside(i, {light->index}));
+    if (gain >= best_gain) {
+      best = {i, *light};
+      best_gain = gain + 1;
+    }
+  }
+  if (!best)
+    return false;
+  auto& chain = records_[best->first];
+  propose(chain, {{}, {}, chain.active.members, best->second}, chain.active.generation);
+  return true;
+}
+
+/// Who goes where one is too many: whom the proposal leaves out already; else of those with the
+/// most to do the last, or the first, where the second is head of fewer chains.
+std::size_t placement::surplus(std::uint32_t index, const std::vector<member_id>& members) const {
+  const auto& proposed = records_[index].proposed;
+  for (std::size_t i = 0; proposed && i < members.size(); ++i)
+    if (!contains(proposed->members, members[i]))
+      return i;
+  const auto load = [&](std::size_t i) { return load_beside(index, {members[i].index}); };
+  const auto heads = [&](std::size_t i) { return heads_beside(index, {members[i].index}); };
+  const auto most = load_max(index, members);
+  if (load(0) == most && heads(0) > heads(1))
+    return 0;
+  std::size_t last = members.size() - 1;
+  while (load(last) < most)
+    --last;
+  return last;
 }
 
 const chain_status* placement::status_of(const member_id& server, std::uint32_t index) const {
@@ -192,11 +403,32 @@ const chain_status* placement::status_of(const member_id& server, std::uint32_t 
   return found == alive_.end() || index >= found->second.size() ? nullptr : &found->second[index];
 }
 
-std::size_t placement::load_of(const member_id& server) const {
-  return static_cast<std::size_t>(std::ranges::count_if(records_, [&](const chain_record& x) {
-    const auto& newest = x.proposed ? *x.proposed : x.active;
-    return contains(newest.members, server) || newest.joiner == server;
-  }));
+/// Chains but this one that it has a part in.
+std::size_t placement::load_beside(std::uint32_t index, server_id server) const {
+  std::size_t load = 0;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& config = newest(records_[i]);
+    const bool joins = config.joiner && config.joiner->index == server.value;
+    load += i != index && (joins || contains(config.members, server)) ? 1 : 0;
+  }
+  return load;
+}
+
+std::size_t placement::load_max(std::uint32_t index, const std::vector<member_id>& members) const {
+  std::size_t most = 0;
+  for (const member_id& each : members)
+    most = std::max(most, load_beside(index, {each.index}));
+  return most;
+}
+
+/// Chains but this one that it leads.
+std::size_t placement::heads_beside(std::uint32_t index, server_id server) const {
+  std::size_t heads = 0;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& members = newest(records_[i]).members;
+    heads += i != index && !members.empty() && members.front().index == server.value ? 1 : 0;
+  }
+  return heads;
 }
 
 } // namespace troupe

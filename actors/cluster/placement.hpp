@@ -1,9 +1,11 @@
-// Which servers replicate which partitions: proposes, seals and activates the configurations of all
-// chains. A plain state machine, part of the coordinator.
+// Which servers replicate which partitions: founds chains, and proposes, seals and activates their
+// configurations. A plain state machine, part of the coordinator.
 #pragma once
 
 #include "actors/store/chain.hpp"
+#include "serialization/error.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,12 +17,21 @@ namespace troupe {
 
 /// What the coordinator knows for good of one chain, and tells everyone.
 struct chain_record {
-  chain_config active;
+  chain_config active; ///< Epoch 0: not founded yet.
   /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
   std::uint64_t origin = 0;
   std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
 
   bool operator==(const chain_record&) const = default;
+};
+
+struct placement_options {
+  /// Members of a chain, as far as there are servers. More: more deaths at a time cost nothing, and
+  /// each push takes longer.
+  std::uint32_t replicas = 1;
+  /// Who has not sealed a proposal for so long is no longer trusted. Larger: a server that is
+  /// heard and does nothing holds up its chains longer; smaller: a slow one is removed.
+  std::chrono::milliseconds seal_time{3000};
 };
 
 /// A change has two phases: members of the old configuration and the new one accept nothing more of
@@ -33,51 +44,99 @@ struct chain_record {
 /// (3) a configuration becomes active only when all of its members have sealed, and all of the
 ///     former ones have or may not act any more.
 /// (4) a chain always has a member; where all of them are dead or silent, it waits for one to come
-///     back. Only where all are dead it is lost, and another generation may begin.
+///     back, or for the caller to begin another generation.
+/// (5) no two beginnings have one generation: it is that of the newest configuration + 1.
+/// (6) a move makes the sum of the squares of what servers carry smaller, and begins while nothing
+///     else changes: so moving ends.
 class placement {
 public:
-  /// `stored`: what was persisted last, one for each chain.
-  placement(std::uint32_t replicas, std::vector<chain_record> stored);
+  /// `stored`: what was persisted last, one for each chain; of a new job, records as they are made.
+  /// `draining`: as drain() took it.
+  placement(placement_options options, std::vector<chain_record> stored,
+            std::set<server_id> draining = {});
+
+  // -- who is there --
 
   /// One status for each chain, of a server that is alive.
   void heard(const member_id& server, std::vector<chain_status> statuses);
-  /// It was not heard for longer than any lease of it can last. Until it is heard again, others do
-  /// its work; it stays a member until a configuration without it is active.
+  /// Whether the report that was heard last may be answered with its stamp, which renews the
+  /// server's lease, and counts for its silence. Not where the server holds up a chain, or acts in
+  /// what is over: then it is to become silent, and so to lose its lease.
+  bool is_trusted(const member_id& server) const;
+  /// It was not trusted for longer than any lease of it can last. Until it is again, others do its
+  /// work; it stays a member until a configuration without it is active.
   void silent(const member_id& server);
   /// For sure; it never comes back.
   void dead(const member_id& server);
-  /// Those that are to hold nothing any more: others join in their place first.
-  void drain(std::set<server_id> servers) { draining_ = std::move(servers); }
-  /// Chains whose members are all dead, and that are not being begun again.
+  bool is_dead(const member_id& server) const { return dead_.contains(server); }
+  /// Servers that are about to start, or start again: where one of these has its place, it is
+  /// waited for until it is heard or no longer expected.
+  void expect(std::set<server_id> servers) { expected_ = std::move(servers); }
+
+  // -- who is to be there --
+
+  /// Those that are to hold nothing any more: others join in their place first. Refused where
+  /// nobody who is there would stay.
+  result<void> drain(std::set<server_id> servers);
+  /// Whether it can stop without anyone missing it.
+  bool is_empty(server_id server) const;
+
+  // -- generations --
+
+  /// Chains of which nothing is left, or was ever founded, and that are not being begun.
   std::vector<std::uint32_t> lost_chains() const;
-  /// Another generation of a lost chain, from this checkpoint, on servers that are alive. Returns
-  /// whether records() changed: not where it is not lost or nobody is alive.
+  /// Founds a chain, or begins another generation of it, lost or not, with this checkpoint: on the
+  /// servers that it had, or on `replicas` in a row that begins at server `index`; on others in
+  /// place of those that are gone. Returns whether records() changed: not where the chain is
+  /// beginning with that checkpoint already, one of its servers is expected, or nobody is there.
   bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
+
   /// Takes the next steps. Returns whether records() changed.
-  bool decide();
+  bool decide(time_point now);
 
   const std::vector<chain_record>& records() const { return records_; }
-  bool is_dead(const member_id& server) const { return dead_.contains(server); }
 
 private:
-  bool decide(std::uint32_t index);
+  /// How long the newest proposal of a chain waits, and for whom too long.
+  struct delay {
+    epoch_id epoch;
+    time_point since{0};
+    std::set<member_id> late; ///< Until something becomes active.
+  };
+
+  bool decide(std::uint32_t index, time_point now);
+  bool balance();
+  void propose(chain_record& chain, chain_config next, generation_id generation);
+  void watch(std::uint32_t index, time_point now);
+  bool has_sealed(const member_id& server, std::uint32_t index) const;
+  bool may_activate(std::uint32_t index) const;
+  chain_config wanted(std::uint32_t index) const;
+  std::vector<server_id> homes(std::uint32_t index) const;
+  std::vector<member_id> founders(std::uint32_t index, std::vector<member_id> members) const;
+  std::optional<member_id> joiner_for(std::uint32_t index,
+                                      const std::vector<member_id>& members) const;
+  bool may_join(const member_id& server, const std::vector<member_id>& members) const;
+  std::size_t surplus(std::uint32_t index, const std::vector<member_id>& members) const;
+  bool is_joint(std::uint32_t index) const;
+
+  bool keeps_up(const member_id& server) const;
   bool is_absent(const member_id& server) const;
   bool is_leaving(const member_id& server) const { return draining_.contains({server.index}); }
-  bool may_activate(const chain_record& chain, std::uint32_t index) const;
-  chain_config wanted(const chain_record& chain, std::uint32_t index) const;
-  std::vector<member_id> founders(const chain_record& chain, std::vector<member_id> members) const;
-  std::optional<member_id> joiner_for(const chain_record& chain,
-                                      const std::vector<member_id>& members) const;
-  bool is_joint(const chain_record& chain, std::uint32_t index) const;
+  bool is_recorded(const member_id& server) const;
+  std::optional<member_id> present(server_id server) const;
   const chain_status* status_of(const member_id& server, std::uint32_t index) const;
-  std::size_t load_of(const member_id& server) const;
+  std::size_t load_beside(std::uint32_t index, server_id server) const;
+  std::size_t heads_beside(std::uint32_t index, server_id server) const;
+  std::size_t load_max(std::uint32_t index, const std::vector<member_id>& members) const;
 
-  std::uint32_t replicas_;
+  placement_options options_;
   std::vector<chain_record> records_;
+  std::vector<delay> delays_; ///< Of each chain.
   std::map<member_id, std::vector<chain_status>> alive_;
   std::set<member_id> silent_;
   std::set<member_id> dead_;
   std::set<server_id> draining_;
+  std::set<server_id> expected_;
 };
 
 } // namespace troupe

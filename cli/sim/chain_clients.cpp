@@ -9,30 +9,44 @@ namespace troupe::sim {
 // -- coordinator --------------------------------------------------------------------------------
 
 void chain_world::start_coordinator() {
-  coordinator_ = std::make_unique<placement>(replica_count, persisted_);
-  coordinator_->drain(draining_);
+  coordinator_ =
+    std::make_unique<placement>(placement_options{replica_count, seal_time}, persisted_, draining_);
   heard_.clear();
-  const auto expect = [&](const chain_config& config) {
+  const auto hear = [&](const chain_config& config) {
     for (const member_id& each : config.members)
       heard_[each] = mutated(mutation::silence_after_restart) ? now_ - silence_max : now_;
     if (config.joiner)
       heard_[*config.joiner] = now_;
   };
-  expect(persisted_.front().active);
-  if (persisted_.front().proposed)
-    expect(*persisted_.front().proposed);
+  for (const chain_record& each : persisted_) {
+    hear(each.active);
+    if (each.proposed)
+      hear(*each.proposed);
+  }
   for (const member_id& each : dead_)
     coordinator_->dead(each);
+  for (const auto& each : servers_)
+    if (each->alive)
+      expect(each->id);
   note("the coordinator starts");
+}
+
+void chain_world::expect(const member_id& who) {
+  expected_until_[{who.index}] = now_ + expected_time;
 }
 
 void chain_world::coordinator_hear(const member_id& from, const report_letter& what) {
   if (coordinator_->is_dead(from))
     return; // Its last words.
-  heard_[from] = now_;
-  coordinator_->heard(from, {what.status});
+  heard_.try_emplace(from, now_);
+  coordinator_->heard(from, what.statuses);
   coordinator_decides();
-  post(coordinator_id, from, orders_letter{coordinator_->records().front(), what.stamp});
+  const bool is_trusted = coordinator_->is_trusted(from);
+  if (is_trusted)
+    heard_[from] = now_;
+  const bool renews = is_trusted || mutated(mutation::late_keeps_lease);
+  post(coordinator_id, from,
+       orders_letter{coordinator_->records(), renews ? what.stamp : time_point{0}});
 }
 
 void chain_world::coordinator_told_of_death(const member_id& who) {
@@ -41,14 +55,34 @@ void chain_world::coordinator_told_of_death(const member_id& who) {
   note(name_of(who) + " is known to be dead");
   coordinator_->dead(who);
   heard_.erase(who);
+  expect(who);
   coordinator_decides();
 }
 
-void chain_world::coordinator_decides() {
+void chain_world::roll_back(std::uint64_t checkpoint) {
+  if (!coordinator_)
+    return;
   bool changed = false;
-  for (const std::uint32_t index : coordinator_->lost_chains())
-    changed = coordinator_->begin_again(index, checkpoints_.size() - 1) || changed;
-  while (coordinator_->decide())
+  for (std::uint32_t i = 0; i < chain_count; ++i)
+    changed = coordinator_->begin_again(i, checkpoint) || changed;
+  note("all go back to checkpoint " + std::to_string(checkpoint));
+  ++tally_.rollbacks;
+  coordinator_decides(changed);
+}
+
+void chain_world::coordinator_decides(bool changed) {
+  std::erase_if(expected_until_, [&](const auto& x) { return now_ >= x.second; });
+  std::set<server_id> expected;
+  for (const auto& [each, unused] : expected_until_)
+    expected.insert(each);
+  coordinator_->expect(std::move(expected));
+  for (const std::uint32_t index : coordinator_->lost_chains()) {
+    const bool is_lost = index == 0 && generation_ != generation_id{};
+    const bool begins = coordinator_->begin_again(index, checkpoints_.size() - 1);
+    tally_.lost_chains += is_lost && begins ? 1 : 0;
+    changed = changed || begins;
+  }
+  while (coordinator_->decide(now_))
     changed = true;
   if (!changed)
     return;
@@ -58,8 +92,8 @@ void chain_world::coordinator_decides() {
   const auto& record = coordinator_->records().front();
   note("active " + list_of(record.active)
        + (record.proposed ? ", proposed " + list_of(*record.proposed) : ""));
+  tally_.moves += record.active.joiner && record.active.members.size() == replica_count ? 1 : 0;
   if (record.active.generation != generation_) {
-    ++tally_.lost_chains;
     generation_ = record.active.generation;
     history_ = checkpoints_[record.origin];
     batches_.clear();
@@ -68,7 +102,7 @@ void chain_world::coordinator_decides() {
     acknowledged_ = 0;
   }
   for (const auto& [who, unused] : heard_)
-    post(coordinator_id, who, orders_letter{record, {}});
+    post(coordinator_id, who, orders_letter{coordinator_->records(), {}});
 }
 
 void chain_world::coordinator_tick() {
@@ -102,7 +136,7 @@ void chain_world::client_tick(client& who) {
     return;
   const bool strict = chance(0.5);
   who.read = {++who.reads, strict && who.generation == generation_ ? acknowledged_ : who.version,
-              now_ + patience};
+              now_ + patience, strict, told_};
   // Whoever takes himself for the tail answers a strict one.
   const auto one = static_cast<std::uint32_t>(pick(0, server_count - 1));
   for (std::uint32_t i = 0; i < server_count; ++i)
@@ -133,6 +167,7 @@ void chain_world::client_receive(client& who, const member_id& from, const lette
         open->second = std::min(open->second, now_ + milliseconds{20});
       return;
     }
+    told_ = std::max(told_, pushed->generation);
     who.head = from.index;
     who.pushes.erase(pushed->batch);
     who.acknowledged.insert(pushed->batch);
@@ -150,6 +185,9 @@ void chain_world::client_receive(client& who, const member_id& from, const lette
         || (got->refused && who.read->strict))
       return;
     if (!got->refused) {
+      require(!who.read->strict || got->generation >= who.read->generation_min,
+              "reads: a strict one is of a history that is over");
+      told_ = std::max(told_, got->generation);
       require(got->version >= who.read->version_min, "reads: one is older than what was known");
       require(who.generation != generation_ || got->version <= history_.size(),
               "reads: one is of what is not final");

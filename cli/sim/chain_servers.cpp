@@ -36,18 +36,21 @@ void chain_world::kill_server(std::uint32_t index) {
     });
 }
 
-/// The protocol loses nothing while somebody holds everything that was acknowledged and is not
-/// taken for dead.
-bool chain_world::may_kill(const server& victim) const {
-  const auto& record = persisted_.front();
-  if (record.proposed && record.proposed->generation != record.active.generation)
-    return true; // Nothing is left that could be lost.
-  const auto stays = [](const chain_config& config, const member_id& who) {
+/// The protocol loses nothing, and goes on, while in each chain somebody holds everything that was
+/// acknowledged and is not taken for dead.
+bool chain_world::may_lose(const server& victim) const {
+  const auto has = [](const chain_config& config, const member_id& who) {
     return std::ranges::find(config.members, who) != config.members.end();
   };
-  return std::ranges::any_of(servers_, [&](const auto& x) {
-    return x.get() != &victim && x->alive && x->decide.last() >= acknowledged_
-           && stays(record.active, x->id) && (!record.proposed || stays(*record.proposed, x->id));
+  return std::ranges::all_of(persisted_, [&](const chain_record& chain) {
+    const auto& next = newest(chain);
+    if (next.generation != chain.active.generation)
+      return true; // Nothing is left that could be lost.
+    return std::ranges::any_of(servers_, [&](const auto& x) {
+      const bool holds_all = &chain != &persisted_.front() || x->decide.last() >= acknowledged_;
+      return x.get() != &victim && x->alive && now_ >= x->deaf_until && holds_all
+             && has(chain.active, x->id) && has(next, x->id);
+    });
   });
 }
 
@@ -62,13 +65,22 @@ void chain_world::tick(server& by) {
   chain_effects effects;
   by.decide.tick(local_time(by.rate), effects);
   carry_out(by, effects);
-  if (now_ >= by.report_at || by.decide.status() != by.reported)
+  if (now_ >= by.report_at || statuses(by) != by.reported)
     send_report(by);
+}
+
+std::vector<chain_status> chain_world::statuses(const server& of) const {
+  std::vector<chain_status> all{of.decide.status()};
+  for (std::size_t i = 1; i < of.told.size(); ++i) {
+    const auto& last = newest(of.told[i]);
+    all.push_back({last.generation, of.told[i].active.epoch, last.epoch, true, true});
+  }
+  return all;
 }
 
 void chain_world::send_report(server& by) {
   by.report_at = now_ + report_interval;
-  by.reported = by.decide.status();
+  by.reported = statuses(by);
   post(by.id, coordinator_id, report_letter{by.reported, local_time(by.rate)});
 }
 
@@ -101,7 +113,9 @@ void chain_world::run(server& by, const commit_effect& x) {
     require(by.marks.emplace(next.batch, index).second, "exactly once: a batch is applied twice");
     by.applied.push_back(next);
     by.pending.erase(next.batch);
-    if (index <= history_.size()) {
+    if (by.decide.generation() != generation_) {
+      // Nobody told it that its history is over, and nobody will believe it.
+    } else if (index <= history_.size()) {
       require(history_[index - 1] == next, "one history: replicas apply different entries");
     } else {
       require(index == history_.size() + 1, "one history: an entry is skipped");
@@ -120,7 +134,8 @@ void chain_world::run(server& by, const commit_effect& x) {
 void chain_world::check_members(const server& tail, std::uint64_t index, const entry& what) const {
   for (const member_id& each : tail.decide.config().members) {
     const server& member = *servers_[each.index];
-    if (&member == &tail || !member.alive || member.id != each)
+    const bool goes_back = member.decide.generation() > tail.decide.generation();
+    if (&member == &tail || !member.alive || member.id != each || goes_back)
       continue;
     const auto found = member.log.find(index);
     require(found != member.log.end() && found->second == what,
@@ -168,15 +183,16 @@ void chain_world::receive(server& by, const member_id& from, const letter& what)
     obey(by, *told, effects);
   }
   carry_out(by, effects);
-  if (by.decide.status() != by.reported)
+  if (statuses(by) != by.reported)
     send_report(by);
 }
 
 void chain_world::replace_values(server& by, const std::vector<entry>& values) {
   require(values.size() >= by.applied.size()
             && std::equal(by.applied.begin(), by.applied.end(), values.begin())
-            && values.size() <= history_.size()
-            && std::equal(values.begin(), values.end(), history_.begin()),
+            && (by.decide.generation() != generation_
+                || (values.size() <= history_.size()
+                    && std::equal(values.begin(), values.end(), history_.begin()))),
           "one history: a copy is not what its receiver's values become");
   ++tally_.copies;
   by.applied = values;
@@ -227,24 +243,29 @@ void chain_world::rebuild(server& by, generation_id generation, std::vector<entr
   auto next = std::make_unique<server>(by.id, generation, std::move(values), complete);
   next->rate = by.rate;
   next->report_at = by.report_at;
+  next->deaf_until = by.deaf_until;
+  next->told = std::move(by.told);
   by = std::move(*next);
 }
 
 void chain_world::obey(server& by, const orders_letter& what, chain_effects& effects) {
-  const auto& [active, origin, proposed] = what.record;
+  if (what.stamp != time_point{0})
+    by.decide.renew(mutated(mutation::lease_from_arrival) ? local_time(by.rate) : what.stamp);
+  const auto& [active, origin, proposed] = what.records.front();
+  if (now_ < by.deaf_until || newest(what.records.front()).epoch < by.decide.status().sealed)
+    return; // An old letter.
   const bool founds = proposed && proposed->generation != active.generation
                       && std::ranges::find(proposed->members, by.id) != proposed->members.end();
   const auto generation = founds ? proposed->generation : active.generation;
-  if (generation < by.decide.generation())
-    return; // An old letter.
+  for (std::size_t i = 1; i < chain_count; ++i)
+    if (newest(by.told[i]).epoch <= newest(what.records[i]).epoch)
+      by.told[i] = what.records[i];
   if (generation > by.decide.generation() || (founds && !by.decide.status().complete))
     rebuild(by, generation, founds ? checkpoints_[origin] : std::vector<entry>{}, founds);
   const auto before = by.decide.config().epoch;
-  by.decide.activate(what.record.active, local_time(by.rate), effects);
-  if (what.record.proposed)
-    by.decide.propose(what.record.proposed->epoch);
-  if (what.stamp != time_point{0})
-    by.decide.renew(mutated(mutation::lease_from_arrival) ? local_time(by.rate) : what.stamp);
+  by.decide.activate(active, local_time(by.rate), effects);
+  if (proposed)
+    by.decide.propose(proposed->epoch);
   if (by.decide.config().epoch != before)
     note(name_of(by.id) + " acts in " + list_of(by.decide.config()));
 }

@@ -18,6 +18,10 @@ void tally::add(const tally& other) {
   copies += other.copies;
   drains += other.drains;
   lost_chains += other.lost_chains;
+  additions += other.additions;
+  rollbacks += other.rollbacks;
+  moves += other.moves;
+  deaf += other.deaf;
 }
 
 chain_world::chain_world(std::uint64_t seed, bool calm,
@@ -30,21 +34,25 @@ chain_world::chain_world(std::uint64_t seed, bool calm,
   cut_rate_ = intensity(4.0);
   coordinator_kill_rate_ = intensity(3.0);
   drain_rate_ = intensity(4.0);
+  rollback_rate_ = intensity(0.3);
+  deaf_rate_ = intensity(1.0);
   delay_us_max_ = pick(200, 40'000);
   deaths_are_seen_ = chance(0.5);
   overtaking_ = chance(0.5);
   pushes_in_flight_max_ = pick(1, 24);
-  chain_record first{{{1}, {}, {}, {}}, 0, {}};
+  const auto founders = pick(replica_count - 1, server_count);
   for (std::uint32_t i = 0; i < server_count; ++i) {
     const member_id id{role::server, i, {++incarnations_}};
-    const bool is_member = i < replica_count;
-    if (is_member)
-      first.active.members.push_back(id);
-    servers_.push_back(
-      std::make_unique<server>(id, generation_id{}, std::vector<entry>{}, is_member));
-    servers_.back()->rate = std::uniform_real_distribution<>(0.9, 1.1)(random_);
+    auto made = std::make_unique<server>(id, generation_id{}, std::vector<entry>{}, false);
+    made->rate = std::uniform_real_distribution<>(0.9, 1.1)(random_);
+    made->alive = i < founders;
+    if (!made->alive) {
+      made->back_at = milliseconds{pick(1000, 15'000)};
+      ++tally_.additions;
+    }
+    servers_.push_back(std::move(made));
   }
-  persisted_ = {first};
+  persisted_.resize(chain_count);
   for (std::uint32_t i = 0; i < client_count; ++i) {
     clients_.push_back(std::make_unique<client>());
     clients_.back()->index = i;
@@ -148,7 +156,10 @@ void chain_world::deliver(const member_id& from, const member_id& to, const lett
 
 /// Of what is final at the tail.
 void chain_world::write_checkpoint() {
-  const auto& tail = *servers_[persisted_.front().active.members.back().index];
+  const auto& members = persisted_.front().active.members;
+  if (members.empty())
+    return;
+  const auto& tail = *servers_[members.back().index];
   if (tail.alive && tail.decide.is_tail() && tail.decide.generation() == generation_)
     checkpoints_.push_back(tail.applied);
 }
@@ -157,7 +168,7 @@ void chain_world::misfortune() {
   const double seconds = std::chrono::duration<double>(tick_interval).count();
   if (chance(kill_rate_ * seconds)) {
     const auto index = static_cast<std::uint32_t>(pick(0, server_count - 1));
-    if (servers_[index]->alive && may_kill(*servers_[index]))
+    if (servers_[index]->alive && may_lose(*servers_[index]))
       kill_server(index);
   }
   if (chance(pause_rate_ * seconds)) {
@@ -178,11 +189,25 @@ void chain_world::misfortune() {
   }
   if (coordinator_ && chance(drain_rate_ * seconds)) {
     // Two may be leaving at a time, so that there is always somebody to take over.
-    draining_.clear();
+    std::set<server_id> leaving;
     for (std::uint64_t left = pick(0, 2); left > 0; --left)
-      draining_.insert({static_cast<std::uint32_t>(pick(0, server_count - 1))});
-    coordinator_->drain(draining_);
-    ++tally_.drains;
+      leaving.insert({static_cast<std::uint32_t>(pick(0, server_count - 1))});
+    if (coordinator_->drain(leaving)) {
+      draining_ = std::move(leaving);
+      ++tally_.drains;
+    }
+  }
+  if (generation_ != generation_id{} && chance(rollback_rate_ * seconds)) {
+    roll_back(checkpoints_.size() - 1);
+    if (chance(0.5)) // That one cannot be read.
+      at(now_ + milliseconds{pick(1, 200)},
+         [this, older = pick(0, checkpoints_.size() - 1)] { roll_back(older); });
+  }
+  if (chance(deaf_rate_ * seconds)) {
+    auto& victim = *servers_[pick(0, server_count - 1)];
+    victim.deaf_until = now_ + milliseconds{pick(500, 8000)};
+    ++tally_.deaf;
+    note(name_of(victim.id) + " is deaf");
   }
   if (coordinator_ && chance(coordinator_kill_rate_ * seconds)) {
     coordinator_.reset();
@@ -199,10 +224,31 @@ void chain_world::heal() {
   note("quiet from here on");
   quiet_ = true;
   cut_.clear();
-  for (auto& each : servers_)
+  // One that stays deaf must not hold up the others, where these can do without it.
+  bool one_may = draining_.empty();
+  for (auto& each : servers_) {
     each->paused_until = std::min(each->paused_until, now_);
+    const bool stays = one_may && now_ < each->deaf_until && may_lose(*each);
+    one_may = one_may && !stays;
+    each->deaf_until = stays ? quiet_end : now_;
+  }
   if (!coordinator_)
     start_coordinator();
+}
+
+bool chain_world::is_balanced() const {
+  std::size_t least = chain_count, most = 0;
+  for (const auto& each : servers_) {
+    if (!each->alive || now_ < each->deaf_until || draining_.contains({each->id.index}))
+      continue;
+    const auto load = static_cast<std::size_t>(std::ranges::count_if(persisted_, [&](auto& x) {
+      return std::ranges::find(x.active.members, each->id) != x.active.members.end();
+    }));
+    least = std::min(least, load);
+    most = std::max(most, load);
+  }
+  return most <= least + 1
+         && std::ranges::none_of(persisted_, [](auto& x) { return x.proposed || x.active.joiner; });
 }
 
 bool chain_world::all_is_well() const {
@@ -211,7 +257,7 @@ bool chain_world::all_is_well() const {
   const bool all_know = std::ranges::all_of(clients_, [&](const auto& x) {
     return x->generation == generation_ && std::ranges::includes(batches_, x->acknowledged);
   });
-  return all_know && !record.proposed && record.active.members.size() == replica_count
+  return all_know && is_balanced() && record.active.members.size() == replica_count
          && std::ranges::none_of(record.active.members, leaves)
          && std::ranges::all_of(clients_, [](const auto& x) { return x->pushes.empty(); })
          && std::ranges::all_of(record.active.members, [&](const member_id& who) {
@@ -223,8 +269,10 @@ bool chain_world::all_is_well() const {
 
 void chain_world::check_end() {
   if (!all_is_well()) {
-    note("active " + list_of(persisted_.front().active) + ", history "
-         + std::to_string(history_.size()));
+    for (const chain_record& each : persisted_)
+      note("active " + list_of(each.active)
+           + (each.proposed ? ", proposed " + list_of(*each.proposed) : ""));
+    note("history " + std::to_string(history_.size()));
     for (const auto& x : servers_)
       note(name_of(x->id) + (x->alive ? "" : " (dead)") + " in epoch "
            + std::to_string(x->decide.status().epoch.value) + ", sealed "

@@ -30,6 +30,7 @@ struct tally {
   std::uint64_t events = 0, pushes = 0, reads = 0, repeats = 0;
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
   std::uint64_t configurations = 0, copies = 0, drains = 0, lost_chains = 0;
+  std::uint64_t additions = 0, rollbacks = 0, moves = 0, deaf = 0;
 
   void add(const tally& other);
 };
@@ -96,11 +97,11 @@ private:
     bool refused = false;
   };
   struct report_letter {
-    chain_status status;
+    std::vector<chain_status> statuses;
     time_point stamp{0};
   };
   struct orders_letter {
-    chain_record record;
+    std::vector<chain_record> records;
     time_point stamp{0}; ///< Of the newest report.
   };
   using letter =
@@ -133,7 +134,8 @@ private:
   time_point local_time(double rate) const;
   void start_server(std::uint32_t index);
   void kill_server(std::uint32_t index);
-  bool may_kill(const server& victim) const;
+  bool may_lose(const server& victim) const;
+  std::vector<chain_status> statuses(const server& of) const;
   void tick(server& by);
   void send_report(server& by);
   void carry_out(server& by, chain_effects& effects);
@@ -154,7 +156,9 @@ private:
   void start_coordinator();
   void coordinator_hear(const member_id& from, const report_letter& what);
   void coordinator_told_of_death(const member_id& who);
-  void coordinator_decides();
+  void coordinator_decides(bool changed = false);
+  void roll_back(std::uint64_t checkpoint);
+  void expect(const member_id& who);
   void coordinator_tick();
 
   void client_tick(client& who);
@@ -165,6 +169,7 @@ private:
   void write_checkpoint();
   void misfortune();
   void heal();
+  bool is_balanced() const;
   bool all_is_well() const;
   void check_end();
 
@@ -177,7 +182,7 @@ private:
   bool quiet_ = false; ///< The faults are over.
 
   double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_,
-    drain_rate_;
+    drain_rate_, rollback_rate_, deaf_rate_;
   std::uint64_t delay_us_max_;
   bool deaths_are_seen_;               ///< By a launcher, which tells the coordinator.
   std::uint64_t pushes_in_flight_max_; ///< Of a client.
@@ -195,11 +200,13 @@ private:
   std::vector<chain_record> persisted_;
   std::set<server_id> draining_;
   std::vector<std::vector<entry>> checkpoints_{{}}; ///< By number; 0: initial values.
-  std::map<member_id, time_point> heard_;
+  std::map<member_id, time_point> heard_;           ///< While it was trusted.
+  std::map<server_id, time_point> expected_until_;
   std::set<member_id> dead_; ///< As a launcher saw it.
 
   // -- the oracle --
   generation_id generation_;
+  generation_id told_;              ///< The last one that anybody had an answer of.
   std::vector<entry> history_;      ///< What became final, in its order.
   std::set<std::uint64_t> batches_; ///< In history_.
   std::uint64_t acknowledged_ = 0;  ///< Largest version that a push or a strict read told.

@@ -10,12 +10,16 @@ using namespace std::chrono_literals;
 inline constexpr std::uint32_t server_count = 5;
 inline constexpr std::uint32_t client_count = 3;
 inline constexpr std::uint32_t replica_count = 3;
+/// The first one is simulated; the others obey at once, and are there to be carried.
+inline constexpr std::uint32_t chain_count = 3;
 inline constexpr std::uint32_t coordinator_place = server_count + client_count;
 inline constexpr time_point faults_end = 20s;
 inline constexpr time_point quiet_end = 30s;
 inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are counted from.
 inline constexpr time_point tick_interval = 20ms;
 inline constexpr time_point report_interval = 100ms;
+inline constexpr milliseconds seal_time = 1500ms;
+inline constexpr time_point expected_time = 1s;
 inline constexpr time_point patience = 300ms;
 inline constexpr time_point checkpoint_interval = 1s;
 
@@ -27,6 +31,10 @@ inline std::uint32_t place_of(const member_id& who) {
   return who.role == role::server   ? who.index
          : who.role == role::worker ? server_count + who.index
                                     : coordinator_place;
+}
+
+inline const chain_config& newest(const chain_record& chain) {
+  return chain.proposed ? *chain.proposed : chain.active;
 }
 
 inline void require(bool holds, const std::string& what) {
@@ -65,11 +73,13 @@ struct chain_world::server {
   std::map<std::uint64_t, std::uint64_t> pending; ///< ... and of what is not final yet.
   std::map<std::uint64_t, entry> log;
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
-  chain_status reported;
+  std::vector<chain_record> told{chain_count};         ///< The newest ones.
+  std::vector<chain_status> reported;
   epoch_id joint_in; ///< The last one.
   bool alive = true;
   time_point paused_until{0};
   time_point back_at{0};
+  time_point deaf_until{0}; ///< It renews its lease, and does nothing else that it is told.
   double rate = 1.0;
   time_point report_at{0};
 };
@@ -80,6 +90,7 @@ struct chain_world::client {
     std::uint64_t version_min = 0;
     time_point until{0};
     bool strict = false;
+    generation_id generation_min;
   };
   std::uint32_t index = 0;
   std::uint32_t head = 0; ///< A guess.

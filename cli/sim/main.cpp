@@ -117,6 +117,10 @@ constexpr minimum minima[] = {
   {"replicas copied", &sim::tally::copies, 1},
   {"chains lost", &sim::tally::lost_chains, 0.02},
   {"servers drained", &sim::tally::drains, 1},
+  {"servers added", &sim::tally::additions, 0.5},
+  {"chains moved", &sim::tally::moves, 0.3},
+  {"rollbacks", &sim::tally::rollbacks, 0.2},
+  {"servers deaf", &sim::tally::deaf, 1},
 };
 /// Fewer seeds say nothing about averages.
 constexpr std::uint64_t seeds_for_minima = 200;
