@@ -26,7 +26,7 @@ struct chain_config {
 
 /// What the coordinator knows for good of one chain, and tells everyone.
 struct chain_record {
-  chain_config active;
+  chain_config active; ///< Epoch 0: not founded yet.
   /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
   std::uint64_t origin = 0;
   std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.

@@ -86,9 +86,9 @@ struct values {
 /// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A
 /// worker's step has both: the gradient of the batch that is done, the values for the next one.
 struct request {
-  chain_id chain; ///< Who holds what is named; a kv that splits requests looks for itself.
   std::optional<update> push;
   std::optional<query> pull;
+  chain_id chain = {}; ///< Who holds what is named; a kv that splits requests looks for itself.
 };
 
 struct reply {

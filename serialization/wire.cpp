@@ -30,7 +30,7 @@ struct word_guess {
   std::size_t operator()(const request_list& x) const {
     std::size_t words = 16;
     for (const auto& each : x.items) {
-      const auto& [chain, push, pull] = each.what;
+      const auto& [push, pull, chain] = each.what;
       words += 5 + each.keys.size() + each.forgotten.size();
       if (push)
         words += 20 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size();

@@ -54,8 +54,8 @@ void add(server_counters& to, const server_counters& from) {
   to.waiting_pulls += from.waiting_pulls;
   to.bytes_sent += from.bytes_sent;
   to.bytes_received += from.bytes_received;
-  to.staleness_versions.add(from.staleness_versions);
-  to.staleness_clocks.add(from.staleness_clocks);
+  to.staleness_versions.merge(from.staleness_versions);
+  to.staleness_clocks.merge(from.staleness_clocks);
 }
 
 } // namespace

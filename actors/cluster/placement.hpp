@@ -15,16 +15,6 @@
 
 namespace troupe {
 
-/// What the coordinator knows for good of one chain, and tells everyone.
-struct chain_record {
-  chain_config active; ///< Epoch 0: not founded yet.
-  /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
-  std::uint64_t origin = 0;
-  std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
-
-  bool operator==(const chain_record&) const = default;
-};
-
 struct placement_options {
   /// Members of a chain, as far as there are servers. More: more deaths at a time cost nothing, and
   /// each push takes longer.

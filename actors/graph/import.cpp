@@ -67,7 +67,7 @@ result<void> import_parameters(const std::filesystem::path& file,
                   where.count * sizeof(float));
       block.values = std::move(values);
     }
-  auto writer = storage::checkpoint_writer::open(checkpoints, {0});
+  auto writer = storage::checkpoint_writer::open(checkpoints, {0}, {0});
   if (!writer)
     return writer.error();
   auto part = (*writer)->write(what);

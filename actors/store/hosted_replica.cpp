@@ -24,13 +24,6 @@ std::vector<table_id> tables_of(const query& pull) {
 
 } // namespace
 
-template <class Event>
-void hosted_replica::decide(Event event) {
-  replica_effects effects;
-  event(effects);
-  carry_out(effects);
-}
-
 // -- requests --
 
 void hosted_replica::ask(asker by, request what) {

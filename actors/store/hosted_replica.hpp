@@ -68,7 +68,11 @@ private:
 
   time_point now() const { return now_of(*context_->self); }
   template <class Event>
-  void decide(Event event);
+  void decide(Event event) {
+    replica_effects effects;
+    event(effects);
+    carry_out(effects);
+  }
   void carry_out(replica_effects& effects);
   void run(step_effect& effect, replica_effects& more);
   void run(acknowledge_effect& effect, replica_effects& more);

@@ -36,7 +36,7 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
   chain_.activate(record.active, now, news);
   run(news, now, effects);
   if (led && !leads() && shard_)
-    shard_->step_down({errc::not_ready, "another server may lead the chain"}, decided_);
+    shard_->step_down(decided_);
   carry_out(now, effects);
 }
 
@@ -179,7 +179,7 @@ void replica::truncate(std::uint64_t last) {
     log_bytes_ -= payload_bytes(log_.back());
     log_.pop_back();
   }
-  shard_->truncate(last - applied_, {errc::not_ready, "another server leads the chain"}, decided_);
+  shard_->truncate(decided_);
 }
 
 void replica::drop_released() {
@@ -191,28 +191,10 @@ void replica::drop_released() {
 }
 
 void replica::carry_out(time_point now, replica_effects& effects) {
-  struct {
-    replica& self;
-    time_point now;
-    replica_effects& effects;
-
-    void operator()(propose_effect& x) const { self.append(x, now, effects); }
-    void operator()(apply_effect& x) const {
-      const auto& entry = self.log_.at(self.applied_ + 1 - self.first_);
-      effects.push_back(step_effect{std::move(x), entry.pushes});
-    }
-    void operator()(answer_effect& x) const {
-      if (self.chain_.may_read(now))
-        effects.push_back(std::move(x));
-      else
-        effects.push_back(refuse_effect{x.pull, {errc::not_ready, "the server's lease has ended"}});
-    }
-    void operator()(auto& x) const { effects.push_back(std::move(x)); }
-  } const translate{*this, now, effects};
   for (;;) {
     for (std::size_t i = 0; i < decided_.size(); ++i) {
       auto each = std::move(decided_[i]); // More may follow from it.
-      std::visit(translate, each);
+      std::visit([&](auto& x) { pass_on(x, now, effects); }, each);
     }
     decided_.clear();
     if (stepping_ || applied_ == final_)
@@ -220,6 +202,22 @@ void replica::carry_out(time_point now, replica_effects& effects) {
     stepping_ = true;
     shard_->commit(decided_);
   }
+}
+
+void replica::pass_on(propose_effect& what, time_point now, replica_effects& effects) {
+  append(what, now, effects);
+}
+
+void replica::pass_on(apply_effect& what, time_point, replica_effects& effects) {
+  const auto& entry = log_.at(applied_ + 1 - first_);
+  effects.push_back(step_effect{std::move(what), entry.pushes});
+}
+
+void replica::pass_on(answer_effect& what, time_point now, replica_effects& effects) {
+  if (chain_.may_read(now))
+    effects.push_back(std::move(what));
+  else
+    effects.push_back(refuse_effect{what.pull, {errc::not_ready, "the server's lease has ended"}});
 }
 
 // -- other replicas --

@@ -97,6 +97,13 @@ private:
   void run(chain_effects& effects, time_point now, replica_effects& more);
   void truncate(std::uint64_t last);
   void drop_released();
+  void pass_on(propose_effect& what, time_point now, replica_effects& effects);
+  void pass_on(apply_effect& what, time_point now, replica_effects& effects);
+  void pass_on(answer_effect& what, time_point now, replica_effects& effects);
+  template <class Other>
+  void pass_on(Other& what, time_point, replica_effects& effects) {
+    effects.push_back(std::move(what));
+  }
   /// Translates what the shard and the chain decided, until nothing more follows from it.
   void carry_out(time_point now, replica_effects& effects);
 
