@@ -149,12 +149,29 @@ struct server_shell {
     }
   }
 
+  // A chain of one: what is in its log is final.
+  void run(const propose_effect& effect, shard_effects& more) {
+    std::vector<update> entry;
+    entry.reserve(effect.pushes.size());
+    for (const auto token : effect.pushes) {
+      auto& push = *requests.at(token.value).what.push;
+      if (decide->holds(token))
+        entry.push_back(push); // Another entry needs it too.
+      else
+        entry.push_back(std::move(push));
+    }
+    log.push_back(std::move(entry));
+    decide->commit(more);
+  }
+
   void run(const apply_effect& effect, shard_effects& more) {
+    auto entry = std::move(log.front());
+    log.pop_front();
     if (options.apply_batch > 1 && !is_bsp)
-      return admit(effect, more);
+      return admit(effect, std::move(entry.front()), more);
     std::vector<const update*> updates;
-    for (const auto token : effect.pushes)
-      updates.push_back(&*requests.at(token.value).what.push);
+    for (const update& push : entry)
+      updates.push_back(&push);
     if (auto done = values->apply(effect, updates); done)
       decide->applied(more);
     else
@@ -162,15 +179,14 @@ struct server_shell {
   }
 
   /// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
-  void admit(const apply_effect& effect, shard_effects& more) {
-    auto& push = requests.at(effect.pushes.front().value).what.push;
-    if (auto valid = values->admit(effect, *push); !valid) {
+  void admit(const apply_effect& effect, update push, shard_effects& more) {
+    if (auto valid = values->admit(effect, push); !valid) {
       decide->discarded(valid.error(), more);
       return;
     }
     if (admitted.empty())
       self->send(self, step_atom_v); // Behind the requests that wait already.
-    gathered.push_back(*std::move(push));
+    gathered.push_back(std::move(push));
     admitted.push_back({effect, &gathered.back()});
     decide->applied(more);
   }
@@ -375,6 +391,7 @@ struct server_shell {
     fail_open({errc::rolled_back, "the server restores its partitions"});
     admitted.clear();
     gathered.clear();
+    log.clear();
     decide.reset();
     values.reset();
     assignment = 0;
@@ -437,6 +454,7 @@ struct server_shell {
   std::unordered_map<std::uint64_t, open_request> requests;
   ready_answers answers;
   std::deque<request_token> pulls_due; ///< Their pushes are done.
+  std::deque<std::vector<update>> log; ///< The updates of each pending entry, oldest first.
   std::vector<block_store::admitted_push> admitted;
   std::deque<update> gathered; ///< Those of `admitted`.
   std::uint64_t next_token = 1;
