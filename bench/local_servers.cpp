@@ -234,12 +234,15 @@ storage::cut local_server::cut(std::uint64_t checkpoint) {
 
 std::vector<partition_image> local_server::carry_out(shard_effects& effects) {
   std::vector<partition_image> pinned;
+  std::vector<const update*> updates;                // Of the entry that is pending.
   for (std::size_t i = 0; i < effects.size(); ++i) { // Each may append more.
     const auto effect = effects[i];
-    if (const auto* step = std::get_if<apply_effect>(&effect)) {
-      std::vector<const update*> updates;
-      for (const auto token : step->pushes)
+    if (const auto* entry = std::get_if<propose_effect>(&effect)) {
+      updates.clear();
+      for (const auto token : entry->pushes)
         updates.push_back(&pushed_.at(token.value));
+      decider_.commit(effects);
+    } else if (const auto* step = std::get_if<apply_effect>(&effect)) {
       if (const auto done = values_->apply(*step, updates); !done)
         fail(done.error());
       decider_.applied(effects);

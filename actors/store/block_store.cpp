@@ -59,7 +59,7 @@ kernels::step_options options_of(const optimizer_spec& optimizer, const apply_ef
   kernels::step_options options = options_of(optimizer, steps_before + 1);
   if (optimizer.scale_by_staleness && effect.staleness_versions > 1)
     options.rate /= static_cast<float>(effect.staleness_versions);
-  options.gradient_scale = 1.0f / static_cast<float>(effect.pushes.size());
+  options.gradient_scale = 1.0f / static_cast<float>(effect.pushes);
   return options;
 }
 
@@ -229,7 +229,7 @@ block_store::shares_of(const apply_effect& effect, std::span<const update* const
 }
 
 result<void> block_store::apply(const apply_effect& effect, std::span<const update* const> pushes) {
-  assert(effect.pushes.size() == pushes.size() && !pushes.empty());
+  assert(effect.pushes == pushes.size() && !pushes.empty());
   for (const update* push : pushes)
     if (auto usable = check_norms(job_, effect.tables, *push); !usable)
       return usable;

@@ -1,24 +1,21 @@
 #include "actors/store/clock_table.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <string>
 
 namespace troupe {
 
-void clock_table::list(const std::vector<clock_entry>& workers, std::uint64_t promise) {
+void clock_table::list(const std::vector<clock_entry>& workers,
+                       std::optional<std::uint64_t> promised) {
   std::map<worker_id, entry> listed;
   for (const clock_entry& order : workers) {
-    entry next{order.incarnation, 0, standing::unheard};
+    entry next{order.incarnation};
     const auto old = entries_.find(order.worker);
     if (old != entries_.end() && old->second.incarnation == order.incarnation)
       next = old->second;
-    if (next.state == standing::unheard && !order.known) {
-      next.clock = promise;
-      next.state = standing::promised;
-    } else if (next.state == standing::promised && order.known) {
+    next.admitting = !order.known;
+    if (next.state == standing::promised && order.known)
       next.clock = std::max(next.clock, order.clock);
-    }
     listed.insert_or_assign(order.worker, next);
     std::erase(departed_, std::pair{order.worker, order.incarnation});
   }
@@ -28,6 +25,17 @@ void clock_table::list(const std::vector<clock_entry>& workers, std::uint64_t pr
       remember_departed(worker, old.incarnation);
   }
   entries_ = std::move(listed);
+  if (promised)
+    promise(*promised);
+}
+
+void clock_table::promise(std::uint64_t clock) {
+  for (auto& [worker, x] : entries_) {
+    if (x.state != standing::unheard || !x.admitting)
+      continue;
+    x.clock = clock;
+    x.state = standing::promised;
+  }
 }
 
 std::optional<failure> clock_table::objection(worker_id worker, incarnation_id incarnation) const {
@@ -43,11 +51,27 @@ std::optional<failure> clock_table::objection(worker_id worker, incarnation_id i
   return failure{errc::not_ready, "this start of " + name + " is not listed here"};
 }
 
-void clock_table::advance(worker_id worker, std::uint64_t next) {
+void clock_table::advance(worker_id worker, incarnation_id incarnation, std::uint64_t next,
+                          std::uint64_t pending) {
   const auto found = entries_.find(worker);
-  assert(found != entries_.end());
-  found->second.clock = std::max(found->second.clock, next);
+  if (found == entries_.end() || found->second.incarnation != incarnation)
+    return;
+  found->second.pushed = std::max(found->second.pushed, next);
   found->second.state = standing::heard;
+  settle(worker, incarnation, pending);
+}
+
+void clock_table::settle(worker_id worker, incarnation_id incarnation, std::uint64_t pending) {
+  const auto found = entries_.find(worker);
+  if (found == entries_.end() || found->second.incarnation != incarnation)
+    return;
+  entry& x = found->second;
+  x.clock = std::max(x.clock, std::min(x.pushed, pending));
+}
+
+void clock_table::forget_pushed() {
+  for (auto& [worker, x] : entries_)
+    x.pushed = 0;
 }
 
 std::optional<clock_entry> clock_table::laggard(std::uint64_t floor) const {

@@ -28,15 +28,25 @@ class clock_table {
 public:
   /// Replaces the list of workers. One with known == false is being admitted and may start at
   /// `promise`, fixed when it is first seen; once listed as known with a later start clock, it
-  /// moves there unless it was heard of before. One that is known but new here is unheard.
-  void list(const std::vector<clock_entry>& workers, std::uint64_t promise);
+  /// moves there unless it was heard of before. One that is known but new here is unheard. Without
+  /// a promise one that is being admitted is unheard too, until promise().
+  void list(const std::vector<clock_entry>& workers, std::optional<std::uint64_t> promise);
+  /// To those that are being admitted and have none yet.
+  void promise(std::uint64_t clock);
 
   /// Why this incarnation may not push or pull: fenced where its successor is listed and it was
   /// listed before, not_ready otherwise.
   std::optional<failure> objection(worker_id worker, incarnation_id incarnation) const;
 
-  /// The worker has pushed all clocks below `next`. Requires: no objection.
-  void advance(worker_id worker, std::uint64_t next);
+  /// The worker has pushed all clocks below `next`. Its own moves as far as `pending`, the first of
+  /// its clocks that is not applied, and the rest of the way with a later call. Nothing where this
+  /// start of it is not listed: it may have left since, or be listed elsewhere first.
+  void advance(worker_id worker, incarnation_id incarnation, std::uint64_t next,
+               std::uint64_t pending);
+  /// What was pending is not, or only from `pending` on: moves its clock that was held up.
+  void settle(worker_id worker, incarnation_id incarnation, std::uint64_t pending);
+  /// What was pushed and not applied may never be: clocks stay where they are.
+  void forget_pushed();
 
   /// The one that readers of everything below `floor` wait for longest: an unheard one (known ==
   /// false) first, then the smallest clock below `floor`.
@@ -53,7 +63,9 @@ private:
   struct entry {
     incarnation_id incarnation;
     std::uint64_t clock = 0;
+    std::uint64_t pushed = 0; ///< All below; some of them may be pending.
     standing state = standing::unheard;
+    bool admitting = false; ///< As it is listed.
   };
 
   void remember_departed(worker_id worker, incarnation_id incarnation);

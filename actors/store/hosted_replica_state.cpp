@@ -64,9 +64,9 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
     outgoing_.reset();
   decide([&](replica_effects& effects) {
     replica_->renew(time_point{what.heard_ns});
-    replica_->obey(record, now(), effects);
     if (other_workers)
       replica_->set_workers(what.workers, now(), effects);
+    replica_->obey(record, now(), effects);
   });
   obey_checkpoint();
 }

@@ -35,8 +35,10 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
     chain_.propose(record.proposed->epoch);
   chain_.activate(record.active, now, news);
   run(news, now, effects);
-  if (led && !leads() && shard_)
+  if (shard_ && led && !leads())
     shard_->step_down(decided_);
+  if (shard_ && !led && leads())
+    shard_->lead();
   carry_out(now, effects);
 }
 

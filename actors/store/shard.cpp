@@ -4,6 +4,7 @@
 #include <cassert>
 #include <iterator>
 #include <limits>
+#include <utility>
 
 namespace troupe {
 
@@ -44,19 +45,17 @@ shard::shard(const job_spec& job, generation_id generation,
     : job_(job), generation_(generation), options_(options),
       bsp_tables_(tables_with(job, consistency_mode::bsp)), marks_(partitions, job.tables.size()),
       version_(marks_.version_max()), slots_(job, clocks_applied(job, bsp_tables_, marks_)) {
-  std::optional<std::uint32_t> smallest;
   for (const table_id table : tables_with(job, consistency_mode::ssp)) {
     const std::uint32_t staleness = job.tables[table.value].sync.staleness_clocks;
-    smallest = std::min(smallest.value_or(staleness), staleness);
+    staleness_min_ = std::min(staleness_min_.value_or(staleness), staleness);
   }
-  staleness_min_ = smallest.value_or(0);
 }
 
 // -- workers --
 
 void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& effects) {
-  assert(!open_);
-  clocks_.list(workers, minus_or_zero(pull_clock_max_, staleness_min_));
+  assert(!applying_);
+  clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
   std::vector<waiting_pull> stay;
   for (waiting_pull& pull : waiting_) {
     if (auto why = clocks_.objection(pull.worker, pull.incarnation))
@@ -66,6 +65,16 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   }
   waiting_ = std::move(stay);
   go_on(effects);
+}
+
+/// The least clock at which a worker can start now without breaking invariant (2).
+std::uint64_t shard::promise() const {
+  return staleness_min_ ? minus_or_zero(pull_clock_max_, *staleness_min_) : 0;
+}
+
+void shard::lead() {
+  if (!std::exchange(leads_, true))
+    clocks_.promise(promise());
 }
 
 std::optional<failure> shard::objection(const step_header& step) const {
@@ -107,7 +116,7 @@ std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables
 
 void shard::push(request_token token, const step_header& step, const std::vector<table_id>& tables,
                  std::uint64_t base_version, shard_effects& effects) {
-  assert(!open_);
+  assert(!applying_);
   auto why = malformed_push(tables);
   if (!why)
     why = objection(step);
@@ -115,75 +124,155 @@ void shard::push(request_token token, const step_header& step, const std::vector
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;
   }
-  arrival now{token,
-              step,
-              {},
-              false,
-              minus_or_zero(version_, base_version),
-              minus_or_zero(step.clock, clocks_.min().value_or(step.clock))};
+  lead();
+  waiting_push now{token, step};
+  std::vector<table_id> missing;
   for (const table_id table : tables) {
     if (is_bsp(table))
       now.is_slot = !slots_.applied(step.batch);
     else if (!marks_.contains(table, step.batch))
-      now.tables.push_back(table);
+      missing.push_back(table);
   }
   if (now.is_slot && slots_.too_far(step.batch)) {
     effects.push_back(refuse_effect{
       token, {errc::not_ready, "batch of a clock far ahead: " + std::to_string(step.batch.value)}});
     return;
   }
-  if (now.tables.empty()) {
-    keep_or_acknowledge(token, step, now.is_slot, false, effects);
+  if (missing.empty()) {
+    keep_or_acknowledge(now, effects);
     go_on(effects);
     return;
   }
-  std::sort(now.tables.begin(), now.tables.end());
-  effects.push_back(apply_effect{
-    {token}, now.tables, marks_.pairs(now.tables, step.batch), now.staleness_versions});
-  open_ = std::move(now);
+  std::sort(missing.begin(), missing.end());
+  propose_or_wait(now, std::move(missing), base_version, effects);
+}
+
+void shard::propose_or_wait(waiting_push push, std::vector<table_id> tables,
+                            std::uint64_t base_version, shard_effects& effects) {
+  pending_entry* const with = pending_with(push.step.batch, tables);
+  if (with == nullptr) {
+    push.proposed = true;
+    const std::uint64_t slowest = clocks_.min().value_or(push.step.clock);
+    propose({{{push.step}, std::move(tables), base_version},
+             {push},
+             minus_or_zero(push.step.clock, slowest)},
+            {push.token}, effects);
+  } else if (std::includes(with->what.tables.begin(), with->what.tables.end(), tables.begin(),
+                           tables.end())) {
+    with->waiting.push_back(push);
+  } else {
+    effects.push_back(
+      refuse_effect{push.token,
+                    {errc::not_ready, "some tables have batch "
+                                        + std::to_string(push.step.batch.value) + " pending"}});
+  }
+}
+
+/// The first pending entry that brings this batch to some of these tables, none of them bsp.
+shard::pending_entry* shard::pending_with(batch_id batch, const std::vector<table_id>& tables) {
+  for (pending_entry& entry : pending_)
+    if (entry.what.steps.front().batch == batch
+        && std::find_first_of(tables.begin(), tables.end(), entry.what.tables.begin(),
+                              entry.what.tables.end())
+             != tables.end())
+      return &entry;
+  return nullptr;
+}
+
+void shard::propose(pending_entry entry, std::vector<request_token> pushes,
+                    shard_effects& effects) {
+  effects.push_back(propose_effect{std::move(pushes), entry.what});
+  pending_.push_back(std::move(entry));
+}
+
+void shard::propose_next_clock(shard_effects& effects) {
+  pending_entry clock{{{}, bsp_tables_}, {}};
+  std::vector<request_token> pushes;
+  for (const bsp_slot& slot : slots_.next()) {
+    clock.what.steps.push_back(slot.step);
+    pushes.push_back(*slot.source);
+  }
+  slots_.entered();
+  propose(std::move(clock), std::move(pushes), effects);
+}
+
+// -- the log --
+
+void shard::append(entry_header entry) {
+  assert(!applying_ && waiting_.empty() && slots_.empty());
+  // Who pushes clock c had its pull of c answered and, once that push is final, may have had the
+  // one of c + 1 answered, by the replica that leads. Should this one lead next, what it promises
+  // to a new worker must hold for those readers too.
+  for (const step_header& step : entry.steps)
+    pull_clock_max_ = std::max(pull_clock_max_, successor(step.clock));
+  leads_ = false;
+  if (is_clock(entry))
+    slots_.entered();
+  pending_.push_back({std::move(entry), {}});
+}
+
+void shard::commit(shard_effects& effects) {
+  assert(!applying_ && !pending_.empty());
+  applying_ = true;
+  const entry_header& entry = pending_.front().what;
+  // A bsp gradient is computed from the very values that it is applied to.
+  const std::uint64_t staleness = is_clock(entry) ? 0 : minus_or_zero(version_, entry.base_version);
+  effects.push_back(apply_effect{entry.tables,
+                                 marks_.pairs(entry.tables, entry.steps.front().batch), staleness,
+                                 entry.steps.size()});
+}
+
+shard::pending_entry shard::take_committed() {
+  assert(applying_);
+  applying_ = false;
+  pending_entry oldest = std::move(pending_.front());
+  pending_.pop_front();
+  return oldest;
 }
 
 void shard::applied(shard_effects& effects) {
-  assert(open_);
-  const auto done = *std::move(open_);
-  open_.reset();
+  const pending_entry done = take_committed();
+  for (const step_header& step : done.what.steps) {
+    marks_.insert(done.what.tables, step.batch);
+    hear(step, successor(step.clock));
+  }
   ++version_;
-  std::visit([&](const auto& step) { finish(step, effects); }, done);
+  if (is_clock(done.what))
+    finish_clock(effects);
+  else
+    finish_arrival(done, effects);
   go_on(effects);
 }
 
-void shard::finish(const arrival& done, shard_effects& effects) {
-  marks_.insert(done.tables, done.step.batch);
-  ++counters_.applied;
-  counters_.staleness_versions.add(done.staleness_versions);
-  counters_.staleness_clocks.add(done.staleness_clocks);
-  keep_or_acknowledge(done.token, done.step, done.is_slot, true, effects);
+void shard::finish_arrival(const pending_entry& done, shard_effects& effects) {
+  for (const waiting_push& push : done.waiting) {
+    if (push.proposed)
+      count_applied(minus_or_zero(version_ - 1, done.what.base_version), done.staleness_clocks);
+    keep_or_acknowledge(push, effects);
+  }
 }
 
-void shard::finish(const open_clock&, shard_effects& effects) {
+void shard::finish_clock(shard_effects& effects) {
   const std::vector<bsp_slot> slots = slots_.next();
   slots_.drop_next(true);
   for (const bsp_slot& slot : slots) {
-    marks_.insert(bsp_tables_, slot.batch);
-    if (!slot.counted) {
-      // A bsp gradient is computed from the very values that it is applied to.
-      ++counters_.applied;
-      counters_.staleness_versions.add(0);
-      counters_.staleness_clocks.add(0);
-    }
-    for (std::size_t i = 0; i < slot.waiting.size(); ++i)
-      acknowledge(slot.waiting[i], i > 0, effects);
+    if (slot.source && !slot.counted)
+      count_applied(0, 0);
+    for (const request_token token : slot.waiting)
+      acknowledge(token, token != slot.source, effects);
   }
 }
 
 void shard::discarded(failure why, shard_effects& effects) {
-  assert(open_);
-  const auto failed = *std::move(open_);
-  open_.reset();
+  const pending_entry failed = take_committed();
   std::vector<request_token> tokens;
-  if (const auto* push = std::get_if<arrival>(&failed)) {
-    tokens.push_back(push->token);
-  } else {
+  for (const waiting_push& push : failed.waiting) {
+    tokens.push_back(push.token);
+    clocks_.settle(push.step.worker, push.step.incarnation, first_pending(push.step));
+  }
+  for (const step_header& step : failed.what.steps)
+    clocks_.settle(step.worker, step.incarnation, first_pending(step));
+  if (is_clock(failed.what)) {
     for (const bsp_slot& slot : slots_.next())
       tokens.insert(tokens.end(), slot.waiting.begin(), slot.waiting.end());
     slots_.drop_next(false);
@@ -192,15 +281,71 @@ void shard::discarded(failure why, shard_effects& effects) {
     ++counters_.refused;
     effects.push_back(refuse_effect{token, why});
   }
+  go_on(effects);
 }
 
-void shard::keep_or_acknowledge(request_token token, const step_header& step, bool is_slot,
-                                bool changed, shard_effects& effects) {
-  if (is_slot)
-    slots_.keep(step.batch, token, changed);
+void shard::step_down(shard_effects& effects) {
+  assert(!applying_);
+  leads_ = false;
+  const auto refuse = [&](request_token token) {
+    effects.push_back(refuse_effect{token, {errc::not_ready, "this replica does not lead"}});
+  };
+  for (pending_entry& entry : pending_) {
+    for (const waiting_push& push : entry.waiting)
+      refuse(push.token);
+    entry.waiting.clear();
+  }
+  clocks_.forget_pushed();
+  for (const bsp_slot& slot : slots_.drop_all())
+    for (const request_token token : slot.waiting)
+      refuse(token);
+  for (const waiting_pull& pull : waiting_)
+    refuse(pull.token);
+  waiting_.clear();
+}
+
+void shard::truncate(shard_effects& effects) {
+  step_down(effects);
+  pending_.clear();
+  slots_.truncated();
+}
+
+/// Its asp and ssp tables have the batch.
+void shard::keep_or_acknowledge(const waiting_push& push, shard_effects& effects) {
+  const step_header& step = push.step;
+  if (push.is_slot && !slots_.applied(step.batch))
+    slots_.keep(step, push.token, push.proposed);
   else
-    acknowledge(token, !changed, effects);
-  clocks_.advance(step.worker, successor(step.clock));
+    acknowledge(push.token, !push.proposed, effects);
+  hear(step, successor(step.clock));
+}
+
+/// What a request or an entry tells of the clock of its worker.
+void shard::hear(const step_header& step, std::uint64_t pushed_below) {
+  clocks_.advance(step.worker, step.incarnation, pushed_below, first_pending(step));
+}
+
+/// The smallest clock of this worker's pushes whose asp and ssp tables are pending.
+std::uint64_t shard::first_pending(const step_header& of) const {
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  const auto look = [&](const step_header& step) {
+    if (step.worker == of.worker && step.incarnation == of.incarnation)
+      first = std::min(first, step.clock);
+  };
+  for (const pending_entry& entry : pending_) {
+    if (is_clock(entry.what))
+      continue;
+    look(entry.what.steps.front());
+    for (const waiting_push& copy : entry.waiting)
+      look(copy.step);
+  }
+  return first;
+}
+
+void shard::count_applied(std::uint64_t staleness_versions, std::uint64_t staleness_clocks) {
+  ++counters_.applied;
+  counters_.staleness_versions.add(staleness_versions);
+  counters_.staleness_clocks.add(staleness_clocks);
 }
 
 void shard::acknowledge(request_token token, bool duplicate, shard_effects& effects) {
@@ -212,7 +357,7 @@ void shard::acknowledge(request_token token, bool duplicate, shard_effects& effe
 
 void shard::pull(request_token token, const step_header& step, bool latest,
                  const std::vector<table_id>& tables, time_point now, shard_effects& effects) {
-  assert(!open_);
+  assert(!applying_);
   std::optional<failure> why;
   if (!known_tables(job_, tables))
     why = failure{errc::malformed, "pull names a table that the job does not have"};
@@ -227,6 +372,7 @@ void shard::pull(request_token token, const step_header& step, bool latest,
     effects.push_back(answer_effect{token, version_, {}});
     return;
   }
+  lead();
   waiting_pull pull{token,
                     step.worker,
                     step.incarnation,
@@ -245,7 +391,7 @@ void shard::pull(request_token token, const step_header& step, bool latest,
       pull.floor = std::max(pull.floor.value_or(0), floor);
     }
   }
-  clocks_.advance(step.worker, step.clock);
+  hear(step, step.clock);
   waiting_.push_back(std::move(pull));
   go_on(effects);
   if (!waiting_.empty() && waiting_.back().token == token)
@@ -289,7 +435,7 @@ void shard::tick(time_point now, shard_effects& effects) {
 // -- cuts, and what events make possible --
 
 void shard::request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects) {
-  assert(!open_);
+  assert(!applying_);
   // A clock past the last one would never come.
   cut_ = wanted_cut{checkpoint, bsp_tables_.empty() ? 0 : std::min(clock, bsp_clock_count(job_))};
   go_on(effects);
@@ -309,21 +455,17 @@ void shard::go_on(shard_effects& effects) {
     cut_.reset();
   }
   if (!bsp_tables_.empty() && slots_.complete())
-    apply_next_clock(effects);
-}
-
-void shard::apply_next_clock(shard_effects& effects) {
-  const std::vector<bsp_slot> slots = slots_.next();
-  apply_effect step{{}, bsp_tables_, marks_.pairs(bsp_tables_, slots.front().batch), 0};
-  for (const bsp_slot& slot : slots)
-    step.pushes.push_back(slot.source);
-  effects.push_back(std::move(step));
-  open_ = open_clock{};
+    propose_next_clock(effects);
 }
 
 bool shard::holds(request_token token) const {
-  const auto* step = open_ ? std::get_if<arrival>(&*open_) : nullptr;
-  return (step != nullptr && step->token == token) || slots_.holds(token);
+  for (const pending_entry& entry : pending_) {
+    const auto slot = std::find_if(entry.waiting.begin(), entry.waiting.end(),
+                                   [](const waiting_push& push) { return push.is_slot; });
+    if (slot != entry.waiting.end() && slot->token == token)
+      return true;
+  }
+  return slots_.holds(token);
 }
 
 // -- marks --

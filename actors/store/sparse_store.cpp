@@ -176,7 +176,7 @@ result<void> sparse_store::check_finite(const row_push& push) const {
 // -- stepping --
 
 result<void> sparse_store::add_up(const apply_effect& effect, std::span<const row_push> pushes) {
-  assert(effect.pushes.size() == pushes.size() && !pushes.empty());
+  assert(effect.pushes == pushes.size() && !pushes.empty());
   sums_.clear();
   for (const row_push& push : pushes)
     if (auto finite = check_finite(push); !finite)

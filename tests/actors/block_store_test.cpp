@@ -101,8 +101,7 @@ update& operator+=(update& push, const std::vector<piece>& more) {
 
 apply_effect effect_of(const job_spec& job, std::size_t pushes) {
   apply_effect effect;
-  for (std::size_t i = 0; i < pushes; ++i)
-    effect.pushes.push_back({i});
+  effect.pushes = pushes;
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
     effect.tables.push_back({i});
   return effect;

@@ -16,13 +16,19 @@ job_spec two_passes() {
   return job;
 }
 
+step_header slot(std::uint64_t batch) {
+  step_header step;
+  step.batch = {batch};
+  return step;
+}
+
 TEST_CASE("a clock is complete when all of its slots are there, in any order") {
   bsp_slots slots{two_passes(), 0};
   CHECK_FALSE(slots.complete());
-  slots.keep({1}, {11}, false);
+  slots.keep(slot(1), {11}, false);
   CHECK_FALSE(slots.complete());
   CHECK(slots.first_missing() == batch_id{0});
-  slots.keep({0}, {10}, false);
+  slots.keep(slot(0), {10}, false);
   REQUIRE(slots.complete());
   const auto next = slots.next();
   REQUIRE(next.size() == 2);
@@ -32,9 +38,10 @@ TEST_CASE("a clock is complete when all of its slots are there, in any order") {
 
 TEST_CASE("the last clock of a pass is shorter") {
   bsp_slots slots{two_passes(), 2};
-  slots.keep({4}, {1}, false);
+  slots.keep(slot(4), {1}, false);
   CHECK(slots.complete());
   CHECK(slots.next().size() == 1);
+  slots.entered();
   slots.drop_next(true);
   CHECK(slots.clocks() == 3);
   CHECK(slots.first_missing() == batch_id{5});
@@ -42,22 +49,24 @@ TEST_CASE("the last clock of a pass is shorter") {
 
 TEST_CASE("slots of later clocks do not complete the next one") {
   bsp_slots slots{two_passes(), 0};
-  slots.keep({0}, {1}, false);
-  slots.keep({2}, {2}, false);
-  slots.keep({3}, {3}, false);
+  slots.keep(slot(0), {1}, false);
+  slots.keep(slot(2), {2}, false);
+  slots.keep(slot(3), {3}, false);
   CHECK_FALSE(slots.complete());
-  slots.keep({1}, {4}, false);
+  slots.keep(slot(1), {4}, false);
   REQUIRE(slots.complete());
+  slots.entered();
   slots.drop_next(true);
   REQUIRE(slots.complete());
-  CHECK(slots.next().front().batch == batch_id{2});
+  CHECK(slots.next().front().step.batch == batch_id{2});
 }
 
 TEST_CASE("after the last clock nothing is complete") {
   const job_spec job = two_passes();
   CHECK(bsp_clock_count(job) == 6);
   bsp_slots slots{job, 5};
-  slots.keep({9}, {1}, false);
+  slots.keep(slot(9), {1}, false);
+  slots.entered();
   slots.drop_next(true);
   CHECK(slots.clocks() == 6);
   CHECK_FALSE(slots.complete());
@@ -65,8 +74,8 @@ TEST_CASE("after the last clock nothing is complete") {
 
 TEST_CASE("a second copy waits with the first and brings no payload") {
   bsp_slots slots{two_passes(), 0};
-  slots.keep({0}, {1}, false);
-  slots.keep({0}, {2}, true);
+  slots.keep(slot(0), {1}, false);
+  slots.keep(slot(0), {2}, true);
   CHECK(slots.holds({1}));
   CHECK_FALSE(slots.holds({2}));
   const auto kept = slots.next().front();
@@ -77,9 +86,10 @@ TEST_CASE("a second copy waits with the first and brings no payload") {
 
 TEST_CASE("dropping a failed clock does not count it") {
   bsp_slots slots{two_passes(), 0};
-  slots.keep({0}, {1}, false);
-  slots.keep({1}, {2}, false);
-  slots.keep({2}, {3}, false);
+  slots.keep(slot(0), {1}, false);
+  slots.keep(slot(1), {2}, false);
+  slots.keep(slot(2), {3}, false);
+  slots.entered();
   slots.drop_next(false);
   CHECK(slots.clocks() == 0);
   CHECK_FALSE(slots.holds({1}));

@@ -24,7 +24,7 @@ TEST_CASE("a worker being admitted is promised a clock, fixed at first sight") {
 TEST_CASE("an admitted worker moves to its start clock unless it was heard of") {
   clock_table table;
   table.list({admitted(0, 10), admitted(1, 11)}, 5);
-  table.advance({1}, 6);
+  table.advance({1}, {11}, 6, 6);
   table.list({known(0, 10, 8), known(1, 11, 8)}, 9);
   CHECK(table.entries() == std::vector{known(0, 10, 8), known(1, 11, 6)});
 }
@@ -42,7 +42,7 @@ TEST_CASE("a known worker that is new here is unheard until its first request") 
   CHECK(table.entries() == std::vector{admitted(0, 10), admitted(1, 11)});
   CHECK_FALSE(table.min());
   CHECK(table.laggard(0) == admitted(0, 10));
-  table.advance({0}, 4);
+  table.advance({0}, {10}, 4, 4);
   CHECK(table.entries() == std::vector{known(0, 10, 4), admitted(1, 11)});
   CHECK(table.min() == 4);
   CHECK(table.laggard(0) == admitted(1, 11));
@@ -58,19 +58,19 @@ TEST_CASE("an unheard worker that is admitted again gets a promise") {
 TEST_CASE("clocks never fall") {
   clock_table table;
   table.list({admitted(0, 10)}, 5);
-  table.advance({0}, 2);
+  table.advance({0}, {10}, 2, 2);
   CHECK(table.min() == 5);
-  table.advance({0}, 9);
-  table.advance({0}, 8);
+  table.advance({0}, {10}, 9, 9);
+  table.advance({0}, {10}, 8, 8);
   CHECK(table.min() == 9);
 }
 
 TEST_CASE("the laggard is the slowest worker below the floor") {
   clock_table table;
   table.list({admitted(0, 10), admitted(1, 11), admitted(2, 12)}, 0);
-  table.advance({0}, 4);
-  table.advance({1}, 2);
-  table.advance({2}, 3);
+  table.advance({0}, {10}, 4, 4);
+  table.advance({1}, {11}, 2, 2);
+  table.advance({2}, {12}, 3, 3);
   CHECK(table.laggard(5) == known(1, 11, 2));
   CHECK(table.laggard(3) == known(1, 11, 2));
   CHECK_FALSE(table.laggard(2));
@@ -98,7 +98,7 @@ TEST_CASE("a predecessor is fenced, a stranger has to wait") {
 TEST_CASE("a later start does not inherit the clock of its predecessor") {
   clock_table table;
   table.list({admitted(0, 10)}, 0);
-  table.advance({0}, 50);
+  table.advance({0}, {10}, 50, 50);
   table.list({admitted(0, 20)}, 7);
   CHECK(table.entries() == std::vector{known(0, 20, 7)});
 }

@@ -223,7 +223,7 @@ inline bool world::push(model_server& server, const model_worker& worker, batch_
   } else {
     server.values->apply(batch);
   }
-  server.clocks.advance({worker.id.index}, clock + 1);
+  server.clocks.advance({worker.id.index}, worker.id.incarnation, clock + 1, clock + 1);
   return server.values->marks.contains(batch) && !chance(options_.loss);
 }
 
@@ -231,7 +231,7 @@ inline bool world::pull(model_server& server, const model_worker& worker, batch_
   if (server.generation != worker.generation
       || server.clocks.objection({worker.id.index}, worker.id.incarnation))
     return false;
-  server.clocks.advance({worker.id.index}, worker.clock);
+  server.clocks.advance({worker.id.index}, worker.id.incarnation, worker.clock, worker.clock);
   if (options_.sync.mode == consistency_mode::bsp)
     return clocks_of(server.values->marks) >= bsp_clock(job_, batch);
   if (options_.sync.mode == consistency_mode::asp)

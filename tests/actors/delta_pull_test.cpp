@@ -72,7 +72,6 @@ struct cluster {
     const update push = random_push(job, random, server);
     const update* const pushes[] = {&push};
     apply_effect effect;
-    effect.pushes = {{1}};
     effect.tables = {{0}, {1}};
     REQUIRE(stores[server].apply(effect, pushes));
   }
@@ -191,7 +190,6 @@ TEST_CASE("stamps are new with each change, and of no other store") {
     push.pieces = {{{{0}, 7, 1}, std::make_shared<float>(gradient)}};
     const update* const pushes[] = {&push};
     apply_effect effect;
-    effect.pushes = {{1}};
     effect.tables = {{0}};
     REQUIRE(store.apply(effect, pushes));
   };

@@ -1,10 +1,14 @@
-// A shard whose steps always succeed, and its effects as lines of text.
+// A shard in a chain of one or, where commits are held back, of more; its effects as lines of text.
 #pragma once
 
 #include "actors/store/shard.hpp"
 
+#include "doctest/doctest.h"
+
 #include <cstdint>
+#include <deque>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -57,13 +61,22 @@ inline std::string text_of(const std::vector<table_id>& tables) {
   return text;
 }
 
+/// Its pushes or, where another replica proposed it, its batches.
+inline std::string text_of(const propose_effect& entry) {
+  std::string text;
+  for (const request_token token : entry.pushes)
+    text += " " + std::to_string(token.value);
+  if (entry.pushes.empty())
+    for (const step_header& step : entry.entry.steps)
+      text += " b" + std::to_string(step.batch.value);
+  return text + " to" + text_of(entry.entry.tables);
+}
+
 inline std::string text_of(const shard_effect& effect) {
   struct {
+    std::string operator()(const propose_effect& x) const { return "propose" + text_of(x); }
     std::string operator()(const apply_effect& x) const {
-      std::string text = "apply";
-      for (const request_token token : x.pushes)
-        text += " " + std::to_string(token.value);
-      text += " to" + text_of(x.tables);
+      std::string text;
       for (const auto& [table, partition] : x.skip)
         text += " skip " + std::to_string(table.value) + "/" + std::to_string(partition.value);
       return x.staleness_versions == 0 ? text
@@ -132,6 +145,28 @@ struct shard_fixture {
     return carry_out(effects);
   }
 
+  /// The oldest pending entry is final.
+  lines commit() {
+    shard_effects effects;
+    decide.commit(effects);
+    return carry_out(effects);
+  }
+  void append(const entry_header& entry) {
+    log.push_back({{}, entry});
+    decide.append(entry);
+  }
+  lines step_down() {
+    shard_effects effects;
+    decide.step_down(effects);
+    return carry_out(effects);
+  }
+  lines truncate() {
+    log.clear();
+    shard_effects effects;
+    decide.truncate(effects);
+    return carry_out(effects);
+  }
+
   lines set_workers(const std::vector<clock_entry>& workers) {
     shard_effects effects;
     decide.set_workers(workers, effects);
@@ -151,20 +186,39 @@ struct shard_fixture {
   lines carry_out(shard_effects& effects) {
     lines text;
     for (std::size_t i = 0; i < effects.size(); ++i) {
-      text.push_back(text_of(effects[i]));
-      if (!std::holds_alternative<apply_effect>(effects[i]))
-        continue;
-      if (not_finite)
-        decide.discarded({errc::non_finite, "nan"}, effects);
-      else
-        decide.applied(effects);
+      if (const auto* entry = std::get_if<propose_effect>(&effects[i])) {
+        log.push_back(*entry);
+        if (hold_commits)
+          text.push_back(text_of(effects[i]));
+        else
+          decide.commit(effects);
+      } else if (const auto* step = std::get_if<apply_effect>(&effects[i])) {
+        text.push_back(apply(*step, effects));
+      } else {
+        text.push_back(text_of(effects[i]));
+      }
     }
+    return text;
+  }
+
+  std::string apply(const apply_effect& step, shard_effects& more) {
+    const propose_effect entry = std::move(log.front());
+    log.pop_front();
+    CHECK(step.pushes == entry.entry.steps.size());
+    CHECK(step.tables == entry.entry.tables);
+    const std::string text = "apply" + text_of(entry) + text_of(shard_effect{step});
+    if (not_finite)
+      decide.discarded({errc::non_finite, "nan"}, more);
+    else
+      decide.applied(more);
     return text;
   }
 
   job_spec job;
   shard decide;
   time_point now{0};
+  std::deque<propose_effect> log; ///< What is pending, oldest first.
+  bool hold_commits = false;
   bool not_finite = false; ///< Steps fail.
 };
 

@@ -1,5 +1,6 @@
-// Random histories of a shard: workers that join, die, send again and overtake each other, steps
-// that fail, servers that restore; judged by a bookkeeper that shares no code with the shard.
+// Random histories of a shard and one that follows it: workers that join, die, send again and
+// overtake each other, steps that fail, entries that are pending for long, a head that dies or
+// leads no more, servers that restore; judged by a bookkeeper that shares no code with the shard.
 #include "actors/store/shard.hpp"
 
 #include "tests/actors/shard_fixture.hpp"
@@ -54,8 +55,8 @@ struct task {
   batch_id batch;
   std::uint64_t clock = 0;
   std::uint64_t base_version = 0;
-  bool computed = false; ///< Pulled; the push was sent.
-  bool arrived = false;  ///< The push reached the present server.
+  bool computed = false;  ///< Pulled; the push was sent.
+  bool discarded = false; ///< Counts as pushed, though it is sent again.
 };
 
 struct worker {
@@ -66,14 +67,6 @@ struct worker {
   std::uint64_t clock = 0; ///< Of its next task; while it is being admitted: what was promised.
   std::deque<task> tasks;
   std::deque<request_token> link; ///< Sent, not delivered.
-
-  /// No push of an earlier clock will ever come.
-  std::uint64_t first_possible_push() const {
-    for (const task& x : tasks)
-      if (!x.arrived)
-        return x.clock;
-    return clock;
-  }
 };
 
 struct request {
@@ -84,6 +77,12 @@ struct request {
   std::uint64_t base_version = 0;
 };
 
+/// One that was proposed. What becomes of it is a function of its gradients.
+struct logged {
+  entry_header what;
+  bool is_finite = true;
+};
+
 /// What was applied, by the rules of the design. Cells are (table, partition, batch).
 struct bookkeeper {
   using cell = std::tuple<std::uint32_t, std::uint32_t, std::uint64_t>;
@@ -92,10 +91,11 @@ struct bookkeeper {
   std::uint64_t bsp_clocks = 0;
 
   bool all_of(const job_spec& job, const std::vector<std::uint32_t>& partitions,
-              std::uint64_t batch) const {
+              std::uint64_t batch, bool but_bsp = false) const {
     for (std::uint32_t table = 0; table < job.tables.size(); ++table)
       for (const std::uint32_t p : partitions)
-        if (!applied.contains({table, p, batch}))
+        if (!(but_bsp && job.tables[table].sync.mode == consistency_mode::bsp)
+            && !applied.contains({table, p, batch}))
           return false;
     return true;
   }
@@ -104,8 +104,8 @@ struct bookkeeper {
 class history {
 public:
   explicit history(std::uint64_t seed)
-      : random_(seed), job_(random_job(random_)), partitions_{0, 1, 3},
-        shard_(std::make_unique<shard>(job_, generation_, fresh(job_, partitions_))) {
+      : random_(seed), job_(random_job(random_)), partitions_{0, 1, 3}, late_(random_.percent(50)) {
+    begin(fresh(job_, partitions_));
     for (const table_spec& table : job_.tables) {
       has_bsp_ |= table.sync.mode == consistency_mode::bsp;
       if (table.sync.mode == consistency_mode::ssp)
@@ -117,7 +117,7 @@ public:
 
   void run() {
     for (int step = 0; !complete(); ++step) {
-      REQUIRE_MESSAGE(step < 40'000, "the job does not end");
+      REQUIRE_MESSAGE(step < 100'000, "the job does not end");
       act();
     }
     finish();
@@ -127,6 +127,8 @@ private:
   // -- what happens --
 
   void act() {
+    if (late_ && random_.percent(50))
+      return replicate();
     const std::uint64_t what = random_.below(1000);
     if (what < 500)
       deliver();
@@ -146,6 +148,141 @@ private:
       die(any_worker());
     else if (what < 998 && restores_left_ > 0)
       restore();
+    else if (what == 998 && late_)
+      step_down();
+    else if (what == 999 && failovers_left_ > 0)
+      fail_over();
+  }
+
+  // -- the chain: head_done_ <= has_ <= log_.size(), follower_done_ <= head_done_ --
+
+  void begin(const std::vector<shard_partition>& partitions) {
+    shard_ = std::make_unique<shard>(job_, generation_, partitions);
+    log_.clear();
+    head_done_ = 0;
+    begin_follower(partitions);
+  }
+
+  /// It holds a copy of what the head has applied.
+  void begin_follower(const std::vector<shard_partition>& partitions) {
+    follower_ = std::make_unique<shard>(job_, generation_, partitions);
+    has_ = follower_done_ = head_done_;
+    seen_clock_max_ = 0;
+  }
+
+  void replicate() {
+    switch (random_.below(3)) {
+    case 0: return follower_takes();
+    case 1: return head_commits();
+    default: return follower_commits();
+    }
+  }
+
+  void follower_takes() {
+    if (has_ == log_.size())
+      return;
+    const entry_header& entry = log_[has_++].what;
+    for (const step_header& step : entry.steps)
+      seen_clock_max_ = std::max(seen_clock_max_, step.clock + 1);
+    follower_->append(entry);
+  }
+
+  void head_commits() {
+    if (head_done_ == has_)
+      return;
+    shard_effects effects;
+    shard_->commit(effects);
+    carry_out(effects);
+  }
+
+  void follower_commits() {
+    if (follower_done_ == head_done_)
+      return;
+    shard_effects effects;
+    follower_->commit(effects);
+    REQUIRE(effects.size() == 1);
+    REQUIRE(std::holds_alternative<apply_effect>(effects.front()));
+    effects.clear();
+    if (log_[follower_done_++].is_finite)
+      follower_->applied(effects);
+    else
+      follower_->discarded({errc::non_finite, "nan"}, effects);
+    REQUIRE_MESSAGE(effects.empty(), "a follower talks to somebody");
+    if (follower_done_ == head_done_)
+      compare();
+  }
+
+  void compare() const {
+    REQUIRE(follower_->version() == shard_->version());
+    REQUIRE(follower_->bsp_clocks() == shard_->bsp_clocks());
+    REQUIRE(follower_->marks() == shard_->marks());
+    const auto own = shard_->partitions(), others = follower_->partitions();
+    for (std::size_t i = 0; i < own.size(); ++i)
+      REQUIRE(own[i].marks == others[i].marks);
+  }
+
+  /// The head leads from now on; it knows by the coordinator who has begun to work.
+  void lead() {
+    for (clock_entry& x : list_) {
+      const worker& who = worker_of(x.incarnation);
+      x.known |= who.standing == worker::admitted;
+      if (x.known)
+        x.clock = first_possible_push(who);
+    }
+    shard_effects effects;
+    shard_->set_workers(list_, effects);
+    shard_->lead();
+    REQUIRE(effects.empty());
+    for (const clock_entry& x : shard_->clocks()) {
+      worker& who = worker_of(x.incarnation);
+      const auto listed = std::find_if(list_.begin(), list_.end(),
+                                       [&](const clock_entry& y) { return y.worker == x.worker; });
+      if (listed->known)
+        continue;
+      REQUIRE(x.known);
+      promised_[x.incarnation] = x.clock;
+      who.clock = std::max(who.clock, x.clock);
+    }
+  }
+
+  void step_down() {
+    shard_effects effects;
+    shard_->step_down(effects);
+    carry_out(effects);
+    REQUIRE_MESSAGE(delivered_.empty(), "step_down() forgot somebody");
+    lead();
+    for (const auto& who : workers_)
+      reconnect(*who);
+  }
+
+  /// The head dies or is removed. What the follower lacks was final nowhere.
+  void fail_over() {
+    --failovers_left_;
+    while (follower_done_ < head_done_)
+      follower_commits();
+    if (random_.percent(50)) {
+      shard_effects effects;
+      shard_->truncate(effects);
+      carry_out(effects);
+      REQUIRE_MESSAGE(delivered_.empty(), "truncate() forgot somebody");
+      REQUIRE(shard_->pending() == 0);
+      compare();
+    }
+    shard_ = std::move(follower_);
+    log_.resize(has_);
+    answered_max_ = seen_clock_max_;
+    lead();
+    begin_follower(shard_->partitions());
+    shard_effects none;
+    follower_->set_workers(list_, none);
+    open_.clear();
+    delivered_.clear();
+    payloads_.clear();
+    for (const auto& who : workers_) {
+      who->link.clear();
+      if (who->alive)
+        resend(*who);
+    }
   }
 
   worker& any_worker() { return *workers_[random_.below(workers_.size())]; }
@@ -225,7 +362,6 @@ private:
     shard_effects effects;
     if (what.is_push) {
       payloads_.insert(token);
-      batch_of_[token] = what.step.batch;
       shard_->push(token, what.step, what.tables, what.base_version, effects);
     } else {
       shard_->pull(token, what.step, false, what.tables, now_, effects);
@@ -334,7 +470,7 @@ private:
       if (!x.known)
         who.clock = std::max(who.clock, promised_[x.incarnation]);
       else
-        x.clock = who.first_possible_push();
+        x.clock = first_possible_push(who);
     }
     std::erase_if(promised_, [&](const auto& promise) {
       return std::none_of(list_.begin(), list_.end(),
@@ -343,6 +479,17 @@ private:
     shard_effects effects;
     shard_->set_workers(list_, effects);
     carry_out(effects);
+    effects.clear();
+    follower_->set_workers(list_, effects);
+    REQUIRE(effects.empty());
+  }
+
+  /// All pushes of earlier clocks are in the values: none will come and change them.
+  std::uint64_t first_possible_push(const worker& who) const {
+    for (const task& x : who.tasks)
+      if (!x.discarded && !book_.all_of(job_, partitions_, x.batch.value, true))
+        return x.clock;
+    return who.clock;
   }
 
   worker& worker_of(incarnation_id incarnation) {
@@ -377,13 +524,11 @@ private:
     payloads_.clear();
     promised_.clear();
     answered_max_ = 0;
-    shard_ = std::make_unique<shard>(job_, generation_, next);
+    begin(next);
     REQUIRE(shard_->bsp_clocks() == book_.bsp_clocks);
     for (const auto& who : workers_) {
       if (has_bsp_)
         who->tasks.clear();
-      for (task& x : who->tasks)
-        x.arrived = false;
       who->link.clear();
     }
     give_list();
@@ -395,50 +540,60 @@ private:
   // -- effects, and what must hold for each --
 
   void carry_out(shard_effects& effects, const request_token* pushed = nullptr) {
-    bool kept = pushed != nullptr;
     for (std::size_t i = 0; i < effects.size(); ++i) {
       const shard_effect effect = effects[i];
-      if (const auto* refused = std::get_if<refuse_effect>(&effect))
-        kept &=
-          pushed == nullptr || refused->request != *pushed || refused->why.code == errc::non_finite;
-      // From here on its clock counts as pushed; what it made possible comes later in the list.
-      if (i == 0 && kept)
-        arrived(*pushed);
+      const bool is_last = i + 1 == effects.size();
       std::visit([&](const auto& x) { judge(x, effects); }, effect);
+      if (std::holds_alternative<propose_effect>(effect)
+          || std::holds_alternative<apply_effect>(effect))
+        REQUIRE_MESSAGE(is_last, "more effects after one that is to be the last");
     }
-    if (effects.empty() && kept)
-      arrived(*pushed);
     if (pushed != nullptr)
       drop_payload_unless_held(*pushed);
   }
 
-  void arrived(request_token token) {
-    const request& what = open_.at(token);
-    for (task& x : what.from->tasks)
-      if (x.clock == what.step.clock)
-        x.arrived = true;
+  void judge(const propose_effect& effect, shard_effects& more) {
+    REQUIRE(effect.pushes.size() == effect.entry.steps.size());
+    for (std::size_t i = 0; i < effect.pushes.size(); ++i) {
+      const request_token token = effect.pushes[i];
+      REQUIRE_MESSAGE(payloads_.contains(token), "the payload is not kept");
+      drop_payload_unless_held(token);
+      REQUIRE(effect.entry.steps[i] == open_.at(token).step);
+    }
+    if (!is_bsp(effect.entry.tables.front()))
+      CHECK(effect.entry.base_version == open_.at(effect.pushes.front()).base_version);
+    log_.push_back({effect.entry, !random_.percent(2)});
+    if (late_)
+      return;
+    follower_takes();
+    shard_->commit(more);
   }
 
   void judge(const apply_effect& effect, shard_effects& more) {
-    for (const request_token token : effect.pushes)
-      REQUIRE_MESSAGE(payloads_.contains(token), "the payload is not kept");
+    const auto& [entry, is_finite] = log_.at(head_done_++);
+    REQUIRE(effect.tables == entry.tables);
+    REQUIRE(effect.pushes == entry.steps.size());
     const bool clock = is_bsp(effect.tables.front());
     if (clock)
-      judge_clock(effect);
+      judge_clock(effect, entry);
     else
-      judge_arrival(effect);
+      judge_arrival(effect, entry);
     std::set<bookkeeper::cell> now;
-    for (const request_token token : effect.pushes)
+    for (const step_header& step : entry.steps)
       for (const table_id table : effect.tables)
         for (const std::uint32_t p : partitions_) {
-          const bookkeeper::cell cell{table.value, p, batch_of_.at(token).value};
+          const bookkeeper::cell cell{table.value, p, step.batch.value};
           const bool skip =
             std::count(effect.skip.begin(), effect.skip.end(), std::pair{table, partition_id{p}})
             > 0;
           REQUIRE_MESSAGE(book_.applied.contains(cell) == skip, "applied twice, or left out");
           now.insert(cell);
         }
-    if (random_.percent(2)) {
+    if (!is_finite) {
+      for (const step_header& step : entry.steps)
+        for (const auto& who : workers_)
+          for (task& x : who->tasks)
+            x.discarded |= x.batch == step.batch;
       shard_->discarded({errc::non_finite, "nan"}, more);
     } else {
       book_.applied.merge(now);
@@ -446,26 +601,25 @@ private:
       book_.bsp_clocks += clock ? 1 : 0;
       shard_->applied(more);
     }
-    for (const request_token token : effect.pushes)
-      drop_payload_unless_held(token);
+    if (!late_)
+      follower_commits();
   }
 
-  void judge_arrival(const apply_effect& effect) {
-    REQUIRE(effect.pushes.size() == 1);
-    const request& what = open_.at(effect.pushes.front());
-    const std::uint64_t base = what.base_version;
+  void judge_arrival(const apply_effect& effect, const entry_header& entry) {
+    REQUIRE(entry.steps.size() == 1);
+    const std::uint64_t base = entry.base_version;
     CHECK(effect.staleness_versions == (book_.version > base ? book_.version - base : 0));
     for (const table_id table : effect.tables)
       REQUIRE_FALSE(is_bsp(table));
   }
 
-  void judge_clock(const apply_effect& effect) {
+  void judge_clock(const apply_effect& effect, const entry_header& entry) {
     for (const table_id table : effect.tables)
       REQUIRE(is_bsp(table));
     const std::uint64_t first = bsp_first(job_, book_.bsp_clocks).value;
-    REQUIRE(effect.pushes.size() == bsp_end(job_, book_.bsp_clocks).value - first);
-    for (std::size_t i = 0; i < effect.pushes.size(); ++i)
-      REQUIRE_MESSAGE(batch_of_.at(effect.pushes[i]).value == first + i, "not in slot order");
+    REQUIRE(entry.steps.size() == bsp_end(job_, book_.bsp_clocks).value - first);
+    for (std::size_t i = 0; i < entry.steps.size(); ++i)
+      REQUIRE_MESSAGE(entry.steps[i].batch.value == first + i, "not in slot order");
   }
 
   void judge(const acknowledge_effect& effect, shard_effects&) {
@@ -525,7 +679,7 @@ private:
   void judge_ssp(const step_header& step, std::uint32_t staleness) {
     answered_max_ = std::max(answered_max_, step.clock);
     for (const clock_entry& x : list_)
-      REQUIRE_MESSAGE(worker_of(x.incarnation).first_possible_push() + staleness >= step.clock,
+      REQUIRE_MESSAGE(first_possible_push(worker_of(x.incarnation)) + staleness >= step.clock,
                       "staleness bound broken by worker " << x.worker.value);
   }
 
@@ -538,6 +692,7 @@ private:
     REQUIRE_MESSAGE(delivered_.erase(token) == 1, "answered twice, or never asked");
     const request what = open_.at(token);
     open_.erase(token);
+    payloads_.erase(token);
     return what;
   }
 
@@ -556,6 +711,9 @@ private:
   }
 
   void finish() {
+    while (follower_done_ < head_done_)
+      follower_commits();
+    compare();
     CHECK(shard_->marks() == batch_set{batch_id{job_.batches()}});
     CHECK(shard_->version() == book_.version);
     CHECK(shard_->bsp_clocks() == book_.bsp_clocks);
@@ -584,7 +742,13 @@ private:
   job_spec job_;
   std::vector<std::uint32_t> partitions_;
   generation_id generation_{1};
+  bool late_; ///< Entries become final some time after they were proposed, else at once.
   std::unique_ptr<shard> shard_;
+  std::unique_ptr<shard> follower_;
+  std::deque<logged> log_;
+  std::size_t has_ = 0; ///< Entries that the follower has.
+  std::size_t head_done_ = 0, follower_done_ = 0;
+  std::uint64_t seen_clock_max_ = 0; ///< By the follower, in entries: the next one of a worker.
   bool has_bsp_ = false;
   std::optional<std::uint32_t> staleness_min_;
   time_point now_{0};
@@ -596,7 +760,6 @@ private:
   std::map<request_token, request> open_;
   std::set<request_token> delivered_;
   std::set<request_token> payloads_; ///< What a caller would keep.
-  std::map<request_token, batch_id> batch_of_;
   bookkeeper book_;
   std::optional<snapshot> snapshot_;
 
@@ -605,6 +768,7 @@ private:
   std::uint64_t last_cut_ = 0;
   int deaths_left_ = 4;
   int restores_left_ = 2;
+  int failovers_left_ = 3;
 };
 
 } // namespace
