@@ -236,6 +236,110 @@ TEST_CASE("of several servers the one with the least to do joins") {
   CHECK(text_of(*decide.records()[1].proposed) == "2: 0 +3");
 }
 
+// -- who is there and does nothing --
+
+TEST_CASE("who does not seal in time is not trusted, and left out once it is silent") {
+  fixture f;
+  f.hear(server(2), 1);
+  REQUIRE(f.text() == "1: 0 1, then 2: 0 1 +2");
+  f.hear(server(0), 2);
+  f.now += seal_time - 1ms;
+  f.text();
+  CHECK(f.decide.is_trusted(server(1)));
+  f.now += 1ms;
+  CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
+  CHECK(f.decide.is_trusted(server(0)));
+  CHECK_FALSE(f.decide.is_trusted(server(1)));
+  f.decide.silent(server(1));
+  f.hear(server(1), 1); // No longer enough.
+  REQUIRE(f.text() == "1: 0 1, then 3: 0 +2");
+  f.hear(server(1), 3); // Too late.
+  CHECK(f.text() == "1: 0 1, then 3: 0 +2");
+  f.hear(server(0), 3);
+  REQUIRE(f.text() == "3: 0 +2");
+  CHECK_FALSE(f.decide.is_trusted(server(1)));
+  f.hear(server(1), 3);
+  CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("who seals late, but before it is silent, is trusted again") {
+  fixture f;
+  f.hear(server(2), 1);
+  f.text();
+  f.hear(server(0), 2);
+  f.now += seal_time;
+  f.text();
+  REQUIRE_FALSE(f.decide.is_trusted(server(1)));
+  f.hear(server(1), 2);
+  CHECK(f.text() == "2: 0 1 +2");
+  f.hear(server(1), 2);
+  CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("who has sealed and does not act in what is active is not trusted either") {
+  fixture f{2};
+  f.decide.heard(server(0), {{{}, {1}, {1}, true, false}});
+  f.decide.heard(server(1), {{{}, {0}, {1}, true, false}});
+  f.text();
+  f.now += seal_time;
+  f.text();
+  CHECK(f.decide.is_trusted(server(0)));
+  CHECK_FALSE(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("who acts in what is over gets no lease until it has heard of what is active") {
+  fixture f;
+  f.decide.silent(server(0));
+  f.text();
+  f.hear(server(1), 2);
+  REQUIRE(f.text() == "2: 1");
+  f.decide.heard(server(0), {{{}, {1}, {1}, true, false}});
+  CHECK_FALSE(f.decide.is_trusted(server(0)));
+  f.decide.heard(server(0), {{{}, {1}, {2}, true, false}});
+  CHECK(f.decide.is_trusted(server(0)));
+}
+
+TEST_CASE("where nobody else is left, who was late gets another chance") {
+  fixture f;
+  f.decide.dead(server(0));
+  REQUIRE(f.text() == "1: 0 1, then 2: 1");
+  f.now += seal_time;
+  f.text();
+  f.decide.silent(server(1));
+  f.text();
+  f.hear(server(1), 2);
+  CHECK(f.text() == "2: 1");
+  f.hear(server(1), 2);
+  CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("of the dead that nobody asks about, one a server is remembered") {
+  fixture f;
+  f.decide.dead(server(5, 1));
+  f.decide.dead(server(0));
+  f.decide.dead(server(5, 2));
+  f.decide.dead(server(0, 2));
+  CHECK_FALSE(f.decide.is_dead(server(5, 1)));
+  CHECK(f.decide.is_dead(server(5, 2)));
+  CHECK(f.decide.is_dead(server(0)));
+}
+
+TEST_CASE("the last server cannot be drained, and one that is drained is empty in the end") {
+  fixture f{1};
+  const auto refused = f.decide.drain({{0}, {1}});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text == "cannot drain: no other server is there to take over");
+  CHECK(f.decide.drain({{0}}));
+  CHECK_FALSE(f.decide.is_empty({0}));
+  REQUIRE(f.text() == "1: 0 1, then 2: 1");
+  f.hear(server(1), 2);
+  CHECK_FALSE(f.decide.is_empty({0}));
+  f.text();
+  f.hear(server(0), 2);
+  CHECK(f.text() == "2: 1");
+  CHECK(f.decide.is_empty({0}));
+}
+
 } // namespace
 
 } // namespace troupe
