@@ -34,6 +34,8 @@ bool begins(const chain_record& chain) {
   return chain.proposed && chain.proposed->generation != chain.active.generation;
 }
 
+std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
+
 } // namespace
 
 placement::placement(placement_options options, std::vector<chain_record> stored,
@@ -314,8 +316,8 @@ chain_config placement::wanted(std::uint32_t index) const {
   while (next.members.size() > options_.replicas)
     next.members.erase(next.members.begin()
                        + static_cast<std::ptrdiff_t>(surplus(index, next.members)));
-  // More than enough: a move, as long as somebody has more to do than who is to come.
-  if (next.joiner && load_beside(index, {next.joiner->index}) >= load_max(index, next.members))
+  // More than enough: a move.
+  if (next.joiner && gain(index, next.members, *next.joiner) < gain_min())
     next.joiner.reset();
   return next;
 }
@@ -363,12 +365,20 @@ bool placement::may_join(std::uint32_t index, const member_id& server,
 
 // -- balance --
 
+/// How much more the one of `members` with the most to do has to do than `joiner`, but for this
+/// chain; of use is a move from 1 on.
+std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& members,
+                            const member_id& joiner) const {
+  const auto most = load_max(index, members);
+  return most - std::min(most, load_beside(index, {joiner.index}));
+}
+
 /// Begins one move, the one that helps most, where all is at rest.
 bool placement::balance() {
   const auto changes = [](const chain_record& x) { return x.proposed || x.active.joiner; };
   if (any_of(records_, changes))
     return false;
-  std::size_t best_gain = mutated(mutation::endless_moving) ? 0 : 1;
+  std::size_t best_gain = gain_min();
   std::optional<std::pair<std::uint32_t, member_id>> best;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     const auto& members = records_[i].active.members;
@@ -377,11 +387,10 @@ bool placement::balance() {
     const auto light = is_full ? joiner_for(i, members) : std::nullopt;
     if (!light)
       continue;
-    const auto heavy = load_max(i, members);
-    const auto gain = heavy - std::min(heavy, load_beside(i, {light->index}));
-    if (gain >= best_gain) {
+    const auto found = gain(i, members, *light);
+    if (found >= best_gain) {
       best = {i, *light};
-      best_gain = gain + 1;
+      best_gain = found + 1;
     }
   }
   if (!best)

@@ -130,6 +130,8 @@ private:
   std::optional<member_id> present(server_id server) const;
   const chain_status* status_of(const member_id& server, std::uint32_t index) const;
   std::size_t load_beside(std::uint32_t index, server_id server) const;
+  std::size_t gain(std::uint32_t index, const std::vector<member_id>& members,
+                   const member_id& joiner) const;
   std::size_t heads_beside(std::uint32_t index, server_id server) const;
   std::size_t load_max(std::uint32_t index, const std::vector<member_id>& members) const;
 

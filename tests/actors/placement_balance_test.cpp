@@ -49,7 +49,8 @@ struct cluster {
   }
   /// Until nothing changes. Fails where that takes too long, or a chain moves while another one does.
   void settle() {
-    std::size_t moving_before = decide.records().size(); // What a drain that was taken back left.
+    // What a drain that was taken back has left goes on.
+    std::size_t moving_before = decide.records().size();
     for (int rounds = 0; rounds < 1000; ++rounds) {
       std::size_t moving = 0;
       for (const chain_record& each : decide.records()) {
