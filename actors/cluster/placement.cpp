@@ -3,6 +3,7 @@
 #include "actors/mutation.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe {
@@ -32,6 +33,8 @@ const chain_config& newest(const chain_record& chain) {
 bool begins(const chain_record& chain) {
   return chain.proposed && chain.proposed->generation != chain.active.generation;
 }
+
+std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
 
 } // namespace
 
@@ -211,7 +214,7 @@ bool placement::decide(std::uint32_t index, time_point now) {
     for (const auto& [server, unused] : alive_)
       next.members = {server};
   if (next.members.empty()) { // Late or not, nobody else can do it.
-    delays_[index] = {newest(chain).epoch, now, {}};
+    delays_[index] = {{newest(chain).epoch, !chain.proposed}, now, {}};
     return false;
   }
   if (!same_servers(next, newest(chain))) {
@@ -230,26 +233,32 @@ void placement::propose(chain_record& chain, chain_config next, generation_id ge
   chain.proposed = std::move(next);
 }
 
-/// Notices who holds up the proposal.
+/// Notices who holds up the chain.
 void placement::watch(std::uint32_t index, time_point now) {
   const auto& [active, origin, proposed] = records_[index];
-  auto& [epoch, since, late] = delays_[index];
-  if (!proposed)
-    return late.clear();
+  auto& [waits_for, since, late] = delays_[index];
   const auto is_in_time = [&](const member_id& who) {
-    return !is_absent(who) && has_sealed(who, index);
+    const auto* status = status_of(who, index);
+    const bool acts = status != nullptr && status->epoch >= active.epoch;
+    return is_absent(who) || (proposed ? has_sealed(who, index) : acts);
   };
-  std::erase_if(late, is_in_time); // Who is silent by now stays so: else it could be late for ever.
-  if (epoch != proposed->epoch) {
-    epoch = proposed->epoch;
+  const phase present{newest(records_[index]).epoch, !proposed};
+  if (waits_for != present) {
+    waits_for = present;
     since = now;
+    if (!proposed)
+      late.clear();
   }
+  // Who is silent by now stays late: else it could hold up the next proposal as well, and so on.
+  std::erase_if(late, [&](const member_id& who) { return !is_absent(who) && is_in_time(who); });
   if (now - since < options_.seal_time || mutated(mutation::late_waited_for))
     return;
-  for (const auto* members : {&active.members, &proposed->members})
-    for (const member_id& who : *members)
-      if (!is_absent(who) && !has_sealed(who, index))
-        late.insert(who);
+  auto all = active.members;
+  if (active.joiner)
+    all.push_back(*active.joiner);
+  if (proposed)
+    all.insert(all.end(), proposed->members.begin(), proposed->members.end());
+  std::ranges::remove_copy_if(all, std::inserter(late, late.end()), is_in_time);
 }
 
 bool placement::has_sealed(const member_id& server, std::uint32_t index) const {
@@ -307,8 +316,8 @@ chain_config placement::wanted(std::uint32_t index) const {
   while (next.members.size() > options_.replicas)
     next.members.erase(next.members.begin()
                        + static_cast<std::ptrdiff_t>(surplus(index, next.members)));
-  // More than enough: a move, as long as somebody has more to do than who is to come.
-  if (next.joiner && load_beside(index, {next.joiner->index}) >= load_max(index, next.members))
+  // More than enough: a move.
+  if (next.joiner && gain(index, next.members, *next.joiner) < gain_min())
     next.joiner.reset();
   return next;
 }
@@ -331,14 +340,14 @@ bool placement::is_joint(std::uint32_t index) const {
 std::optional<member_id> placement::joiner_for(std::uint32_t index,
                                                const std::vector<member_id>& members) const {
   const auto& proposed = records_[index].proposed;
-  if (proposed && proposed->joiner && may_join(*proposed->joiner, members))
+  if (proposed && proposed->joiner && may_join(index, *proposed->joiner, members))
     return proposed->joiner;
   std::optional<member_id> best;
   const auto is_better = [&](server_id x) {
     return !best || load_beside(index, x) < load_beside(index, {best->index});
   };
   for (const auto& [server, unused] : alive_)
-    if (may_join(server, members) && is_better({server.index}))
+    if (may_join(index, server, members) && is_better({server.index}))
       best = server;
   const bool is_worth_waiting = any_of(expected_, [&](server_id x) {
     return !present(x) && !draining_.contains(x) && !contains(members, x) && is_better(x);
@@ -346,18 +355,30 @@ std::optional<member_id> placement::joiner_for(std::uint32_t index,
   return is_worth_waiting ? std::nullopt : best;
 }
 
-bool placement::may_join(const member_id& server, const std::vector<member_id>& members) const {
-  return is_trusted(server) && !is_leaving(server) && !contains(members, server_id{server.index});
+/// Who has not heard of what is active, by now or at all, would keep the others waiting.
+bool placement::may_join(std::uint32_t index, const member_id& server,
+                         const std::vector<member_id>& members) const {
+  const auto* status = status_of(server, index);
+  return is_trusted(server) && !is_leaving(server) && !contains(members, server_id{server.index})
+         && status != nullptr && status->sealed >= records_[index].active.epoch;
 }
 
 // -- balance --
+
+/// How much more the one of `members` with the most to do has to do than `joiner`, but for this
+/// chain; of use is a move from 1 on.
+std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& members,
+                            const member_id& joiner) const {
+  const auto most = load_max(index, members);
+  return most - std::min(most, load_beside(index, {joiner.index}));
+}
 
 /// Begins one move, the one that helps most, where all is at rest.
 bool placement::balance() {
   const auto changes = [](const chain_record& x) { return x.proposed || x.active.joiner; };
   if (any_of(records_, changes))
     return false;
-  std::size_t best_gain = mutated(mutation::endless_moving) ? 0 : 1;
+  std::size_t best_gain = gain_min();
   std::optional<std::pair<std::uint32_t, member_id>> best;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     const auto& members = records_[i].active.members;
@@ -366,11 +387,10 @@ bool placement::balance() {
     const auto light = is_full ? joiner_for(i, members) : std::nullopt;
     if (!light)
       continue;
-    const auto heavy = load_max(i, members);
-    const auto gain = heavy - std::min(heavy, load_beside(i, {light->index}));
-    if (gain >= best_gain) {
+    const auto found = gain(i, members, *light);
+    if (found >= best_gain) {
       best = {i, *light};
-      best_gain = gain + 1;
+      best_gain = found + 1;
     }
   }
   if (!best)

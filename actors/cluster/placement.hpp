@@ -19,7 +19,8 @@ struct placement_options {
   /// Members of a chain, as far as there are servers. More: more deaths at a time cost nothing, and
   /// each push takes longer.
   std::uint32_t replicas = 1;
-  /// Who has not sealed a proposal for so long is no longer trusted. Larger: a server that is
+  /// Who has not sealed what is proposed, or does not act in what is active, for so long is no
+  /// longer trusted. Larger: a server that is
   /// heard and does nothing holds up its chains longer; smaller: a slow one is removed.
   std::chrono::milliseconds seal_time{3000};
 };
@@ -47,7 +48,8 @@ public:
 
   // -- who is there --
 
-  /// One status for each chain, of a server that is alive.
+  /// One status for each chain, of a server that is alive. It seals what it is told of each chain,
+  /// whether it has a part in it or not.
   void heard(const member_id& server, std::vector<chain_status> statuses);
   /// Whether the report that was heard last may be answered with its stamp, which renews the
   /// server's lease, and counts for its silence. Not where the server holds up a chain, or acts in
@@ -87,9 +89,10 @@ public:
   const std::vector<chain_record>& records() const { return records_; }
 
 private:
-  /// How long the newest proposal of a chain waits, and for whom too long.
+  using phase = std::pair<epoch_id, bool>; ///< And whether it is active.
+  /// How long a chain waits for what its members do next, and for whom too long.
   struct delay {
-    epoch_id epoch;
+    phase waits_for;
     time_point since{0};
     std::set<member_id> late; ///< Until something becomes active.
   };
@@ -105,7 +108,8 @@ private:
   std::vector<member_id> founders(std::uint32_t index, std::vector<member_id> members) const;
   std::optional<member_id> joiner_for(std::uint32_t index,
                                       const std::vector<member_id>& members) const;
-  bool may_join(const member_id& server, const std::vector<member_id>& members) const;
+  bool may_join(std::uint32_t index, const member_id& server,
+                const std::vector<member_id>& members) const;
   std::size_t surplus(std::uint32_t index, const std::vector<member_id>& members) const;
   bool is_joint(std::uint32_t index) const;
 
@@ -116,6 +120,8 @@ private:
   std::optional<member_id> present(server_id server) const;
   const chain_status* status_of(const member_id& server, std::uint32_t index) const;
   std::size_t load_beside(std::uint32_t index, server_id server) const;
+  std::size_t gain(std::uint32_t index, const std::vector<member_id>& members,
+                   const member_id& joiner) const;
   std::size_t heads_beside(std::uint32_t index, server_id server) const;
   std::size_t load_max(std::uint32_t index, const std::vector<member_id>& members) const;
 

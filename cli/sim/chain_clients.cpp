@@ -79,6 +79,11 @@ void chain_world::coordinator_decides(bool changed) {
   for (const std::uint32_t index : coordinator_->lost_chains()) {
     const bool is_lost = index == 0 && generation_ != generation_id{};
     const bool begins = coordinator_->begin_again(index, checkpoints_.size() - 1);
+    const auto lives = [&](const member_id& who) {
+      return servers_[who.index]->alive && servers_[who.index]->id == who;
+    };
+    require(std::ranges::none_of(coordinator_->records()[index].active.members, lives),
+            "lost: a chain of which somebody is alive");
     tally_.lost_chains += is_lost && begins ? 1 : 0;
     changed = changed || begins;
   }

@@ -130,12 +130,15 @@ void chain_world::run(server& by, const commit_effect& x) {
   }
 }
 
-/// What becomes final is in the log of every member that lives.
+/// What becomes final is in the log of every member that lives and is one still.
 void chain_world::check_members(const server& tail, std::uint64_t index, const entry& what) const {
   for (const member_id& each : tail.decide.config().members) {
     const server& member = *servers_[each.index];
+    const auto& its = member.decide.config();
     const bool goes_back = member.decide.generation() > tail.decide.generation();
-    if (&member == &tail || !member.alive || member.id != each || goes_back)
+    const bool has_left = its.epoch > tail.decide.config().epoch
+                          && std::ranges::find(its.members, each) == its.members.end();
+    if (&member == &tail || !member.alive || member.id != each || goes_back || has_left)
       continue;
     const auto found = member.log.find(index);
     require(found != member.log.end() && found->second == what,

@@ -8,6 +8,10 @@ namespace troupe {
 
 namespace {
 
+using namespace std::chrono_literals;
+
+constexpr auto seal_time = 3000ms;
+
 member_id server(std::uint32_t index, std::uint64_t start = 1) {
   return {role::server, index, {start}};
 }
@@ -30,10 +34,14 @@ std::string text_of(const chain_config& config) {
   return text;
 }
 
+std::string text_of(const chain_record& chain) {
+  return text_of(chain.active) + (chain.proposed ? ", then " + text_of(*chain.proposed) : "");
+}
+
 /// One chain of up to three replicas, begun by servers 0 and 1.
 struct fixture {
   explicit fixture(std::uint32_t replicas = 3)
-      : decide(replicas, {{{{1}, {}, {server(0), server(1)}, {}}, 0, {}}}) {
+      : decide({replicas, seal_time}, {{{{1}, {}, {server(0), server(1)}, {}}, 0, {}}}) {
     for (const std::uint32_t each : {0u, 1u})
       hear(server(each), 1);
   }
@@ -45,24 +53,24 @@ struct fixture {
   }
   /// The present configuration, and the proposed one, after all that can be decided.
   std::string text() {
-    while (decide.decide()) {
+    while (decide.decide(now)) {
     }
-    const chain_record& now = decide.records()[0];
-    return text_of(now.active) + (now.proposed ? ", then " + text_of(*now.proposed) : "");
+    return text_of(decide.records()[0]);
   }
 
   placement decide;
+  time_point now{0};
 };
 
 TEST_CASE("with nobody to add and nobody lost nothing changes") {
   fixture f;
-  CHECK_FALSE(f.decide.decide());
+  CHECK_FALSE(f.decide.decide(f.now));
   CHECK(f.text() == "1: 0 1");
 }
 
 TEST_CASE("a chain that is too short gets a joiner once all have sealed") {
   fixture f;
-  f.hear(server(2), 0);
+  f.hear(server(2), 1);
   CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
   f.hear(server(0), 2);
   CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
@@ -72,7 +80,7 @@ TEST_CASE("a chain that is too short gets a joiner once all have sealed") {
 
 TEST_CASE("a joiner becomes the tail when the tail waits for it, and itself has sealed") {
   fixture f;
-  f.hear(server(2), 0);
+  f.hear(server(2), 1);
   f.text();
   f.hear(server(0), 2);
   f.hear(server(1), 2);
@@ -100,7 +108,7 @@ TEST_CASE("a dead one never comes back, its successor has to join") {
   fixture f;
   f.decide.dead(server(0));
   f.hear(server(0), 9);
-  f.hear(server(0, 2), 0);
+  f.hear(server(0, 2), 1);
   CHECK(f.text() == "1: 0 1, then 2: 1 +0.2");
 }
 
@@ -122,13 +130,15 @@ TEST_CASE("who was silent too long joins again") {
   f.text();
   f.hear(server(1), 2);
   REQUIRE(f.text() == "2: 1");
-  f.hear(server(0), 1);
+  f.hear(server(0), 1); // It may join when it knows that it left.
+  CHECK(f.text() == "2: 1");
+  f.hear(server(0), 2);
   CHECK(f.text() == "2: 1, then 3: 1 +0");
 }
 
 TEST_CASE("a proposal that loses a member is taken back to the last active configuration") {
   fixture f;
-  f.hear(server(2), 0);
+  f.hear(server(2), 1);
   REQUIRE(f.text() == "1: 0 1, then 2: 0 1 +2");
   f.decide.dead(server(2));
   CHECK(f.text() == "1: 0 1, then 3: 0 1");
@@ -140,7 +150,7 @@ TEST_CASE("a chain without a member that can be reached waits for one") {
   fixture f;
   f.decide.silent(server(0));
   f.decide.silent(server(1));
-  f.hear(server(2), 0);
+  f.hear(server(2), 1);
   CHECK(f.text() == "1: 0 1");
   f.hear(server(1), 1);
   CHECK(f.text() == "1: 0 1, then 2: 1 +2");
@@ -148,20 +158,20 @@ TEST_CASE("a chain without a member that can be reached waits for one") {
 
 TEST_CASE("a coordinator that starts again goes on with what was persisted") {
   fixture f;
-  f.hear(server(2), 0);
+  f.hear(server(2), 1);
   f.text();
-  placement next{3, f.decide.records()};
+  placement next{{3, seal_time}, f.decide.records()};
   for (const std::uint32_t each : {0u, 1u})
     next.heard(server(each), {{{}, {1}, {2}, true, false}});
   next.heard(server(2), {{}});
-  CHECK(next.decide());
+  CHECK(next.decide({}));
   CHECK(text_of(next.records()[0].active) == "2: 0 1 +2");
 }
 
 TEST_CASE("who is drained leaves when another one has joined in its place") {
   fixture f{2};
-  f.hear(server(2), 0);
-  f.decide.drain({{0}});
+  f.hear(server(2), 1);
+  CHECK(f.decide.drain({{0}}));
   CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
   f.hear(server(0), 2);
   f.hear(server(1), 2);
@@ -177,13 +187,13 @@ TEST_CASE("who is drained leaves when another one has joined in its place") {
 
 TEST_CASE("with nobody to take its place, who is drained stays") {
   fixture f{2};
-  f.decide.drain({{0}});
+  CHECK(f.decide.drain({{0}}));
   CHECK(f.text() == "1: 0 1");
 }
 
 TEST_CASE("a chain is lost when all of its members are dead, and not when they are silent") {
   fixture f;
-  f.hear(server(2), 0);
+  f.hear(server(2), 1);
   f.decide.dead(server(0));
   f.decide.silent(server(1));
   CHECK(f.decide.lost_chains().empty());
@@ -196,8 +206,8 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
   f.decide.dead(server(0));
   f.decide.dead(server(1));
   CHECK_FALSE(f.decide.begin_again(0, 7)); // Nobody is there.
-  f.hear(server(2), 0);
-  f.hear(server(3), 0);
+  f.hear(server(2), 1);
+  f.hear(server(3), 1);
   REQUIRE(f.decide.begin_again(0, 7));
   CHECK(f.decide.lost_chains().empty());
   CHECK(f.decide.records()[0].origin == 7);
@@ -217,13 +227,117 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
 TEST_CASE("of several servers the one with the least to do joins") {
   const chain_record busy{{{1}, {}, {server(0), server(2)}, {}}, 0, {}};
   const chain_record low{{{1}, {}, {server(0)}, {}}, 0, {}};
-  placement decide{2, {busy, low}};
+  placement decide{{2, seal_time}, {busy, low}};
   for (const std::uint32_t each : {0u, 2u, 3u})
     decide.heard(server(each), {{{}, {1}, {1}, true, false}, {{}, {1}, {1}, true, false}});
-  decide.decide();
+  decide.decide({});
   CHECK(text_of(decide.records()[0].active) == "1: 0 2");
   REQUIRE(decide.records()[1].proposed);
   CHECK(text_of(*decide.records()[1].proposed) == "2: 0 +3");
+}
+
+// -- who is there and does nothing --
+
+TEST_CASE("who does not seal in time is not trusted, and left out once it is silent") {
+  fixture f;
+  f.hear(server(2), 1);
+  REQUIRE(f.text() == "1: 0 1, then 2: 0 1 +2");
+  f.hear(server(0), 2);
+  f.now += seal_time - 1ms;
+  f.text();
+  CHECK(f.decide.is_trusted(server(1)));
+  f.now += 1ms;
+  CHECK(f.text() == "1: 0 1, then 2: 0 1 +2");
+  CHECK(f.decide.is_trusted(server(0)));
+  CHECK_FALSE(f.decide.is_trusted(server(1)));
+  f.decide.silent(server(1));
+  f.hear(server(1), 1); // No longer enough.
+  REQUIRE(f.text() == "1: 0 1, then 3: 0 +2");
+  f.hear(server(1), 3); // Too late.
+  CHECK(f.text() == "1: 0 1, then 3: 0 +2");
+  f.hear(server(0), 3);
+  REQUIRE(f.text() == "3: 0 +2");
+  CHECK_FALSE(f.decide.is_trusted(server(1)));
+  f.hear(server(1), 3);
+  CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("who seals late, but before it is silent, is trusted again") {
+  fixture f;
+  f.hear(server(2), 1);
+  f.text();
+  f.hear(server(0), 2);
+  f.now += seal_time;
+  f.text();
+  REQUIRE_FALSE(f.decide.is_trusted(server(1)));
+  f.hear(server(1), 2);
+  CHECK(f.text() == "2: 0 1 +2");
+  f.hear(server(1), 2);
+  CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("who has sealed and does not act in what is active is not trusted either") {
+  fixture f{2};
+  f.decide.heard(server(0), {{{}, {1}, {1}, true, false}});
+  f.decide.heard(server(1), {{{}, {0}, {1}, true, false}});
+  f.text();
+  f.now += seal_time;
+  f.text();
+  CHECK(f.decide.is_trusted(server(0)));
+  CHECK_FALSE(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("who acts in what is over gets no lease until it has heard of what is active") {
+  fixture f;
+  f.decide.silent(server(0));
+  f.text();
+  f.hear(server(1), 2);
+  REQUIRE(f.text() == "2: 1");
+  f.decide.heard(server(0), {{{}, {1}, {1}, true, false}});
+  CHECK_FALSE(f.decide.is_trusted(server(0)));
+  f.decide.heard(server(0), {{{}, {1}, {2}, true, false}});
+  CHECK(f.decide.is_trusted(server(0)));
+}
+
+TEST_CASE("where nobody else is left, who was late gets another chance") {
+  fixture f;
+  f.decide.dead(server(0));
+  REQUIRE(f.text() == "1: 0 1, then 2: 1");
+  f.now += seal_time;
+  f.text();
+  f.decide.silent(server(1));
+  f.text();
+  f.hear(server(1), 2);
+  CHECK(f.text() == "2: 1");
+  f.hear(server(1), 2);
+  CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("of the dead that nobody asks about, one a server is remembered") {
+  fixture f;
+  f.decide.dead(server(5, 1));
+  f.decide.dead(server(0));
+  f.decide.dead(server(5, 2));
+  f.decide.dead(server(0, 2));
+  CHECK_FALSE(f.decide.is_dead(server(5, 1)));
+  CHECK(f.decide.is_dead(server(5, 2)));
+  CHECK(f.decide.is_dead(server(0)));
+}
+
+TEST_CASE("the last server cannot be drained, and one that is drained is empty in the end") {
+  fixture f{1};
+  const auto refused = f.decide.drain({{0}, {1}});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().text == "cannot drain: no other server is there to take over");
+  CHECK(f.decide.drain({{0}}));
+  CHECK_FALSE(f.decide.is_empty({0}));
+  REQUIRE(f.text() == "1: 0 1, then 2: 1");
+  f.hear(server(1), 2);
+  CHECK_FALSE(f.decide.is_empty({0}));
+  f.text();
+  f.hear(server(0), 2);
+  CHECK(f.text() == "2: 1");
+  CHECK(f.decide.is_empty({0}));
 }
 
 } // namespace
