@@ -8,7 +8,10 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.seed = options.seed;
   job.partitions = options.partitions;
   // hogwild has one memory, whatever the number of servers.
-  job.servers = options.sync.mode == consistency_mode::hogwild ? 1 : options.servers;
+  const bool is_shared = options.sync.mode == consistency_mode::hogwild;
+  job.servers = is_shared ? 1 : options.servers;
+  job.replicas = options.replicas;
+  job.chains = options.chains;
   job.workers = options.workers;
   job.samples = described.samples();
   job.batch_samples = options.batch_samples;

@@ -178,6 +178,17 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 256u))
     ->capture_default_str();
   job
+    ->add_option("--replicas", options.replicas,
+                 "Servers that hold each parameter; as many less one may die at a time and nothing "
+                 "is lost")
+    ->check(between(1u, 16u))
+    ->capture_default_str();
+  job
+    ->add_option("--chains", options.chains,
+                 "Parts of the parameters that are placed on servers; more than servers where "
+                 "servers are to be added later (default: one for each server)")
+    ->check(between(1u, 4096u));
+  job
     ->add_option_function<std::string>(
       "--sync", parsed_by("--sync", parse_consistency, [&](consistency x) { options.sync = x; }),
       "How far workers may drift apart: bsp, ssp:S, asp or hogwild")
@@ -348,8 +359,12 @@ result<void> validate(const run_options& options) {
       hogwild && !name.empty())
     return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
                    + name);
-  if (hogwild && options.given.contains("--servers"))
-    return invalid("--sync hogwild has one memory and no servers: leave out --servers");
+  if (const auto name = first_given({"--servers", "--replicas", "--chains"});
+      hogwild && !name.empty())
+    return invalid("--sync hogwild has one memory and no servers: leave out " + name);
+  if (options.replicas > options.servers)
+    return invalid("--replicas " + std::to_string(options.replicas)
+                   + " needs as many --servers, not " + std::to_string(options.servers));
   if (hogwild && options.delta_pulls)
     return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
                    "leave out --delta-pulls");

@@ -36,6 +36,8 @@ struct run_options {
   std::optional<run_mode> asked_mode; ///< See mode().
   std::uint32_t workers = 4;
   std::uint32_t servers = 2;
+  std::uint32_t replicas = 1;
+  std::uint32_t chains = 0; ///< 0: as many as servers.
   consistency sync{consistency_mode::asp, 0};
   optimizer_spec optimizer;
   std::uint32_t batch_samples = 64;
