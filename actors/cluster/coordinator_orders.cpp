@@ -32,20 +32,6 @@ member_status absent(role kind, std::uint32_t index) {
   return one;
 }
 
-/// All that have a part in the chain, or are to have one.
-std::set<member_id> members_of(const chain_record& record) {
-  std::set<member_id> all;
-  const auto add = [&](const chain_config& config) {
-    all.insert(config.members.begin(), config.members.end());
-    if (config.joiner)
-      all.insert(*config.joiner);
-  };
-  add(record.active);
-  if (record.proposed)
-    add(*record.proposed);
-  return all;
-}
-
 void add(server_counters& to, const server_counters& from) {
   to.applied += from.applied;
   to.duplicates += from.duplicates;
