@@ -1,8 +1,9 @@
 // One record under the key "state": u32 format (3), u32 crc32c of what follows, u64 term,
 // u64 generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records
-// of chains, u64 k, u32[k] draining servers; little-endian. A record: active, u64 origin, u8
-// whether there is a proposal, and that. A configuration: u64 epoch, u64 generation, u64 members,
-// these, u8 whether there is a joiner, and that. A member: u32 index, u64 incarnation.
+// of chains, u64 k, u32[k] draining servers, u8 whether it is rolling back; little-endian. A record:
+// active, u64 origin, u8 whether there is a proposal, and that. A configuration: u64 epoch,
+// u64 generation, u64 members, these, u8 whether there is a joiner, and that. A member: u32 index,
+// u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
 #include "storage/detail/bytes.hpp"
@@ -85,6 +86,7 @@ std::string encode(const coordinator_state& what) {
   body.little(std::uint64_t{what.draining.size()});
   for (const auto server : what.draining)
     body.little(server.value);
+  body.little(std::uint8_t{what.rolling_back});
   const auto bytes = body.take();
   const auto sum = detail::crc32c(detail::bytes_of(bytes));
   return detail::byte_writer{}.little(format).little(sum).take() + bytes;
@@ -110,6 +112,7 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
     what.chains.push_back(read_record(reader));
   for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
     what.draining.insert({reader.little<std::uint32_t>()});
+  what.rolling_back = reader.little<std::uint8_t>() != 0;
   return reader.complete() ? std::optional{std::move(what)} : std::nullopt;
 }
 

@@ -25,6 +25,7 @@ struct coordinator_state {
   std::vector<chain_record> chains;
   std::set<server_id> draining; ///< Servers that are to hold nothing any more.
   std::uint64_t committed = 0;  ///< Newest checkpoint of the job that was committed; 0: none.
+  bool rolling_back = false;    ///< `generation` was not begun by all chains yet.
 };
 
 /// The bytes that every store keeps.

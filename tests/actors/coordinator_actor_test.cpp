@@ -111,7 +111,7 @@ TEST_CASE("orders_reach_the_member_that_they_are_for") {
   for (const auto& [who, all] : f.received)
     for (const auto& what : all)
       CHECK(what.to == who);
-  CHECK(std::get<server_orders>(f.received[server_0].back().body).assignment != 0);
+  CHECK(std::get<server_orders>(f.received[server_0].back().body).chains.size() == 1);
 }
 
 TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
