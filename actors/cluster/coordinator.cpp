@@ -66,19 +66,26 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   recovering_ = known;
   if (!known)
     state_.committed = 0;
+  frozen_ = known && state_.rolling_back;
   if (!known || state_.chain_of.size() != job_.partitions)
     state_.chain_of.clear();
-  if (!known && state_.term > 0)
+  if ((!known && state_.term > 0) || frozen_)
     ++state_.generation.value;
+  state_.rolling_back = frozen_;
   ++state_.term;
   state_.job = fingerprint_;
   state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
   // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
   next_lease_ = (state_.term << 32) + 1;
-  for (auto& chain : chains_)
+  for (auto& chain : chains_) {
     chain.started = known || options_.resume;
+    chain.to_begin = frozen_;
+  }
   for (std::uint32_t index = 0; index < job_.servers; ++index)
     gone_[index] = now;
+  for (const auto& record : placement_.records())
+    for (const auto& who : members_of(record))
+      gone_[who.index] = now;
   follow_records(now);
   persist(effects);
   if (recovering_)
@@ -324,7 +331,7 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
 void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   if (!recovering_)
     return;
-  const bool all_here = workers_.size() >= job_.workers && all_serving();
+  const bool all_here = workers_.size() >= job_.workers && gone_.empty();
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;

@@ -149,7 +149,7 @@ private:
     chain_report report;           ///< The head's newest one.
     bool serving = false;          ///< The head has what it is to have.
     bool started = false;          ///< It has a history: begin with a checkpoint.
-    bool to_begin = false;         ///< Another generation of it has to begin.
+    bool to_begin = false;         ///< Another generation of it has to begin: this one is over.
     bool restored = false;         ///< Its generation began with a checkpoint, and was not counted.
     batch_set lost_marks;          ///< Of the generation before.
     std::uint64_t rolled_back = 0;
@@ -196,6 +196,7 @@ private:
   void lose(const member_id& who, const std::string& why, time_point now, effects_ref effects);
   void lose_server(const member_id& who, time_point now);
   void miss_servers(time_point now, effects_ref effects);
+  void miss_unheard(const member_id& who, time_point now, effects_ref effects);
   void hear(const member_id& from, const server_report& body, time_point now);
   void hear_of_chain(const member_id& from, const chain_report& what, time_point now,
                      effects_ref effects);
@@ -272,7 +273,7 @@ private:
   membership members_;
   std::map<std::uint32_t, worker_state> workers_;
   std::map<std::uint32_t, server_state> servers_; ///< Those present.
-  std::map<std::uint32_t, time_point> gone_;      ///< When others were lost.
+  std::map<std::uint32_t, time_point> gone_;      ///< Since when others are missing.
   placement placement_;
   std::vector<chain_state> chains_;
   std::set<member_id> strangers_; ///< Of another job; each is told of once.

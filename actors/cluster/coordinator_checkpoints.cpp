@@ -52,7 +52,8 @@ void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
 
 void coordinator::begin_generation(time_point now, coordinator_effects& effects) {
   const auto marks = common_marks();
-  frozen_ = audit_needed_ = false;
+  frozen_ = audit_needed_ = state_.rolling_back = false;
+  persist(effects);
   ledger_.roll_back(marks);
   if (blamed_)
     count_rolled_back(*blamed_, acknowledged_, marks, effects);

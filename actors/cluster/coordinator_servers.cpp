@@ -61,25 +61,35 @@ void coordinator::lose_server(const member_id& who, time_point now) {
 void coordinator::miss_servers(time_point now, coordinator_effects& effects) {
   if (recovering_)
     return;
-  std::set<member_id> missing;
-  for (const auto& record : placement_.records()) {
-    for (const auto& who : record.active.members)
-      missing.insert(who);
-    if (record.active.joiner)
-      missing.insert(*record.active.joiner);
-  }
+  std::set<member_id> all;
+  for (const auto& record : placement_.records())
+    all.merge(members_of(record));
   for (const auto& [index, server] : servers_)
-    missing.insert(server.id);
-  for (const auto& who : missing) {
+    all.insert(server.id);
+  for (const auto& who : all) {
     const auto found = servers_.find(who.index);
-    if (found != servers_.end() && found->second.id != who)
+    if (found == servers_.end())
+      miss_unheard(who, now, effects);
+    else if (found->second.id != who)
       lose_server(who, now); // Its successor is here.
-    else if (found == servers_.end() || now - found->second.trusted_at > options_.silence_timeout)
+    else if (now - found->second.trusted_at > options_.silence_timeout)
       placement_.silent(who);
   }
   for (const auto& who : members_.silent(now, patience_with_the_last * options_.liveness_timeout))
     if (who.role == role::server)
       lose(who, "silent for too long", now, effects);
+}
+
+/// A coordinator before this one knew it.
+void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref effects) {
+  if (placement_.is_dead(who))
+    return;
+  placement_.silent(who);
+  const auto patience = holds_alone(who) ? patience_with_the_last : 1;
+  if (now - started_at_ <= patience * options_.liveness_timeout)
+    return;
+  tell(name_of(who) + " lost (silent since the coordinator restarted)", effects);
+  lose_server(who, now);
 }
 
 /// Whether to take it for dead would lose what was acknowledged.
@@ -92,9 +102,11 @@ bool coordinator::holds_alone(const member_id& who) const {
 
 /// Servers of the job that did not come yet, or may come back.
 std::set<server_id> coordinator::expected_servers(time_point now) const {
+  const auto is_founded = [](const chain_record& x) { return x.active.epoch != epoch_id{}; };
+  const bool begun = std::ranges::all_of(placement_.records(), is_founded);
   std::set<server_id> all;
   for (const auto& [index, since] : gone_) {
-    const bool came_before = seen_.contains({role::server, index});
+    const bool came_before = begun || seen_.contains({role::server, index});
     if (!came_before || now - since < options_.return_timeout)
       all.insert({index});
   }
@@ -106,7 +118,10 @@ void coordinator::hear(const member_id& from, const server_report& body, time_po
   if (server.report.address != body.address)
     ++placements_; // Others are to know where it is.
   server.report = body;
-  std::vector<chain_status> statuses(chains_.size());
+  // Of a chain that it does not name it holds nothing, and so does nothing of the past.
+  std::vector<chain_status> statuses;
+  for (const auto& record : placement_.records())
+    statuses.push_back({{}, {}, record.active.epoch, false, false});
   for (const auto& mine : body.chains)
     statuses[mine.chain.value] = mine.status;
   placement_.heard(from, std::move(statuses));
@@ -125,8 +140,8 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   auto& chain = chains_[what.chain.value];
   const auto& active = placement_.records()[what.chain.value].active;
   const auto& status = what.status;
-  if (chain.head != from || status.generation != active.generation || status.epoch != active.epoch
-      || !status.complete)
+  if (chain.to_begin || chain.head != from || status.generation != active.generation
+      || status.epoch != active.epoch || !status.complete)
     return;
   marks_changed_ = marks_changed_ || chain.report.marks != what.marks;
   chain.report = what;
@@ -154,12 +169,9 @@ void coordinator::distrust(const member_id& from, const chain_report& what, time
 void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   placement_.expect(expected_servers(now));
   for (const auto index : placement_.lost_chains()) {
-    auto& chain = chains_[index];
-    if (chain.to_begin)
-      continue;
-    if (placement_.records()[index].active.epoch == epoch_id{} && !chain.started)
-      chain.to_begin = true; // Never founded.
-    else
+    if (placement_.records()[index].active.epoch == epoch_id{})
+      chains_[index].to_begin = true; // Never founded.
+    else if (!chains_[index].to_begin)
       forsake(index, now, effects);
   }
   bool changed = begin_chains(effects);
@@ -195,6 +207,7 @@ void coordinator::forsake(std::uint32_t index, time_point now, coordinator_effec
 void coordinator::roll_all_back(time_point now, coordinator_effects& effects) {
   if (!std::exchange(frozen_, true)) {
     ++state_.generation.value;
+    state_.rolling_back = true;
     persist(effects);
   }
   for (auto& chain : chains_) {
@@ -224,13 +237,11 @@ bool coordinator::begin_chains(coordinator_effects& effects) {
       }
       return changed;
     }
-    const auto origin = chain.started ? *restore_ : 0;
-    const bool begun = placement_.begin_again(index, origin);
-    const auto& [active, from, proposed] = placement_.records()[index];
-    const bool begins = proposed && proposed->generation != active.generation && from == origin;
-    chain.restored = chain.restored || (begun && chain.started);
-    chain.to_begin = !begins;
-    changed = changed || begun;
+    if (!placement_.begin_again(index, chain.started ? *restore_ : 0))
+      continue; // Of its servers one is expected.
+    chain.to_begin = false;
+    chain.restored = chain.started;
+    changed = true;
   }
   return changed;
 }

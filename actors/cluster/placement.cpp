@@ -93,12 +93,7 @@ bool placement::is_absent(const member_id& server) const {
 }
 
 bool placement::is_recorded(const member_id& server) const {
-  const auto names = [&](const chain_config& x) {
-    return contains(x.members, server) || x.joiner == server;
-  };
-  return any_of(records_, [&](const chain_record& x) {
-    return names(x.active) || (x.proposed && names(*x.proposed));
-  });
+  return any_of(records_, [&](const chain_record& x) { return members_of(x).contains(server); });
 }
 
 std::optional<member_id> placement::present(server_id server) const {
@@ -143,8 +138,6 @@ std::vector<std::uint32_t> placement::lost_chains() const {
 
 bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
   auto& chain = records_[index];
-  if (begins(chain) && chain.origin == checkpoint)
-    return false;
   std::vector<member_id> members;
   for (const server_id home : homes(index)) {
     if (draining_.contains(home))
@@ -449,6 +442,19 @@ std::size_t placement::heads_beside(std::uint32_t index, server_id server) const
     heads += i != index && !members.empty() && members.front().index == server.value ? 1 : 0;
   }
   return heads;
+}
+
+std::set<member_id> members_of(const chain_record& record) {
+  std::set<member_id> all;
+  const auto add = [&](const chain_config& config) {
+    all.insert(config.members.begin(), config.members.end());
+    if (config.joiner)
+      all.insert(*config.joiner);
+  };
+  add(record.active);
+  if (record.proposed)
+    add(*record.proposed);
+  return all;
 }
 
 } // namespace troupe

@@ -79,8 +79,8 @@ public:
   std::vector<std::uint32_t> lost_chains() const;
   /// Founds a chain, or begins another generation of it, lost or not, with this checkpoint: on the
   /// servers that it had, or on `replicas` in a row that begins at server `index`; on others in
-  /// place of those that are gone. Returns whether records() changed: not where the chain is
-  /// beginning with that checkpoint already, one of its servers is expected, or nobody is there.
+  /// place of those that are gone. A beginning that is under way ends. Returns whether records()
+  /// changed: not where one of its servers is expected, or nobody is there.
   bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
 
   /// Takes the next steps. Returns whether records() changed.
@@ -134,5 +134,8 @@ private:
   std::set<server_id> draining_;
   std::set<server_id> expected_;
 };
+
+/// All that have a part in the chain, or are to have one.
+std::set<member_id> members_of(const chain_record& record);
 
 } // namespace troupe

@@ -81,41 +81,46 @@ TEST_CASE("nobody is dead because the coordinator itself slept") {
 
 // -- lost servers -------------------------------------------------------------------------------
 
-TEST_CASE("asp: only the lost server restores, what it lacks is done again") {
+TEST_CASE("asp: only the lost chain goes back, what it lacks is done again") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
   one.train();
   one.server(0, 100, 20);
   one.server(1, 101, 20);
-  const auto other = one.orders_of_server(1, 101).assignment;
+  const auto other = one.record(1);
+  const auto before = one.record(0).active.generation;
   one.death(role::server, 0, 100);
   CHECK(one.finds == 1);
   one.server(0, 110);
-  CHECK(one.orders_of_server(0, 110).assignment == 0);
+  CHECK(one.orders_of_server(0, 110).chains.empty());
   one.found(3);
-  CHECK(one.orders_of_server(0, 110).restore == 3);
-  CHECK_FALSE(one.orders_of(0, 200).view.servers[0].serving);
+  CHECK(one.record_of(0, 110).origin == 3);
+  CHECK(one.text_of(0) == "0.100, then 0.110");
+  CHECK_FALSE(one.orders_of(0, 200).view.chains[0].serving);
   CHECK_FALSE(one.orders_of(0, 200).leases.empty());
   const auto epoch = one.orders_of(0, 200).view.epoch;
-  one.server(0, 110, 15);
-  CHECK(one.orders_of(0, 200).view.servers[0].serving);
+  one.server(0, 110, 15); // It has sealed and loaded ...
+  one.server(0, 110, 15); // ... and acts in what is active now.
+  CHECK(one.text_of(0) == "0.110");
+  CHECK(one.record(0).active.generation > before);
+  CHECK(one.orders_of(0, 200).view.chains[0].serving);
   CHECK(one.orders_of(0, 200).view.epoch > epoch);
   CHECK(one.orders_of(0, 200).view.generation == generation_id{0});
-  CHECK(one.orders_of_server(1, 101).assignment == other);
-  CHECK(one.told("server 0 restored from checkpoint 3: 5 updates rolled back"));
+  CHECK(one.record(1) == other);
+  CHECK(one.told("chain 0 restored from checkpoint 3: 5 updates rolled back"));
 }
 
-TEST_CASE("asp without a checkpoint: the lost server starts over") {
+TEST_CASE("asp without a checkpoint: the lost chain starts over") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
   one.death(role::server, 0, 100);
   one.server(0, 110);
   one.found(std::nullopt);
-  CHECK(one.orders_of_server(0, 110).restore == 0);
-  CHECK(one.orders_of_server(0, 110).assignment != 0);
+  CHECK(one.record_of(0, 110).origin == 0);
+  one.serve({{0, 110}});
+  CHECK(one.told("chain 0 started over: 0 updates rolled back"));
 }
 
-TEST_CASE(
-  "bsp: all servers go back together, in a persisted generation, without leases meanwhile") {
+TEST_CASE("bsp: all chains go back together, in a persisted generation, without leases meanwhile") {
   coordinator_fixture one(job_of_mode(consistency_mode::bsp, 2, 2, 200));
   one.train();
   one.server(0, 100, 20);
@@ -123,29 +128,41 @@ TEST_CASE(
   const auto old = one.orders_of(0, 200).leases.front();
   one.death(role::server, 0, 100);
   CHECK(one.persisted.back().generation == generation_id{1});
+  CHECK(one.persisted.back().rolling_back);
   CHECK(one.orders_of(0, 200).leases.empty());
   CHECK(one.orders_of(0, 200).view.generation == generation_id{1});
   one.found(3);
-  CHECK(one.orders_of_server(1, 101).restore == 3);
-  one.server(1, 101, 12);
+  CHECK(one.record_of(1, 101).origin == 3);
+  CHECK(one.text_of(1) == "1.101, then 1.101");
+  one.serve({{1, 101}}, 12);
+  CHECK(one.text_of(1) == "1.101");
   CHECK(one.orders_of(0, 200).leases.empty());
   one.server(0, 110);
-  CHECK(one.orders_of_server(0, 110).restore == 3);
-  one.server(0, 110, 12);
-  CHECK(one.told("server 0 restored from checkpoint 3: 8 updates rolled back"));
+  CHECK(one.record_of(0, 110).origin == 3);
+  one.serve({{0, 110}}, 12);
+  CHECK_FALSE(one.persisted.back().rolling_back);
+  CHECK(one.told("chain 0 restored from checkpoint 3: 8 updates rolled back"));
+  CHECK(one.told("all chains go on from clock 6 (generation 1)"));
   REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
   CHECK(one.orders_of(0, 200).leases.front().first == batch_id{12});
   CHECK(one.orders_of(0, 200).leases.front().id > old.id);
 }
 
-TEST_CASE("a server that reports that it has nothing is given an assignment again") {
+TEST_CASE("a server that is heard and does nothing for its chain is told of it again and again") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
-  const auto before = one.orders_of_server(0, 100).assignment;
-  one.receive({role::server, 0, {100}}, server_report{});
-  one.found(2);
-  CHECK(one.orders_of_server(0, 100).assignment > before);
-  CHECK(one.orders_of_server(0, 100).restore == 2);
+  const auto before = one.record(0);
+  for (int i = 0; i < 100; ++i) {
+    one.tick(100ms);
+    one.receive({role::server, 0, {100}}, server_report{});
+    one.server(1, 101);
+    one.worker(0, 200);
+    one.worker(1, 201);
+  }
+  CHECK_FALSE(one.told("lost"));
+  CHECK(one.record(0) == before); // Nobody else has what it had.
+  CHECK(one.orders_of_server(0, 100).chains == std::vector<chain_orders>{{{0}, before}});
+  CHECK(one.sent[member_id{role::server, 0, {100}}] > 90);
 }
 
 // -- no checkpoint to go back to ----------------------------------------------------------------
@@ -156,6 +173,7 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
   for (const auto code : {errc::io_failed, errc::timed_out, errc::peer_lost}) {
     coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
     one.server(0, 100);
+    one.server(1, 101);
     for (int i = 1; i <= 3; ++i) {
       one.search_failed({code, "the disk is asleep"});
       one.tick(900ms);
@@ -166,11 +184,13 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
     CHECK(std::count(one.events.begin(), one.events.end(),
                      "cannot look for checkpoints: the disk is asleep; trying again")
           == 1);
-    CHECK(one.orders_of_server(0, 100).assignment == 0);
+    CHECK(one.orders_of_server(0, 100).chains.empty());
+    one.server(0, 100); // Else they would be silent by now.
+    one.server(1, 101);
     one.found(7);
     one.tick(2000ms);
     CHECK(one.finds == 4);
-    CHECK(one.orders_of_server(0, 100).restore == 7);
+    CHECK(one.record_of(0, 100).origin == 7);
   }
 }
 
@@ -219,7 +239,8 @@ TEST_CASE("a committed checkpoint is remembered by the next coordinator, which n
     coordinator_fixture one(job, how, state_of(before));
     one.server(0, 110); // All servers are new, and so is the coordinator.
     one.server(1, 111);
-    one.tick(4000ms);
+    one.tick(4000ms); // There are workers to wait for.
+    one.tick();
     one.found(std::nullopt, std::move(refused));
     CHECK(one.boss->phase() == job_phase::stopped);
     return one.all_orders(role::server, 0, 110).failed;
@@ -240,7 +261,7 @@ TEST_CASE("a job that never committed a checkpoint starts from the beginning aft
   one.tick(4000ms);
   one.found(std::nullopt);
   CHECK(one.told("no checkpoint found: starting from the beginning"));
-  CHECK(one.orders_of_server(0, 110).restore == 0);
+  CHECK(one.record_of(0, 110).origin == 0);
 }
 
 TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and that is told") {
@@ -252,11 +273,9 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     one.found(12);
     one.server(0, 100);
     one.server(1, 101);
-    one.server(1, 101, 4); // This one could read it.
-    REQUIRE(one.orders_of_server(0, 100).restore == 12);
-    server_report unreadable;
-    unreadable.failed = "checkpoint 12 is damaged: block 3";
-    unreadable.unreadable = 12;
+    one.serve({{1, 101}}, 4); // This one could read it.
+    REQUIRE(one.record_of(0, 100).origin == 12);
+    const auto unreadable = one.unreadable(0, 100, 12, "checkpoint 12 is damaged: block 3");
     one.receive({role::server, 0, {100}}, unreadable);
     CHECK(one.boss->phase() == job_phase::gathering);
     CHECK(one.told("server 0 cannot restore, an older checkpoint is looked for: "
@@ -266,9 +285,9 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     one.found(11, {{errc::damaged, "checkpoint 12 is damaged: a server could not read it"}});
     one.receive({role::server, 0, {100}}, unreadable); // Written before it got these orders.
     CHECK(one.finds == 2);
-    CHECK(one.orders_of_server(0, 100).restore == 11);
-    CHECK(one.orders_of_server(1, 101).restore == (together ? 11 : 12));
-    for (int i = 0; i < 2; ++i) {
+    CHECK(one.record_of(0, 100).origin == 11);
+    CHECK(one.record_of(1, 101).origin == (together ? 11 : 12));
+    for (int i = 0; i < 4; ++i) {
       one.server(0, 100, 2);
       one.server(1, 101, together ? 2 : 4);
       one.worker(0, 200);
@@ -284,10 +303,7 @@ TEST_CASE("the job fails where servers can read none of the checkpoints") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(12);
   one.server(0, 100);
-  server_report unreadable;
-  unreadable.failed = "checkpoint 12 is damaged";
-  unreadable.unreadable = 12;
-  one.receive({role::server, 0, {100}}, unreadable);
+  one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
   one.found(std::nullopt, {{errc::damaged, "checkpoint 12 is damaged"}});
   CHECK(one.all_orders(role::server, 0, 100).failed.ends_with(": checkpoint 12 is damaged"));
 }
@@ -309,12 +325,12 @@ TEST_CASE(
   before.train();
   coordinator_fixture after(before.job, {}, state_of(before));
   const auto report_server = [&](std::uint32_t index) {
-    server_report body;
-    body.assignment = before.orders_of_server(index, 100 + index).assignment;
-    body.marks = batch_set(batch_id{4});
-    for (auto entry : before.orders_of_server(index, 100 + index).workers)
-      body.clocks.push_back({entry.worker, entry.incarnation, 3, true});
-    after.receive({role::server, index, {100 + index}}, body);
+    const member_id who{role::server, index, {100 + index}};
+    auto body = before.obeying(who, 4);
+    body.address = "s" + std::to_string(100 + index);
+    for (auto& entry : body.chains.at(0).clocks)
+      entry.clock = 3;
+    after.receive(who, body);
   };
   const auto report_worker = [&](std::uint32_t index) {
     worker_report body;
@@ -331,9 +347,10 @@ TEST_CASE(
   report_worker(1);
   CHECK(after.boss->phase() == job_phase::training);
   CHECK(after.finds == 0);
-  CHECK(after.orders_of_server(0, 100).assignment == before.orders_of_server(0, 100).assignment);
+  CHECK(after.orders_of_server(0, 100).chains == before.orders_of_server(0, 100).chains);
+  CHECK(after.persisted.back().chains == before.persisted.back().chains);
   CHECK(after.orders_of(0, 200).admitted);
-  CHECK(after.orders_of(0, 200).view.servers[0].serving);
+  CHECK(after.orders_of(0, 200).view.chains[0].serving);
   CHECK(after.orders_of(0, 200).view.epoch > before.orders_of(0, 200).view.epoch);
   const auto& mine = after.orders_of(0, 200).leases;
   const auto& old = before.orders_of(0, 200).leases;
@@ -343,15 +360,13 @@ TEST_CASE(
 
 TEST_CASE("after recovery_timeout absence counts: what an absent worker held is done again") {
   coordinator_fixture before(job_of_mode(consistency_mode::asp, 1, 2, 1000));
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 5; ++i) {
     before.server(0, 100);
     before.worker(0, 200);
     before.worker(1, 201);
   }
   REQUIRE_FALSE(before.orders_of(1, 201).leases.empty());
   coordinator_fixture after(before.job, {}, state_of(before));
-  server_report body;
-  body.assignment = before.orders_of_server(0, 100).assignment;
   worker_report mine;
   for (const auto& x : before.orders_of(1, 201).leases) { // The other one has the first batches.
     mine.leases.push_back({x, {}});
@@ -360,13 +375,10 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
   }
   REQUIRE(mine.leases.front().lease.first != batch_id{0});
   for (int i = 0; i < 32; ++i) {
-    after.receive({role::server, 0, {100}}, body);
+    const member_id who{role::server, 0, {100}};
+    after.receive(who, (after.last.contains(who) ? after : before).obeying(who, 0));
     after.worker(1, 201, mine);
     after.tick(100ms);
-    if (after.last.contains({role::server, 0, {100}}))
-      body.clocks = after.orders_of_server(0, 100).workers;
-    for (auto& entry : body.clocks)
-      entry.known = true;
   }
   REQUIRE_FALSE(after.orders_of(1, 201).leases.empty());
   CHECK(after.orders_of(1, 201).leases.front().first == batch_id{0});
@@ -375,33 +387,21 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
 TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
   for (const bool late : {true, false}) {
     const auto job = job_of_mode(consistency_mode::asp, 1, 1, 1000);
-    coordinator_fixture one(job, {}, {1, {2}, fingerprint(job), std::vector<chain_id>(8)});
+    coordinator_fixture before(job);
+    before.serve({{0, 100}});
+    auto stored = state_of(before);
+    stored.generation = {2};
+    coordinator_fixture one(job, {}, stored);
     const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}};
     const lease old{(1ull << 32) + 7, {20}, 5, 1};
-    server_report body;
-    body.assignment = (1ull << 32) + 1;
-    body.generation = {2};
     worker_report mine;
     mine.generation = {late ? 2u : 1u};
     mine.leases = {{old, {}}};
     for (int i = 0; i < (late ? 31 : 0); ++i)
       one.tick(100ms);
-    for (int i = 0; i < 3; ++i) {
-      one.receive(server, body);
+    for (int i = 0; i < 6; ++i) {
+      one.receive(server, (one.last.contains(server) ? one : before).obeying(server, 0));
       one.receive(worker, mine);
-      if (one.last.contains(server))
-        body.clocks = one.orders_of_server(0, 100).workers;
-      for (auto& entry : body.clocks)
-        entry.known = true;
-    }
-    for (int i = 0; i < 200 && one.boss->phase() == job_phase::gathering; ++i)
-      one.tick(100ms);
-    one.receive(server, body);
-    if (one.orders_of(0, 200).leases.empty()) {
-      body.clocks = one.orders_of_server(0, 100).workers;
-      for (auto& entry : body.clocks)
-        entry.known = true;
-      one.receive(server, body);
     }
     REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
     CHECK(one.orders_of(0, 200).leases.front().first == batch_id{0});
@@ -413,16 +413,17 @@ TEST_CASE("bsp: a restart that finds a server without its state rolls all back")
   coordinator_fixture before(job_of_mode(consistency_mode::bsp, 2, 2, 200));
   before.train();
   coordinator_fixture after(before.job, {}, state_of(before));
-  server_report body;
-  body.assignment = before.orders_of_server(0, 100).assignment;
-  after.receive({role::server, 0, {100}}, body);
+  const member_id stays{role::server, 0, {100}};
+  after.receive(stays, before.obeying(stays, 0));
   after.server(1, 111);
   after.worker(0, 200);
   after.worker(1, 201);
+  after.tick();
   CHECK(after.persisted.back().generation == generation_id{1});
   after.found(3);
-  CHECK(after.orders_of_server(0, 100).restore == 3);
-  CHECK(after.orders_of_server(1, 111).restore == 3);
+  after.receive(stays, before.obeying(stays, 0)); // It says what it was before it was told.
+  CHECK(after.record_of(0, 100).origin == 3);
+  CHECK(after.record_of(1, 111).origin == 3);
 }
 
 TEST_CASE("all died: a restart without resume restores the newest checkpoint too") {
@@ -433,9 +434,10 @@ TEST_CASE("all died: a restart without resume restores the newest checkpoint too
   after.server(1, 111);
   after.worker(0, 210);
   after.worker(1, 211);
+  after.tick();
   CHECK(after.finds == 1);
   after.found(5);
-  CHECK(after.orders_of_server(0, 110).restore == 5);
+  CHECK(after.record_of(0, 110).origin == 5);
 }
 
 TEST_CASE("observers see phase, progress, members and events") {

@@ -32,6 +32,14 @@ inline job_spec job_of_mode(consistency_mode mode, std::uint32_t servers = 2,
   return job;
 }
 
+/// asp, three servers.
+inline job_spec job_of_replicas(std::uint32_t replicas, std::uint64_t batches = 1000,
+                                consistency_mode mode = consistency_mode::asp) {
+  auto job = job_of_mode(mode, 3, 2, batches);
+  job.replicas = replicas;
+  return job;
+}
+
 /// A coordinator, and the last orders of everyone. Members are driven by hand.
 struct coordinator_fixture {
   explicit coordinator_fixture(job_spec what, coordinator_options how = {},
@@ -73,41 +81,67 @@ struct coordinator_fixture {
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
 
-  /// Reports as an obedient server: the newest assignment is loaded, candidates are promised clock
-  /// 0.
+  /// Reports as an obedient server: what it is told of is loaded and sealed, candidates are promised
+  /// clock 0.
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_report body;
     if (last.contains(who))
-      body = obeying(std::get<server_orders>(last[who].body), marks);
+      body = obeying(who, marks);
     body.address = "s" + std::to_string(incarnation);
     receive(who, std::move(body));
   }
 
   /// What a server says that does as it is told and knows all workers.
-  static server_report obeying(const server_orders& mine, std::uint64_t marks) {
+  server_report obeying(const member_id& who, std::uint64_t marks) {
+    const auto& mine = std::get<server_orders>(last.at(who).body);
     server_report body;
-    body.assignment = mine.assignment;
-    body.generation = mine.generation;
-    body.marks = batch_set(batch_id{marks});
-    for (auto entry : mine.workers) {
-      entry.known = true;
-      body.clocks.push_back(entry);
+    body.clock_ns = static_cast<std::uint64_t>(now.count());
+    for (const auto& [chain, record] : mine.chains) {
+      const auto& newest = record.proposed ? *record.proposed : record.active;
+      const bool goes_on = newest.generation == record.active.generation;
+      const bool is_tail = !record.active.members.empty() && record.active.members.back() == who;
+      chain_report replica;
+      replica.chain = chain;
+      replica.status = {newest.generation, goes_on ? record.active.epoch : epoch_id{}, newest.epoch,
+                        true, goes_on && is_tail && record.active.joiner.has_value()};
+      replica.marks = batch_set(batch_id{marks});
+      for (auto entry : mine.workers) {
+        entry.known = true;
+        replica.clocks.push_back(entry);
+      }
+      body.chains.push_back(replica);
     }
     return body;
   }
 
-  /// The same with a part of a checkpoint, as asked for.
+  /// The same with a part of a checkpoint, as asked for, of each chain that it leads.
   void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks,
             std::uint64_t failed = 0) {
     const member_id who{role::server, index, {incarnation}};
-    const auto& mine = std::get<server_orders>(last[who].body);
-    auto body = obeying(mine, marks);
-    if (failed == 0)
-      body.part = {mine.checkpoint, {index}, {}, 0};
-    body.checkpoint_failed = failed;
-    body.checkpoint_failure = "the disk is full";
+    const auto& mine = std::get<server_orders>(last.at(who).body);
+    auto body = obeying(who, marks);
+    for (auto& replica : body.chains) {
+      if (failed == 0)
+        replica.part = {mine.checkpoint, replica.chain, {}, 0};
+      replica.checkpoint_failed = failed;
+      replica.checkpoint_failure = "the disk is full";
+    }
     receive(who, std::move(body));
+  }
+
+  /// It could not read the checkpoint that its chain is to begin with.
+  server_report unreadable(std::uint32_t index, std::uint64_t incarnation, std::uint64_t checkpoint,
+                           const std::string& why) {
+    const member_id who{role::server, index, {incarnation}};
+    auto body = obeying(who, 0);
+    for (auto& replica : body.chains) {
+      replica.status.complete = false;
+      replica.status.epoch = {};
+      replica.unreadable = checkpoint;
+      replica.failed = why;
+    }
+    return body;
   }
 
   void observer(observer_report body = {}) { receive({role::observer, 0, {900}}, std::move(body)); }
@@ -149,8 +183,16 @@ struct coordinator_fixture {
     keep(effects);
   }
 
-  /// Two servers serve, workers 0 and 1 are admitted and have leases.
+  /// These servers join, found their chains, and begin to serve.
+  void serve(const std::map<std::uint32_t, std::uint64_t>& servers, std::uint64_t marks = 0) {
+    for (int round = 0; round < 3; ++round)
+      for (const auto& [index, incarnation] : servers)
+        server(index, incarnation, marks);
+  }
+
+  /// Servers 0 and 1 serve, workers 0 and 1 are admitted and have leases.
   void train() {
+    serve({{0, 100}, {1, 101}});
     for (int round = 0; round < 3; ++round) {
       server(0, 100);
       server(1, 101);
@@ -167,6 +209,34 @@ struct coordinator_fixture {
   }
   const server_orders& orders_of_server(std::uint32_t index, std::uint64_t incarnation) {
     return std::get<server_orders>(last.at({role::server, index, {incarnation}}).body);
+  }
+  /// What the server is told of its only chain.
+  const chain_record& record_of(std::uint32_t index, std::uint64_t incarnation) {
+    const auto& chains = orders_of_server(index, incarnation).chains;
+    REQUIRE(chains.size() == 1);
+    return chains.front().record;
+  }
+  /// As persisted last.
+  const chain_record& record(std::uint32_t chain) const {
+    return persisted.back().chains.at(chain);
+  }
+  /// "0.100 1.101 +2.102": servers of the chain with their incarnations; "..., then ..." what is
+  /// proposed.
+  std::string text_of(std::uint32_t chain) const {
+    const auto text = [](const chain_config& config) {
+      std::string all;
+      const auto add = [&](const member_id& who, const char* before) {
+        all += (all.empty() ? "" : " ") + std::string{before} + std::to_string(who.index) + "."
+               + std::to_string(who.incarnation.value);
+      };
+      for (const auto& who : config.members)
+        add(who, "");
+      if (config.joiner)
+        add(*config.joiner, "+");
+      return all;
+    };
+    const auto& [active, origin, proposed] = record(chain);
+    return text(active) + (proposed ? ", then " + text(*proposed) : "");
   }
   const orders& all_orders(role kind, std::uint32_t index, std::uint64_t incarnation) {
     return last.at({kind, index, {incarnation}});

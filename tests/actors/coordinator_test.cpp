@@ -18,40 +18,81 @@ TEST_CASE("the term is persisted first, and every order carries it") {
   CHECK(one.persisted[0].job == fingerprint(job));
 }
 
-TEST_CASE("fresh servers get all partitions between them, and nothing to restore") {
+TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing to restore") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
+  CHECK(one.record(1) == chain_record{}); // It waits for its server.
   one.server(1, 101);
+  CHECK(one.text_of(0) == ", then 0.100");
+  CHECK(one.text_of(1) == ", then 1.101");
   const auto& a = one.orders_of_server(0, 100);
   const auto& b = one.orders_of_server(1, 101);
-  CHECK(a.partitions.size() + b.partitions.size() == 8);
-  CHECK(a.assignment != b.assignment);
-  CHECK((a.assignment >> 32) == 1);
-  CHECK(a.restore == 0);
+  CHECK(a.chains == std::vector<chain_orders>{{{0}, one.record(0)}});
+  CHECK(b.chains == std::vector<chain_orders>{{{1}, one.record(1)}});
+  CHECK(a.chain_of.size() == 8);
+  CHECK(std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{0})
+          + std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{1})
+        == 8);
+  CHECK(a.chain_of == b.chain_of);
+  CHECK(one.record(0).origin == 0);
   CHECK(one.finds == 0);
+  one.serve({{0, 100}, {1, 101}});
+  CHECK(one.text_of(0) == "0.100");
+  CHECK(one.text_of(1) == "1.101");
+}
+
+TEST_CASE("a chain of several replicas is founded by servers in a row, when all have come") {
+  coordinator_fixture one(job_of_replicas(2));
+  one.server(0, 100);
+  one.server(1, 101);
+  CHECK(one.text_of(0) == ", then 0.100 1.101");
+  CHECK(one.record(1) == chain_record{});
+  one.serve({{0, 100}, {1, 101}, {2, 102}});
+  CHECK(one.text_of(0) == "0.100 1.101");
+  CHECK(one.text_of(1) == "1.101 2.102");
+  CHECK(one.text_of(2) == "2.102 0.100");
+  const auto& told = one.orders_of_server(0, 100);
+  REQUIRE(told.chains.size() == 2); // Those in which it has a part, and where their members are.
+  CHECK(told.chains[0].chain == chain_id{0});
+  CHECK(told.chains[1].chain == chain_id{2});
+  CHECK(told.servers
+        == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
+                                       {{role::server, 1, {101}}, "s101"},
+                                       {{role::server, 2, {102}}, "s102"}});
+}
+
+TEST_CASE("a server is told which of its reports was heard last") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.server(0, 100);
+  one.now += 300ms;
+  server_report body;
+  body.clock_ns = 77;
+  one.receive({role::server, 0, {100}}, body);
+  CHECK(one.orders_of_server(0, 100).heard_ns == 77);
 }
 
 TEST_CASE("training begins when all servers serve and all workers came") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
-  one.server(0, 100);
-  one.server(1, 101);
+  for (int i = 0; i < 2; ++i) { // Both seal, and the chains begin.
+    one.server(0, 100);
+    one.server(1, 101);
+  }
   one.worker(0, 200);
   one.worker(1, 201);
   CHECK(one.boss->phase() == job_phase::gathering);
-  CHECK_FALSE(one.orders_of(0, 200).view.servers[0].serving);
+  CHECK_FALSE(one.orders_of(0, 200).view.chains[0].serving);
   one.server(0, 100);
   CHECK(one.boss->phase() == job_phase::gathering);
   one.server(1, 101);
   CHECK(one.boss->phase() == job_phase::training);
-  CHECK(one.orders_of(0, 200).view.servers[1].serving);
+  const auto& shown = one.orders_of(0, 200).view;
+  CHECK(shown.chains[1] == chain_entry{{1}, {role::server, 1, {101}}, "s101", true});
+  CHECK(shown.chain_of == one.orders_of_server(0, 100).chain_of);
 }
 
 TEST_CASE("training begins with the workers that came, after the gather timeout") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
-  for (int i = 0; i < 2; ++i) {
-    one.server(0, 100);
-    one.server(1, 101);
-  }
+  one.serve({{0, 100}, {1, 101}});
   one.worker(0, 200);
   for (int i = 0; i < 149; ++i) {
     one.tick(100ms);
@@ -68,20 +109,22 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
   coordinator_options how;
   how.resume = true;
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
-  CHECK(one.finds == 1);
   one.server(0, 100);
-  CHECK(one.orders_of_server(0, 100).assignment == 0);
-  one.found(12);
-  CHECK(one.orders_of_server(0, 100).restore == 12);
-  CHECK(one.orders_of_server(0, 100).assignment != 0);
   one.server(1, 101);
-  CHECK(one.orders_of_server(1, 101).restore == 12);
+  CHECK(one.orders_of_server(0, 100).chains.empty());
+  one.found(12);
+  CHECK(one.record_of(0, 100).origin == 12);
+  CHECK(one.record_of(1, 101).origin == 12);
+  CHECK(one.text_of(1) == ", then 1.101");
+  CHECK(one.finds == 1);
 
   coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
   two.found(std::nullopt);
   CHECK(two.told("no checkpoint found: starting from the beginning"));
   two.server(0, 100);
-  CHECK(two.orders_of_server(0, 100).restore == 0);
+  two.server(1, 101);
+  CHECK(two.record_of(0, 100).origin == 0);
+  CHECK(two.finds == 1);
 }
 
 TEST_CASE("a resumed job does only what the restored marks lack") {
@@ -89,7 +132,7 @@ TEST_CASE("a resumed job does only what the restored marks lack") {
   how.resume = true;
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(12);
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 5; ++round) {
     one.server(0, 100, 40);
     one.server(1, 101, 44);
     one.worker(0, 200);
@@ -144,11 +187,14 @@ TEST_CASE("an old report changes nothing") {
   CHECK(effects.empty());
 }
 
-TEST_CASE("a server beyond the job's is sent home") {
+TEST_CASE("a server beyond what a job can have is sent home, one beyond the job's may join") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.server(partitions_max, 104);
+  CHECK(one.all_orders(role::server, partitions_max, 104).stop);
+  CHECK_FALSE(one.all_orders(role::server, partitions_max, 104).failed.empty());
   one.server(2, 105);
-  CHECK(one.all_orders(role::server, 2, 105).stop);
-  CHECK_FALSE(one.all_orders(role::server, 2, 105).failed.empty());
+  CHECK_FALSE(one.all_orders(role::server, 2, 105).stop);
+  CHECK(one.told("server 2 joined"));
 }
 
 TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
@@ -165,7 +211,7 @@ TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
 
 TEST_CASE("a report costs orders for those whose orders changed, not for all members") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 50, 10'000));
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 5; ++i) {
     one.server(0, 100);
     one.server(1, 101);
     for (std::uint32_t worker = 0; worker < 50; ++worker)
@@ -196,18 +242,14 @@ TEST_CASE("a report costs orders for those whose orders changed, not for all mem
 TEST_CASE(
   "a worker gets leases only after every server promised it a clock, and starts at the largest") {
   coordinator_fixture one(job_of_mode(consistency_mode::ssp));
-  for (int i = 0; i < 2; ++i) {
-    one.server(0, 100);
-    one.server(1, 101);
-    one.worker(0, 200);
-    one.worker(1, 201);
-  }
+  one.serve({{0, 100}, {1, 101}});
+  one.worker(0, 200);
+  one.worker(1, 201);
   CHECK(one.orders_of_server(0, 100).workers.size() == 2);
   CHECK_FALSE(one.orders_of_server(0, 100).workers[0].known);
   const auto promise = [&](std::uint32_t index, std::uint64_t clock) {
-    server_report body;
-    body.assignment = one.orders_of_server(index, 100 + index).assignment;
-    body.clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
+    auto body = one.obeying({role::server, index, {100 + index}}, 0);
+    body.chains.at(0).clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
     one.receive({role::server, index, {100 + index}}, body);
   };
   promise(0, 7);
@@ -222,22 +264,22 @@ TEST_CASE(
 
 TEST_CASE("a promise to another incarnation does not count") {
   coordinator_fixture one(job_of_mode(consistency_mode::ssp, 1, 1));
-  for (int i = 0; i < 2; ++i) {
-    one.server(0, 100);
-    one.worker(0, 200);
-  }
-  server_report body;
-  body.assignment = one.orders_of_server(0, 100).assignment;
-  body.clocks = {{{0}, {199}, 0, true}};
+  one.serve({{0, 100}});
+  one.worker(0, 200);
+  REQUIRE(one.boss->phase() == job_phase::training);
+  auto body = one.obeying({role::server, 0, {100}}, 0);
+  body.chains.at(0).clocks = {{{0}, {199}, 0, true}};
   one.receive({role::server, 0, {100}}, body);
   CHECK_FALSE(one.orders_of(0, 200).admitted);
+  one.server(0, 100);
+  CHECK(one.orders_of(0, 200).admitted);
 }
 
 TEST_CASE(
   "a worker without work leaves the list, and comes back only when no server lists it any more") {
   coordinator_fixture one(
     job_of_mode(consistency_mode::ssp, 1, 2, 2)); // Two batches: one lease each.
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 5; ++i) {
     one.server(0, 100);
     one.worker(0, 200);
     one.worker(1, 201);
@@ -252,16 +294,16 @@ TEST_CASE(
   CHECK(one.orders_of_server(0, 100).workers.size() == 1);
 
   // Work appears while the server still lists it, with the clock of its first stay.
-  server_report stale;
-  stale.assignment = one.orders_of_server(0, 100).assignment;
-  stale.clocks = {{{0}, {200}, 1, true}, {{1}, {201}, 0, true}};
+  auto stale = one.obeying({role::server, 0, {100}}, 0);
+  auto& clocks = stale.chains.at(0).clocks;
+  clocks = {{{0}, {200}, 1, true}, {{1}, {201}, 0, true}};
   one.death(role::worker, 1, 201);
   one.receive({role::server, 0, {100}}, stale);
   CHECK_FALSE(one.orders_of(0, 200).admitted);
-  stale.clocks = {};
+  clocks = {};
   one.receive({role::server, 0, {100}}, stale);
   CHECK(one.orders_of_server(0, 100).workers == std::vector<clock_entry>{{{0}, {200}, 0, false}});
-  stale.clocks = {{{0}, {200}, 5, true}};
+  clocks = {{{0}, {200}, 5, true}};
   one.receive({role::server, 0, {100}}, stale);
   CHECK(one.orders_of(0, 200).admitted);
   CHECK(one.orders_of(0, 200).start_clock == 5);
@@ -315,7 +357,7 @@ TEST_CASE("a finished job trains again if a server comes back without the last b
   one.death(role::server, 0, 100);
   one.server(0, 110);
   one.found(std::nullopt);
-  one.server(0, 110, 0);
+  one.serve({{0, 110}});
   CHECK(one.boss->phase() == job_phase::training);
 }
 
@@ -361,8 +403,8 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     "worker 0: out of memory");
   check(
     [](coordinator_fixture& one) {
-      server_report body;
-      body.failed = "no such file";
+      auto body = one.obeying({role::server, 0, {100}}, 0);
+      body.chains.at(0).failed = "no such file";
       one.receive({role::server, 0, {100}}, body);
     },
     "server 0: no such file");
@@ -418,7 +460,7 @@ TEST_CASE("a server that reports more batches than the job has is ignored, and t
   one.server(0, 100, 65);
   CHECK(one.boss->phase() == job_phase::training);
   CHECK(std::count(one.events.begin(), one.events.end(),
-                   "server 0 reports batches that the job does not have and is ignored")
+                   "server 0 reports chains or batches that the job does not have and is ignored")
         == 1);
   one.server(0, 100, 64);
   CHECK(one.boss->phase() == job_phase::finishing);
