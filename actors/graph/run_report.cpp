@@ -391,14 +391,14 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["staleness_versions"] = summary_of(merged(&incarnation::staleness_versions));
   all["staleness_clocks"] = summary_of(merged(&incarnation::staleness_clocks));
   all["waiting_pulls"] = total(&incarnation::waiting_pulls);
-  const std::uint64_t servers = std::max(1u, job_.servers);
+  const std::uint64_t chains = std::max(1u, job_.chain_count());
   all["pushes"] = {{"sent", total(&incarnation::sent)},
                    {"acknowledged", total(&incarnation::acknowledged)},
-                   {"applied", divided(total(&incarnation::applied), servers)},
-                   {"duplicates_dropped", divided(total(&incarnation::duplicates), servers)},
-                   {"refused", divided(total(&incarnation::worker_refused) * servers
+                   {"applied", divided(total(&incarnation::applied), chains)},
+                   {"duplicates_dropped", divided(total(&incarnation::duplicates), chains)},
+                   {"refused", divided(total(&incarnation::worker_refused) * chains
                                          + total(&incarnation::server_refused),
-                                       servers)}};
+                                       chains)}};
 
   std::uint64_t sent = 0;
   std::uint64_t received = 0;

@@ -74,9 +74,10 @@ public:
   /// staleness_versions and staleness_clocks {mean, p99, max}, waiting_pulls, pushes {sent,
   /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, wire_bytes {sent,
   /// received}, recoveries, peak_rss_bytes {"server-0": ...}.
-  /// Units: a push goes to every server, which counts it; so what servers count (applied,
-  /// duplicates_dropped, and the part of refused that is theirs) is divided by their number, and
-  /// may be a fraction where a resend reached only some. waiting_pulls is the sum over servers.
+  /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
+  /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
+  /// chains, and may be a fraction where a resend reached only some. waiting_pulls is the sum over
+  /// servers.
   /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
   /// frames of their requests and answers as they crossed links, 0 where there are none.
   /// samples_per_second counts each batch of the job once, over the time in which training went on;

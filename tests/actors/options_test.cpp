@@ -110,6 +110,10 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "3",
                          "--servers",
                          "5",
+                         "--replicas",
+                         "3",
+                         "--chains",
+                         "10",
                          "--sync",
                          "ssp:4",
                          "--optimizer",
@@ -168,6 +172,8 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "certs"});
   CHECK(x.workers == 3);
   CHECK(x.servers == 5);
+  CHECK(x.replicas == 3);
+  CHECK(x.chains == 10);
   CHECK(x.sync == consistency{consistency_mode::ssp, 4});
   optimizer_spec optimizer;
   optimizer.kind = optimizer_kind::adam;
@@ -228,6 +234,10 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--workers", "0"}, "--workers: "},
     {{"--workers", "1025"}, "--workers: "},
     {{"--servers", "0"}, "--servers: "},
+    {{"--replicas", "0"}, "--replicas: "},
+    {{"--replicas", "17"}, "--replicas: "},
+    {{"--chains", "0"}, "--chains: "},
+    {{"--chains", "4097"}, "--chains: "},
     {{"--lr", "0"}, "--lr: "},
     {{"--momentum", "1"}, "--momentum: "},
     {{"--beta2", "1"}, "--beta2: "},
@@ -275,6 +285,10 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--sync", "bsp", "--pipeline", "1"}, "--sync bsp waits for other workers"},
     {{"--sync", "ssp:3", "--pipeline", "1"}, "--sync ssp:3 waits for other workers"},
     {{"--sync", "hogwild", "--servers", "2"}, "--sync hogwild has one memory and no servers"},
+    {{"--sync", "hogwild", "--replicas", "2"}, "--sync hogwild has one memory and no servers"},
+    {{"--sync", "hogwild", "--chains", "2"}, "--sync hogwild has one memory and no servers"},
+    {{"--replicas", "3"}, "--replicas 3 needs as many --servers, not 2"},
+    {{"--servers", "1", "--replicas", "2"}, "--replicas 2 needs as many --servers, not 1"},
     {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},
     {{"--threads", "--no-key-book"}, "--threads has no links"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"}, "--report is for the host"},
@@ -308,6 +322,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     CHECK(starts_with(found, line));
   }
   CHECK(objection({"--kill", "coordinator:0@1"}).empty());
+  CHECK(objection({"--servers", "3", "--replicas", "3", "--chains", "9"}).empty());
+  CHECK(objection({"--servers", "3", "--chains", "1"}).empty());
   CHECK(
     objection({"--coordinator-store", "etcd://a:1", "--standbys", "2", "--kill", "coordinator:2@1"})
       .empty());

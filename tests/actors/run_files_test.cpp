@@ -34,6 +34,9 @@ job_spec job_of_tables() {
 cluster_file sample() {
   cluster_file made;
   made.job = job_of_tables();
+  made.job.servers = 3;
+  made.job.replicas = 2;
+  made.job.chains = 4;
   made.coordinator = {"127.0.0.1", 4000};
   made.secret = ~std::uint64_t{0};
   made.listen_host = "::1";

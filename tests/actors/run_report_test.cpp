@@ -163,6 +163,22 @@ TEST_CASE("run_statistics divides what servers count and not what workers count"
   CHECK(all["waiting_pulls"] == 7);
 }
 
+TEST_CASE("run_statistics counts a push once, however many chains the servers lead") {
+  auto job = small_job();
+  job.chains = 4;
+  run_statistics run{job};
+  member_status w = worker(0, 1, 3);
+  w.worker.pushes_refused = 2;
+  member_status s0 = server(0, 3, 6); // Heads of two chains each.
+  s0.server.duplicates = 2;
+  s0.server.refused = 2;
+  run.observe(state(job_phase::training, 3, {w, s0, server(1, 4, 6)}), 1s);
+  const nlohmann::json all = report_of(run);
+  CHECK(all["pushes"]["applied"] == 3);
+  CHECK(all["pushes"]["duplicates_dropped"] == 0.5);
+  CHECK(all["pushes"]["refused"] == 2.5);
+}
+
 TEST_CASE("run_statistics takes a worker for recovered when its successor has pushed") {
   run_statistics run{small_job()};
   run.job_started(1s);
