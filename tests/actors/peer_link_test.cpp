@@ -166,7 +166,7 @@ TEST_CASE("who_sends_in_anothers_name_is_cut_off_and_not_believed") {
   bare_link older{where, sender, news(3, {sender.role, sender.index, {9}})};
   CHECK(older.from.wait_lost());
   CHECK(there.received().size() == 1);
-  CHECK(honest.from.lost.empty());
+  CHECK(honest.from.wait([&] { return honest.from.lost.empty(); }));
 }
 
 TEST_CASE("who_is_no_server_has_nothing_to_say_to_replicas") {

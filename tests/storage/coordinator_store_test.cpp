@@ -84,6 +84,7 @@ TEST_CASE("a state that was saved is there after a restart") {
     next.committed = 12;
     next.chains = records;
     next.draining = {{2}, {4}};
+    next.rolling_back = true;
     REQUIRE(store->save(next));
   }
   const auto state = open_store(home.path())->load();
@@ -94,6 +95,7 @@ TEST_CASE("a state that was saved is there after a restart") {
   CHECK(state->committed == 12);
   CHECK(state->chains == records);
   CHECK(state->draining == std::set<server_id>{{2}, {4}});
+  CHECK(state->rolling_back);
   CHECK(state->chain_of == std::vector<chain_id>{{1}, {0}});
 }
 
