@@ -1,5 +1,5 @@
-// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp and _orders.cpp have the
-// rest.
+// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp and _orders.cpp have
+// the rest.
 #include "actors/cluster/coordinator.hpp"
 
 #include "serialization/layout.hpp"

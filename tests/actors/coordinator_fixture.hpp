@@ -81,8 +81,8 @@ struct coordinator_fixture {
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
 
-  /// Reports as an obedient server: what it is told of is loaded and sealed, candidates are promised
-  /// clock 0.
+  /// Reports as an obedient server: what it is told of is loaded and sealed, candidates are
+  /// promised clock 0.
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_report body;

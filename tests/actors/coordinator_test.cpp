@@ -41,26 +41,6 @@ TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing t
   CHECK(one.text_of(1) == "1.101");
 }
 
-TEST_CASE("a chain of several replicas is founded by servers in a row, when all have come") {
-  coordinator_fixture one(job_of_replicas(2));
-  one.server(0, 100);
-  one.server(1, 101);
-  CHECK(one.text_of(0) == ", then 0.100 1.101");
-  CHECK(one.record(1) == chain_record{});
-  one.serve({{0, 100}, {1, 101}, {2, 102}});
-  CHECK(one.text_of(0) == "0.100 1.101");
-  CHECK(one.text_of(1) == "1.101 2.102");
-  CHECK(one.text_of(2) == "2.102 0.100");
-  const auto& told = one.orders_of_server(0, 100);
-  REQUIRE(told.chains.size() == 2); // Those in which it has a part, and where their members are.
-  CHECK(told.chains[0].chain == chain_id{0});
-  CHECK(told.chains[1].chain == chain_id{2});
-  CHECK(told.servers
-        == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
-                                       {{role::server, 1, {101}}, "s101"},
-                                       {{role::server, 2, {102}}, "s102"}});
-}
-
 TEST_CASE("a server is told which of its reports was heard last") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
