@@ -30,3 +30,7 @@ troupe_import(Troupe::rocksdb rocksdb rocksdb/db.h)
 troupe_import(Troupe::kj kj kj/common.h)
 troupe_import(Troupe::capnp capnp capnp/message.h)
 set_property(TARGET Troupe::capnp PROPERTY INTERFACE_LINK_LIBRARIES Troupe::kj)
+troupe_import(Troupe::httplib cpp-httplib httplib.h)
+# With what Debian compiled the library; classes in the header depend on it.
+set_property(TARGET Troupe::httplib PROPERTY INTERFACE_COMPILE_DEFINITIONS
+  CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)

@@ -34,7 +34,7 @@ endfunction()
 
 troupe_add_tests(serialization Troupe::serialization)
 troupe_add_tests(kernels Troupe::kernels)
-troupe_add_tests(storage Troupe::storage)
+troupe_add_tests(storage Troupe::storage Troupe::httplib)
 troupe_add_tests(actors Troupe::actors)
 get_target_property(precompiled troupe_actors PRECOMPILE_HEADERS)
 if(TARGET troupe_actors_tests AND precompiled)

@@ -135,7 +135,7 @@ struct chain_report {
 struct server_report {
   std::string address;        ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
   std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this.
-  std::vector<chain_report> chains; ///< Those that it holds something of.
+  std::vector<chain_report> chains; ///< Those that it was told of.
 
   bool operator==(const server_report&) const = default;
 };
@@ -213,10 +213,9 @@ struct chain_orders {
 struct server_orders {
   job_spec job;
   generation_id generation;
-  /// Those in whose configurations it is. It forgets what it holds of others.
-  std::vector<chain_orders> chains;
+  std::vector<chain_orders> chains;    ///< All of the job.
   std::vector<chain_id> chain_of;      ///< One for each partition.
-  std::vector<server_address> servers; ///< Members of these chains.
+  std::vector<server_address> servers; ///< All that are there.
   std::uint64_t heard_ns = 0;          ///< server_report::clock_ns of the newest report heard.
   /// Workers that may push. Those with known == false are being admitted: the shard reports a clock
   /// for them at which it is safe to start, and waits for them from there on.

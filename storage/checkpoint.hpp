@@ -4,7 +4,7 @@
 //   DIR/checkpoints/00000012/chain-K/...   verified copy of it at the cut
 //   DIR/checkpoints/00000012/manifest.json  every file with size and checksum, and the job
 //   DIR/checkpoints/00000012/COMMIT         checksum of the manifest; makes it a checkpoint
-//   DIR/coordinator/                RocksDB of the coordinator
+//   DIR/coordinator/                RocksDB of the coordinator, unless its state is in etcd
 //
 // All classes block; they belong on a thread of their own. This header includes all of them.
 #pragma once

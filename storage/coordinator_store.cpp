@@ -1,8 +1,9 @@
-// One record under the key "state": u32 format, u32 crc32c of what follows, u64 term, u64 generation,
-// u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records of chains, u64 k,
-// u32[k] draining servers, u8 whether it is rolling back; little-endian. A record: active, u64
-// origin, u8 whether there is a proposal, and that. A configuration: u64 epoch, u64 generation, u64
-// members, these, u8 whether there is a joiner, and that. A member: u32 index, u64 incarnation.
+// One record under the key "state": u32 format (3), u32 crc32c of what follows, u64 term,
+// u64 generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records
+// of chains, u64 k, u32[k] draining servers, u8 whether it is rolling back; little-endian. A record:
+// active, u64 origin, u8 whether there is a proposal, and that. A configuration: u64 epoch,
+// u64 generation, u64 members, these, u8 whether there is a joiner, and that. A member: u32 index,
+// u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
 #include "storage/detail/bytes.hpp"
@@ -71,6 +72,8 @@ chain_record read_record(detail::byte_reader& from) {
   return what;
 }
 
+} // namespace
+
 std::string encode(const coordinator_state& what) {
   detail::byte_writer body;
   body.little(what.term).little(what.generation.value).little(what.job).little(what.committed);
@@ -113,6 +116,8 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
   return reader.complete() ? std::optional{std::move(what)} : std::nullopt;
 }
 
+namespace {
+
 rocksdb::Options store_options() {
   auto options = detail::small_database();
   options.create_if_missing = true;
@@ -122,11 +127,10 @@ rocksdb::Options store_options() {
   return options;
 }
 
-} // namespace
-
-class coordinator_store::state {
+class coordinator_database : public coordinator_store {
 public:
-  state(fs::path home, directory_lock lock) : home_(std::move(home)), lock_(std::move(lock)) {}
+  coordinator_database(fs::path home, directory_lock lock)
+      : home_(std::move(home)), lock_(std::move(lock)) {}
 
   result<void> open() {
     rocksdb::DB* opened = nullptr;
@@ -137,7 +141,7 @@ public:
     return {};
   }
 
-  result<coordinator_state> load() const {
+  result<coordinator_state> load() override {
     std::string bytes;
     const auto status = database_->Get({}, state_key, &bytes);
     if (status.IsNotFound())
@@ -150,7 +154,7 @@ public:
     return *std::move(what);
   }
 
-  result<void> save(const coordinator_state& what) {
+  result<void> save(const coordinator_state& what) override {
     rocksdb::WriteOptions options;
     options.sync = true;
     options.protection_bytes_per_key = 8;
@@ -165,18 +169,17 @@ private:
   std::unique_ptr<rocksdb::DB> database_;
 };
 
-coordinator_store::coordinator_store(std::unique_ptr<state> opened) : state_(std::move(opened)) {}
-coordinator_store::~coordinator_store() = default;
+} // namespace
 
 result<std::unique_ptr<coordinator_store>> coordinator_store::open(const fs::path& directory) {
   const auto home = directory / "coordinator";
   auto lock = directory_lock::acquire(home);
   if (!lock)
     return lock.error();
-  auto made = std::make_unique<state>(home, *std::move(lock));
+  auto made = std::make_unique<coordinator_database>(home, *std::move(lock));
   if (auto opened = made->open(); !opened)
     return opened.error();
-  return std::unique_ptr<coordinator_store>{new coordinator_store{std::move(made)}};
+  return std::unique_ptr<coordinator_store>{std::move(made)};
 }
 
 result<void> coordinator_store::forget(const fs::path& directory) {
@@ -191,9 +194,5 @@ result<void> coordinator_store::forget(const fs::path& directory) {
     return detail::database_failure("remove", home, status);
   return {};
 }
-
-result<coordinator_state> coordinator_store::load() const { return state_->load(); }
-
-result<void> coordinator_store::save(const coordinator_state& what) { return state_->save(what); }
 
 } // namespace troupe::storage

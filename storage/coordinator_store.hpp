@@ -1,4 +1,4 @@
-// What a coordinator must not forget, on disk.
+// What a coordinator must not forget, and where it is kept: on disk, or in etcd (etcd_store.hpp).
 #pragma once
 
 #include "serialization/chain.hpp"
@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::storage {
@@ -25,25 +28,29 @@ struct coordinator_state {
   bool rolling_back = false;    ///< `generation` was not begun by all chains yet.
 };
 
-/// DIR/coordinator, a RocksDB. One process at a time.
+/// The bytes that every store keeps.
+std::string encode(const coordinator_state& what);
+/// Nothing where they are not such bytes, or their checksum does not fit.
+std::optional<coordinator_state> decode(std::string_view bytes);
+
 class coordinator_store {
 public:
+  /// DIR/coordinator, a RocksDB. One process at a time.
   /// Errors: in_use (names the directory and the pid), io_failed, damaged.
   static result<std::unique_ptr<coordinator_store>> open(const std::filesystem::path& directory);
-  /// Removes what another run stored, so that a new one does not take it for its own past. Nothing
-  /// else that lies there is touched. Errors: in_use, io_failed.
+  /// Removes what another run stored there, so that a new one does not take it for its own past.
+  /// Nothing else that lies there is touched. Errors: in_use, io_failed.
   static result<void> forget(const std::filesystem::path& directory);
-  ~coordinator_store();
-  /// A default state where none was saved. Errors: io_failed, damaged.
-  result<coordinator_state> load() const;
-  /// Replaces the whole state at once. After an error the store refuses to save until it is opened
-  /// again. Errors: io_failed.
-  result<void> save(const coordinator_state& what);
 
-private:
-  class state;
-  explicit coordinator_store(std::unique_ptr<state> opened);
-  std::unique_ptr<state> state_;
+  virtual ~coordinator_store() = default;
+  /// A default state where none was saved. Call it before the first save().
+  /// Errors: io_failed, damaged, fenced.
+  virtual result<coordinator_state> load() = 0;
+  /// Replaces the whole state at once. After an error it may be stored or not: open it again.
+  /// Errors: io_failed; fenced: another coordinator leads, or may; this one must not act any more.
+  virtual result<void> save(const coordinator_state& what) = 0;
+  /// Whether whoever opened the store may still act. Costs nothing. Errors: fenced.
+  virtual result<void> check_lead() const { return {}; }
 };
 
 } // namespace troupe::storage

@@ -74,6 +74,8 @@ struct coordinator_shell {
 
   // In the order in which they were decided, also where carrying one out leads to more.
   void carry_out(coordinator_effects& effects) {
+    if (const auto lead = setup.store ? setup.store->check_lead() : result<void>{}; !lead)
+      return stop_acting(lead.error());
     std::move(effects.begin(), effects.end(), std::back_inserter(waiting));
     if (std::exchange(carrying_out, true))
       return;
@@ -83,6 +85,12 @@ struct coordinator_shell {
       std::visit([this](auto& x) { run(x); }, effect);
     }
     carrying_out = false;
+  }
+
+  /// Another coordinator leads, or may: what was decided here counts no more.
+  void stop_acting(const failure& why) {
+    waiting.clear();
+    self->quit(to_caf(why));
   }
 
   void run(send_effect& effect) {
@@ -128,6 +136,8 @@ struct coordinator_shell {
     auto saved = setup.store->save(effect.state);
     if (saved)
       return;
+    if (saved.error().code == errc::fenced)
+      return stop_acting(saved.error());
     std::erase_if(waiting, [](const auto& x) { return std::holds_alternative<send_effect>(x); });
     coordinator_effects effects;
     decide->give_up("cannot store the coordinator's state: " + saved.error().text, now_of(*self),

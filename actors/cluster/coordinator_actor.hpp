@@ -22,10 +22,12 @@ struct coordinator_setup {
   std::function<void(std::string)> log; ///< Gets each event, one line.
 };
 
-/// `storage`: null where the job keeps no checkpoints. Errors: io_failed from the store.
+/// `storage`: null where the job keeps no checkpoints. Errors: io_failed, damaged and fenced from
+/// the store.
 ///
 /// Ordering:  none needed: reports are whole states with sequence numbers.
-/// Lifetime:  until the job has stopped and everyone was told, or told to exit.
+/// Lifetime:  until the job has stopped and everyone was told, or told to exit; ends with `fenced`
+///            when the store says that it does not lead any more.
 /// Capacity:  one report a member is kept; members report at most every 100 ms when idle.
 result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordinator_setup setup,
                                               checkpointer storage);

@@ -115,19 +115,10 @@ server_orders coordinator::orders_for_server(const member_id& who) const {
   mine.job = job_;
   mine.generation = state_.generation;
   mine.chain_of = state_.chain_of;
-  std::set<member_id> known;
-  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
-    const auto& record = placement_.records()[index];
-    const auto members = members_of(record);
-    if (!members.contains(who))
-      continue;
-    mine.chains.push_back({{index}, record});
-    known.insert(members.begin(), members.end());
-  }
-  for (const auto& each : known)
-    if (const auto found = servers_.find(each.index);
-        found != servers_.end() && found->second.id == each)
-      mine.servers.push_back({each, found->second.report.address});
+  for (std::uint32_t index = 0; index < chains_.size(); ++index)
+    mine.chains.push_back({{index}, placement_.records()[index]});
+  for (const auto& [index, server] : servers_)
+    mine.servers.push_back({server.id, server.report.address});
   if (const auto found = servers_.find(who.index); found != servers_.end())
     mine.heard_ns = found->second.echo_ns;
   for (const auto& [place, record] : members_.all()) {
@@ -165,9 +156,14 @@ member_status coordinator::server_status(std::uint32_t index, bool over) const {
   if (found == servers_.end())
     return one;
   one.member = found->second.id;
+  std::size_t held = 0;
   bool complete = true;
   for (const auto& mine : found->second.report.chains) {
-    complete = complete && mine.status.complete && mine.status.epoch.value != 0;
+    const auto& active = placement_.records()[mine.chain.value].active;
+    const bool joins = active.joiner == one.member;
+    const bool is_member = std::ranges::find(active.members, one.member) != active.members.end();
+    held += joins || is_member ? 1 : 0;
+    complete = complete && !joins && (!is_member || mine.status.complete);
     one.clock = std::max(one.clock, mine.version);
     add(one.server, mine.counters);
   }

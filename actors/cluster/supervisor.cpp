@@ -114,7 +114,9 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
     failed_ = words.starts_with(name) ? words : name + ": " + words;
     return;
   }
+  const bool deposed = WIFEXITED(status) && WEXITSTATUS(status) == deposed_status;
   const auto how = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
+                   : deposed           ? last_words(who)
                                        : "exit status " + std::to_string(WEXITSTATUS(status));
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!clean)
@@ -122,7 +124,7 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
       {{who.role, who.index, what.incarnation}, what.killed_at.value_or(now), now, how});
   if (winding_down_)
     return;
-  if (gives_up(who, what, status, now, how))
+  if (!deposed && gives_up(who, what, status, now, how)) // It would not lead again at once.
     return;
   set_pause(what);
   // Told to end with the whole job, most likely; the order to wind down is then on its way.

@@ -10,6 +10,7 @@
 #include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
 #include "serialization/wire.hpp"
+#include "storage/etcd_store.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/scoped_actor.hpp"
@@ -26,11 +27,13 @@ namespace troupe {
 namespace {
 
 // The last line of the log is what the launcher shows.
-[[noreturn]] void give_up(const std::string& why) {
+[[noreturn]] void end_with(int status, const std::string& why) {
   fmt::print(stderr, "{}\n", why);
   std::fflush(nullptr);
-  _exit(hopeless_status);
+  _exit(status);
 }
+
+[[noreturn]] void give_up(const std::string& why) { end_with(hopeless_status, why); }
 
 void log_line(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
@@ -39,12 +42,10 @@ void log_line(const std::string& text) {
 
 struct child_process {
   child_process(const child_identity& identity, cluster_file from, const send_limits& limits,
-                std::shared_ptr<const tls_context> certificate)
+                transport_options transport)
       : who(identity.self), cluster(std::move(from)), system(config),
         links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
-              log_line,
-              {.admit_without_secret = cluster.open_to_others, .tls = std::move(certificate)},
-              limits) {}
+              log_line, std::move(transport), limits) {}
 
   coordinator_connector coordinator() const {
     return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
@@ -59,7 +60,7 @@ struct child_process {
       if (!end.reason)
         return;
       if (const auto why = from_caf(end.reason); why.code == errc::fenced)
-        give_up(why.text);
+        end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
       log_line("ended by " + system.render(end.reason));
       _exit(EXIT_FAILURE);
     });
@@ -72,23 +73,41 @@ struct child_process {
   node links;
 };
 
-void run_coordinator_process(child_process& self, int inherited) {
-  auto store = storage::coordinator_store::open(self.cluster.checkpoint_directory);
+/// In etcd, this waits until the process is to lead.
+std::unique_ptr<storage::coordinator_store> open_store(const child_process& self,
+                                                       const run_options& options) {
+  const auto& checkpoints = self.cluster.checkpoint_directory;
+  if (options.etcd) {
+    auto store = storage::etcd_store::campaign(
+      {etcd_of(options, checkpoints),
+       fmt::format("{} ({}, pid {})", to_string(self.cluster.coordinator),
+                   to_string(process_of(self.who)), getpid()),
+       log_line});
+    if (!store)
+      give_up(store.error().text);
+    return *std::move(store);
+  }
+  auto store = storage::coordinator_store::open(checkpoints);
   if (!store)
     give_up(store.error().text);
+  return *std::move(store);
+}
+
+void run_coordinator_process(child_process& self, const run_options& options, int inherited) {
   coordinator_setup setup;
   setup.job = self.cluster.job;
   setup.options.checkpoint_interval = self.cluster.checkpoint_interval;
   setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
   setup.options.resume = self.cluster.resume;
-  setup.store = *std::move(store);
+  setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = log_line;
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
-    give_up(service.error().text);
+    end_with(service.error().code == errc::fenced ? deposed_status : hopeless_status,
+             service.error().text);
   self.links.serve_coordinator(*service);
   if (auto listening = self.links.listen_on(inherited); !listening)
     give_up(listening.error().text);
@@ -146,10 +165,14 @@ int run_child(const child_identity& who, const run_options& options,
     send_limits limits;
     limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
     limits.key_book = options.key_book;
-    child_process self{who, *std::move(cluster), limits, *std::move(certificate)};
+    transport_options transport{.admit_without_secret = cluster->open_to_others,
+                                .tls = *std::move(certificate)};
+    // Its name would stay with a leader that hangs; the socket for TCP is everyone's.
+    transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
+    child_process self{who, *std::move(cluster), limits, std::move(transport)};
     log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
-    case role::coordinator: run_coordinator_process(self, who.inherited); break;
+    case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
     case role::server: run_server_process(self, options); break;
     default: run_worker_process(self, options, build); break;
     }

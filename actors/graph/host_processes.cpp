@@ -1,5 +1,6 @@
 #include "actors/graph/host_processes.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -16,17 +17,23 @@ std::vector<process_name> processes_here(const run_options& options) {
 }
 
 host_processes::host_processes(const run_options& options, std::vector<std::string> command)
-    : members_(processes_here(options)), kills_(options.kills),
+    : members_(processes_here(options)), standbys_(options.standbys), kills_(options.kills),
       supervisor_({.command = std::move(command), .run_directory = options.run_directory}) {}
 
 result<void> host_processes::start(int listener, time_point now) {
-  if (listener >= 0)
-    if (auto started = supervisor_.start({role::coordinator, 0}, listener, now); !started)
+  for (std::uint32_t i = 0; listener >= 0 && i <= standbys_; ++i)
+    if (auto started = supervisor_.start({role::coordinator, i}, listener, now); !started)
       return started;
   for (const auto& who : members_)
     if (auto started = supervisor_.start(who, -1, now); !started)
       return started;
   return {};
+}
+
+/// Standbys wait for as long as they are left alone.
+std::size_t host_processes::running() const {
+  const auto all = supervisor_.running();
+  return all - std::min<std::size_t>(all, standbys_);
 }
 
 std::vector<std::string> host_processes::kill_planned(time_point training_since, time_point now) {

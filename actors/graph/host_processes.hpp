@@ -20,8 +20,8 @@ public:
   /// `command`: the words that the launcher was started with.
   host_processes(const run_options& options, std::vector<std::string> command);
 
-  /// Starts all. `listener`: the coordinator's listening socket; -1: another host has the
-  /// coordinator. Errors: io_failed.
+  /// Starts all. `listener`: the listening socket of the coordinator and its standbys; -1: another
+  /// host has them. Errors: io_failed.
   result<void> start(int listener, time_point now);
   /// As supervisor::tick.
   std::vector<supervisor::loss> tick(time_point now) { return supervisor_.tick(now); }
@@ -33,11 +33,13 @@ public:
 
   void wind_down() { supervisor_.wind_down(); }
   void kill_all() { supervisor_.kill_all(); }
-  std::size_t running() const { return supervisor_.running(); }
+  /// Processes that end by themselves when the job does.
+  std::size_t running() const;
   const std::string& failed() const { return supervisor_.failed(); }
 
 private:
   std::vector<process_name> members_;
+  std::uint32_t standbys_;
   std::vector<kill_plan> kills_; ///< Those to come.
   supervisor supervisor_;
   hung_processes hung_;

@@ -15,6 +15,8 @@ constexpr std::chrono::seconds join_timeout{8};
 constexpr std::chrono::seconds silence_timeout{60};
 // Orders are repeated every 100 ms; a long silence is told.
 constexpr std::chrono::seconds unusual_silence{5};
+// What a coordinator said before it died has arrived by then.
+constexpr std::chrono::milliseconds late_words{500};
 // After the user's wish to stop: time for the last checkpoint.
 constexpr std::chrono::seconds stop_timeout{30};
 // Deaths of long ago have been heard; a report should stay small.
@@ -28,12 +30,7 @@ job_watch::job_watch(watch_options options, time_point now)
 watch_decision job_watch::follow(const job_news& news, time_point now) {
   watch_decision what;
   hear(news, now, what);
-  if (coordinator_term_lost_ && news.term > *coordinator_term_lost_
-      && news.orders.phase != job_phase::gathering) {
-    coordinator_term_lost_.reset();
-    what.coordinator_back = true;
-    what.events.push_back("coordinator back");
-  }
+  look_for_coordinator(news, now, what);
   show_events(news, what);
   if (news.orders.phase == job_phase::training && !training_since_)
     training_since_ = now;
@@ -62,6 +59,21 @@ void job_watch::hear(const job_news& news, time_point now, watch_decision& what)
   }
   last_term_ = std::max(last_term_, news.term);
   checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);
+}
+
+void job_watch::look_for_coordinator(const job_news& news, time_point now, watch_decision& what) {
+  if (!lost_coordinator_)
+    return;
+  const auto [term, lost_at] = *lost_coordinator_;
+  const bool is_new = news.term > term && news.orders.phase != job_phase::gathering;
+  // The one that leads was there all the time: a standby was lost.
+  const bool goes_on = news.term == term && heard_at_ == now && now - lost_at > late_words;
+  if (!is_new && !goes_on)
+    return;
+  lost_coordinator_.reset();
+  what.coordinator_back = true;
+  if (is_new)
+    what.events.push_back("coordinator back");
 }
 
 void job_watch::show_events(const job_news& news, watch_decision& what) {
@@ -101,7 +113,7 @@ bool job_watch::judged(const std::string& failed) {
 
 watch_decision job_watch::process_lost(const supervisor::loss& what) {
   if (what.member.role == role::coordinator) {
-    coordinator_term_lost_ = last_term_;
+    lost_coordinator_ = {last_term_, what.detected_at};
   } else {
     report_.deaths.push_back({what.member});
     if (report_.deaths.size() > deaths_max)

@@ -27,7 +27,7 @@ struct watch_options {
 struct watch_decision {
   std::vector<std::string> events;    ///< Lines for the user.
   std::optional<std::uint64_t> judge; ///< Judge the present parameters, after so many passes.
-  bool coordinator_back = false;      ///< It answers again after its death.
+  bool coordinator_back = false;      ///< One answers after the death of one.
   bool wind_down = false;             ///< Processes that end from now on need no successor.
 };
 
@@ -74,6 +74,7 @@ public:
 
 private:
   void hear(const job_news& news, time_point now, watch_decision& what);
+  void look_for_coordinator(const job_news& news, time_point now, watch_decision& what);
   void show_events(const job_news& news, watch_decision& what);
   void ask_judge(const observer_orders& status, watch_decision& what);
 
@@ -87,7 +88,11 @@ private:
   std::optional<time_point> heard_at_;
   bool told_of_silence_ = false;
   std::uint64_t last_term_ = 0;
-  std::optional<std::uint64_t> coordinator_term_lost_;
+  struct lost_coordinator {
+    std::uint64_t term = 0; ///< The latest that was heard of.
+    time_point at{0};
+  };
+  std::optional<lost_coordinator> lost_coordinator_;
   std::uint64_t events_term_ = 0;
   std::uint64_t events_seen_ = 0;
 

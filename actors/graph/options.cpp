@@ -112,7 +112,7 @@ result<process_name> parse_process(const std::string& text) {
   const auto index =
     colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
   const auto known = kind == "coordinator" || kind == "server" || kind == "worker";
-  if (!known || !index || (kind == "coordinator" && *index != 0))
+  if (!known || !index)
     return {errc::invalid_argument,
             "'" + text + "' is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
   return process_name{kind == "server"   ? role::server
@@ -280,6 +280,17 @@ void declare(CLI::App& app, run_options& options) {
       },
       "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
     ->delimiter(',');
+  cluster->add_option_function<std::string>(
+    "--coordinator-store",
+    parsed_by("--coordinator-store", storage::parse_etcd_url,
+              [&](storage::etcd_address x) { options.etcd = std::move(x); }),
+    "etcd://HOST:PORT[,HOST:PORT...][/JOB]: the coordinator's state is kept there under the job's "
+    "name, and its process leads by a lease (default: beside the checkpoints)");
+  cluster
+    ->add_option("--standbys", options.standbys,
+                 "With --coordinator-store: coordinator processes that wait to take over")
+    ->check(between(0u, 8u))
+    ->capture_default_str();
   cluster->add_option("--tls", options.tls_directory,
                       "Directory of certificates (troupe certs --help): links between hosts are "
                       "encrypted, and each end proves its role");
@@ -385,6 +396,11 @@ result<void> validate(const run_options& options) {
                            : "--kill ends processes: use --processes");
   if (threads && (options.listen || options.join || !options.here.empty()))
     return invalid(single + " is one process: leave out --listen, --join and --here");
+  if (threads && options.etcd)
+    return invalid(single + " has no coordinator to lose: leave out --coordinator-store");
+  if (options.standbys > 0 && !options.etcd)
+    return invalid("--standbys needs --coordinator-store etcd://HOST:PORT, where they find the "
+                   "state of the coordinator that they replace");
   if (threads && options.tls_directory)
     return invalid(single + " has no links to encrypt: leave out --tls");
   if (threads && options.given.contains("--run-dir"))
@@ -392,7 +408,8 @@ result<void> validate(const run_options& options) {
   if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep", "--import"});
       threads && !options.checkpoint_directory && !name.empty())
     return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
-  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume"});
+  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",
+                                     "--coordinator-store", "--standbys"});
       options.join && !name.empty())
     return invalid(name + " is for the host that starts the job: leave it out with --join");
   if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))
@@ -433,6 +450,9 @@ result<void> validate(const run_options& options) {
         || (plan.who.role == role::server && plan.who.index >= options.servers))
       return invalid("--kill: the job has only workers 0 to " + std::to_string(options.workers - 1)
                      + " and servers 0 to " + std::to_string(options.servers - 1));
+    else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
+      return invalid("--kill: the job has only coordinators 0 to "
+                     + std::to_string(options.standbys));
   return check_encryption(options);
 }
 

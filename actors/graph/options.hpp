@@ -5,6 +5,7 @@
 #include "actors/process_name.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
+#include "storage/etcd_client.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -69,6 +70,9 @@ struct run_options {
   std::vector<process_name> here; ///< Processes of this host; empty: all.
   std::optional<std::filesystem::path> tls_directory; ///< Certificates; nullopt: no encryption.
   bool plaintext_on_network = false;                  ///< Lets other hosts join without encryption.
+
+  std::optional<storage::etcd_address> etcd; ///< Keeps the coordinator's state; nullopt: on disk.
+  std::uint32_t standbys = 0;                ///< Coordinators that wait beside the one that leads.
 
   std::set<std::string> given; ///< Names of the options that the command line had.
 

@@ -4,6 +4,7 @@
 #include "actors/graph/host_processes.hpp"
 #include "actors/graph/import.hpp"
 #include "storage/checkpoint.hpp"
+#include "storage/etcd_store.hpp"
 
 #include "fmt/chrono.h"
 #include "fmt/format.h"
@@ -46,6 +47,13 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
                                     + ": leave out --resume to start from the beginning"};
 }
 
+/// What another run stored is not this one's past.
+result<void> prepare_store(const run_options& options, const std::filesystem::path& checkpoints) {
+  if (options.etcd)
+    return storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume);
+  return options.resume ? result<void>{} : storage::coordinator_store::forget(checkpoints);
+}
+
 std::set<role> roles_here(const run_options& options) {
   std::set<role> here{role::observer};
   for (const auto& who : processes_here(options))
@@ -56,6 +64,14 @@ std::set<role> roles_here(const run_options& options) {
 }
 
 } // namespace
+
+storage::etcd_address etcd_of(const run_options& options,
+                              const std::filesystem::path& checkpoints) {
+  auto where = options.etcd.value();
+  if (where.job.empty())
+    where.job = std::filesystem::weakly_canonical(checkpoints).relative_path().string();
+  return where;
+}
 
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
@@ -96,9 +112,8 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
                                       + " holds checkpoints of an earlier run: continue it with "
                                         "--resume --checkpoint "
                                       + checkpoints.string() + ", or choose another directory"};
-  if (!options.resume)
-    if (auto forgotten = storage::coordinator_store::forget(checkpoints); !forgotten)
-      return forgotten.error();
+  if (auto prepared = prepare_store(options, checkpoints); !prepared)
+    return prepared.error();
   if (options.import_file)
     if (auto imported = import_parameters(*options.import_file, checkpoints, job); !imported)
       return imported.error();
@@ -140,6 +155,11 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   cluster.listen_host = where.host;
   cluster.secret = draw_random();
   cluster.checkpoint_directory = *options.checkpoint_directory;
+  if (options.etcd)
+    for (const auto& [host, port] : options.etcd->endpoints)
+      if (!is_loopback({host, port}))
+        made.remarks.push_back("etcd at " + to_string(endpoint{host, port})
+                               + " without encryption: only for networks that you trust");
   if (!is_loopback(where))
     made.remarks.push_back("listening on " + to_string(cluster.coordinator)
                            + (options.tls_directory

@@ -26,6 +26,9 @@ struct prepared_directories {
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job);
 
+/// The job's name in etcd is that of its directory of checkpoints, unless the user gave one.
+storage::etcd_address etcd_of(const run_options& options, const std::filesystem::path& checkpoints);
+
 /// Where the job's coordinator is, and what the processes of this host are told.
 struct prepared_place {
   cluster_file cluster;

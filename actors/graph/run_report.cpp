@@ -201,7 +201,9 @@ void run_statistics::note_recovery(const member_status& status, job_phase phase,
 }
 
 void run_statistics::coordinator_back(time_point now) {
-  processes_[{role::coordinator, 0}].dead = false;
+  for (auto& [who, owner] : processes_)
+    if (who.role == role::coordinator)
+      owner.dead = false;
   for (recovery& open : recoveries_)
     if (open.role == role::coordinator && !open.recovered_at)
       open.recovered_at = now;

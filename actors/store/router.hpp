@@ -56,8 +56,8 @@ class router {
 public:
   explicit router(job_spec job, router_options options = {});
 
-  /// A newer view; chains whose head came back or changed get their open parts again. One that does not fit the
-  /// job is ignored.
+  /// A newer view; chains whose head came back or changed get their open parts again. One that does
+  /// not fit the job is ignored.
   void set_view(const view& now_valid, router_effects& effects);
   /// A push goes to every chain, a pull to those that hold some of its ranges or rows.
   void ask(request_token token, request what, router_effects& effects);

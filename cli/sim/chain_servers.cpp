@@ -44,12 +44,14 @@ bool chain_world::may_lose(const server& victim) const {
   };
   return std::ranges::all_of(persisted_, [&](const chain_record& chain) {
     const auto& next = newest(chain);
-    if (next.generation != chain.active.generation)
+    const bool begins = next.generation != chain.active.generation;
+    if (begins && deaths_are_seen_)
       return true; // Nothing is left that could be lost.
     return std::ranges::any_of(servers_, [&](const auto& x) {
-      const bool holds_all = &chain != &persisted_.front() || x->decide.last() >= acknowledged_;
+      const bool holds_all =
+        begins || &chain != &persisted_.front() || x->decide.last() >= acknowledged_;
       return x.get() != &victim && x->alive && now_ >= x->deaf_until && holds_all
-             && has(chain.active, x->id) && has(next, x->id);
+             && (begins || has(chain.active, x->id)) && has(next, x->id);
     });
   });
 }

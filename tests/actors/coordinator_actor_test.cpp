@@ -40,12 +40,38 @@ struct fixture : actor_fixture {
     send(service, report{who, fingerprint(job), ++sequence, 0, std::move(body)}, handle);
   }
 
+  /// Why the coordinator ended; nothing while it lives.
+  std::optional<errc> end_reason() {
+    caf::scoped_actor self{system};
+    self->monitor(service);
+    std::optional<errc> code;
+    self->receive([&](const caf::down_msg& what) { code = from_caf(what.reason).code; },
+                  caf::after(0s) >> [] {});
+    return code;
+  }
+
   job_spec job;
   coordinator_setup setup;
   coordinator_service service;
   std::map<member_id, std::vector<orders>> received;
   std::vector<std::string> log;
   std::uint64_t sequence = 0;
+};
+
+/// Where another coordinator may take the lead.
+class contested_store : public storage::coordinator_store {
+public:
+  result<storage::coordinator_state> load() override { return storage::coordinator_state{}; }
+  result<void> save(const storage::coordinator_state&) override { return may(saves_refused); }
+  result<void> check_lead() const override { return may(lead_lost); }
+
+  bool saves_refused = false;
+  bool lead_lost = false;
+
+private:
+  static result<void> may(bool refused) {
+    return refused ? result<void>{errc::fenced, "no longer leads"} : result<void>{};
+  }
 };
 
 /// Every write to a file fails while it lives.
@@ -186,4 +212,35 @@ TEST_CASE("a_state_that_cannot_be_stored_fails_the_job_before_anything_is_ordere
     CHECK(what.stop);
     CHECK(what.failed.find("cannot store the coordinator's state: ") == 0);
   }
+}
+
+TEST_CASE("a_coordinator_that_lost_the_lead_says_nothing_more_and_ends") {
+  coordinator_setup setup;
+  const auto store = std::make_shared<contested_store>();
+  setup.store = store;
+  fixture f{setup};
+  const auto observer = f.spawn_member(observer_0);
+  f.report_from(observer_0, observer, observer_report{});
+  f.advance(4000ms, 50ms);
+  f.report_from(observer_0, observer, observer_report{});
+  REQUIRE_FALSE(f.received[observer_0].empty());
+  f.received[observer_0].clear();
+  CHECK_FALSE(f.end_reason());
+  store->lead_lost = true;
+  f.report_from(observer_0, observer, observer_report{});
+  CHECK(f.received[observer_0].empty());
+  CHECK(f.end_reason() == errc::fenced);
+}
+
+TEST_CASE("a_coordinator_whose_state_is_fenced_off_orders_nothing_and_ends") {
+  coordinator_setup setup;
+  const auto store = std::make_shared<contested_store>();
+  store->saves_refused = true;
+  setup.store = store;
+  fixture f{setup};
+  const auto observer = f.spawn_member(observer_0);
+  f.report_from(observer_0, observer, observer_report{});
+  f.advance(4000ms, 50ms);
+  CHECK(f.received[observer_0].empty());
+  CHECK(f.end_reason() == errc::fenced);
 }

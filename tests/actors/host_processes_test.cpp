@@ -1,6 +1,10 @@
 #include "actors/graph/host_processes.hpp"
+#include "tests/storage/temporary_directory.hpp"
 
 #include "doctest/doctest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -13,6 +17,24 @@ TEST_CASE("a_host_runs_all_members_or_those_that_it_is_told_to") {
         == std::vector<process_name>{{role::server, 0}, {role::worker, 0}, {role::worker, 1}});
   options.here = {{role::worker, 1}};
   CHECK(processes_here(options) == options.here);
+}
+
+TEST_CASE("standbys_are_started_beside_the_coordinator_and_nobody_waits_for_their_end") {
+  const storage::temporary_directory folder;
+  run_options options;
+  options.servers = options.workers = 1;
+  options.run_directory = folder.path();
+  options.standbys = 2;
+  const int listener = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  host_processes here{options, {"this test program", "--no-run"}};
+  REQUIRE(here.start(listener, 0s));
+  CHECK(here.running() == 3);
+  for (const auto* name : {"coordinator", "coordinator-1", "coordinator-2"})
+    CHECK(std::filesystem::exists(folder.path() / "logs" / (name + std::string{".log"})));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "logs" / "coordinator-3.log"));
+  here.kill_all();
+  CHECK(here.running() == 0);
+  close(listener);
 }
 
 TEST_CASE("planned_kills_are_carried_out_once_and_when_it_is_time") {

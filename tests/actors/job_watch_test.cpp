@@ -146,6 +146,22 @@ TEST_CASE("a_lost_coordinator_is_back_when_a_newer_one_has_gathered_its_members"
   CHECK_FALSE(f.follow().coordinator_back);
 }
 
+TEST_CASE("where_a_standby_is_lost_the_coordinator_was_there_all_the_time") {
+  fixture f;
+  f.follow(job_phase::training);
+  f.now = 1s;
+  f.watch.process_lost({{role::coordinator, 1, {5}}, 1s, 1s, "killed by signal 9"});
+  f.now = 1500ms;
+  CHECK_FALSE(f.follow().coordinator_back); // What the lost one said last, perhaps.
+  f.now = 1501ms;
+  CHECK_FALSE(f.watch.follow(f.news, f.now).coordinator_back); // The same words again.
+  const auto what = f.follow();
+  CHECK(what.coordinator_back);
+  CHECK(what.events.empty());
+  f.news.term = 2;
+  CHECK_FALSE(f.follow().coordinator_back);
+}
+
 TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_coordinator") {
   fixture f;
   f.watch.give_up("server 0: the disk is full", 1s);

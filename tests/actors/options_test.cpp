@@ -45,12 +45,12 @@ bool starts_with(const std::string& text, const std::string& part) {
 TEST_CASE("a_process_is_read_from_its_role_and_index") {
   CHECK(*parse_process("worker:12") == process_name{role::worker, 12});
   CHECK(*parse_process("server:0") == process_name{role::server, 0});
-  CHECK(*parse_process("coordinator:0") == process_name{role::coordinator, 0});
+  CHECK(*parse_process("coordinator:1") == process_name{role::coordinator, 1});
 }
 
 TEST_CASE("text_that_names_no_process_is_refused") {
   for (const std::string text : {"", "worker", "worker:", ":1", "worker:-1", "worker:1x",
-                                 "worker: 1", "launcher:0", "coordinator:1", "worker:4294967296"}) {
+                                 "worker: 1", "launcher:0", "coordinator", "worker:4294967296"}) {
     CAPTURE(text);
     const auto parsed_text = parse_process(text);
     REQUIRE_FALSE(parsed_text);
@@ -293,6 +293,11 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--listen", "0.0.0.0:4000"}, "--listen needs the address at which other hosts reach"},
     {{"--join", "1.2.3.4:5", "--here", "server:1"}, "--join with a server needs --checkpoint"},
     {{"--here", "coordinator:0"}, "--here: the job has no second coordinator"},
+    {{"--threads", "--coordinator-store", "etcd://a:1"}, "--threads has no coordinator to lose"},
+    {{"--standbys", "1"}, "--standbys needs --coordinator-store etcd://HOST:PORT"},
+    {{"--join", "127.0.0.1:1", "--here", "worker:0", "--coordinator-store", "etcd://a:1"},
+     "--coordinator-store is for the host that starts the job"},
+    {{"--kill", "coordinator:1@1"}, "--kill: the job has only coordinators 0 to 0"},
     {{"--slow", "4:1"}, "--slow: the job has no worker 4, only 0 to 3"},
     {{"--kill", "worker:4@1"}, "--kill: the job has only workers 0 to 3 and servers 0 to 1"},
     {{"--kill", "server:2@1"}, "--kill: the job has only workers 0 to 3 and servers 0 to 1"}};
@@ -303,6 +308,9 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     CHECK(starts_with(found, line));
   }
   CHECK(objection({"--kill", "coordinator:0@1"}).empty());
+  CHECK(
+    objection({"--coordinator-store", "etcd://a:1", "--standbys", "2", "--kill", "coordinator:2@1"})
+      .empty());
   CHECK(objection({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
   // More workers than the job began with.
   CHECK(objection({"--join", "127.0.0.1:1", "--here", "worker:9"}).empty());

@@ -217,6 +217,18 @@ TEST_CASE("a_hopeless_process_fails_the_job_with_its_last_line") {
   CHECK(f.supervise.running() == 0);
 }
 
+TEST_CASE("a_deposed_process_is_a_loss_with_its_reason_and_starts_again_however_often") {
+  fixture f{"echo no longer leads; exit 4"};
+  f.start();
+  for (int i = 0; i < 20; ++i) {
+    const auto losses = f.tick_at_end();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses.front().how == "no longer leads");
+    REQUIRE(f.supervise.running() == 1);
+  }
+  CHECK(f.supervise.failed().empty());
+}
+
 TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
   fixture f{"echo server 1 is already running elsewhere; exit 3"};
   f.start();

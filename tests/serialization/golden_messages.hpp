@@ -55,6 +55,15 @@ inline job_spec golden_job() {
   return job;
 }
 
+/// What golden_job(), of before there were replicas, does not say.
+inline job_spec golden_replicated_job() {
+  auto job = golden_job();
+  job.servers = 3;
+  job.replicas = 2;
+  job.chains = 4;
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})
@@ -73,8 +82,31 @@ inline server_counters golden_server_counters() {
 inline view golden_view() {
   return {{3},
           {2},
-          {{{0}, {77}, "127.0.0.1:4000", true}, {{1}, {78}, "[::1]:4001", false}},
+          {{{0}, {role::server, 0, {77}}, "127.0.0.1:4000", true},
+           {{1}, {role::server, 1, {78}}, "[::1]:4001", false}},
           {{0}, {1}, {0}, {1}}};
+}
+
+inline chain_record golden_record() {
+  const member_id head{role::server, 0, {77}}, tail{role::server, 1, {78}};
+  return {{{8}, {2}, {head, tail}, member_id{role::server, 2, {79}}},
+          7,
+          chain_config{{9}, {2}, {tail}, {}}};
+}
+
+inline partition_image golden_image() {
+  const auto keys = std::make_shared<std::vector<std::uint64_t>>(
+    std::vector<std::uint64_t>{7, 0x0123456789abcdef, 3, 4});
+  const auto floats = std::make_shared<std::vector<float>>(
+    std::vector{1.0f, -2.5f, 3.0f, 0.5f, 1e-20f, 3e8f, 7.0f, -8.0f, 9.0f});
+  auto from = [&](std::size_t first) { return float_ptr{floats, floats->data() + first}; };
+  batch_set marks{{70}};
+  marks.insert({200});
+  return {{5},
+          199,
+          {marks, batch_set{{71}}},
+          {{{1}, 4, 190, 180, 3, from(0), 2, from(3)}},
+          {{{2}, 1, 191, 2, {keys, keys->data()}, 2, from(5), {keys, keys->data() + 2}}}};
 }
 
 inline std::vector<std::pair<std::string, message>> golden_messages() {
@@ -83,18 +115,29 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const std::vector<clock_entry> clocks{{{0}, {5}, 12, true}, {{1}, {6}, 0, false}};
   batch_set marks{{70}};
   marks.insert({200});
-  const server_report of_server{.address = "127.0.0.1:4000",
-                                .assignment = 3,
-                                .failed = "",
-                                .unreadable = 14,
+  const server_report of_server{
+    .address = "127.0.0.1:4000",
+    .clock_ns = 123'456'789,
+    .chains = {{.chain = {1},
+                .status = {{2}, {8}, {9}, true, true},
+                .failed = "cannot be read",
+                .unreadable = 14,
+                .part = {7, {1}, {{"chain-1/000012.sst", 4096, 0xdeadbeef}}, 199},
+                .checkpoint_failed = 6,
+                .checkpoint_failure = "no space",
+                .marks = marks,
+                .clocks = clocks,
+                .version = 200,
+                .counters = golden_server_counters()}}};
+  const server_orders to_server{.job = golden_replicated_job(),
                                 .generation = {2},
-                                .marks = marks,
-                                .clocks = clocks,
-                                .part = {7, {1}, {{"chain-1/000012.sst", 4096, 0xdeadbeef}}, 199},
-                                .checkpoint_failed = 6,
-                                .checkpoint_failure = "no space",
-                                .version = 200,
-                                .counters = golden_server_counters()};
+                                .chains = {{{1}, golden_record()}},
+                                .chain_of = {{0}, {2}},
+                                .servers = {{server, "127.0.0.1:4001"}},
+                                .heard_ns = 123'456'788,
+                                .workers = clocks,
+                                .checkpoint = 7,
+                                .checkpoint_clock = 12};
   const observer_orders to_observer{
     .view = golden_view(),
     .phase = job_phase::training,
@@ -105,6 +148,9 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .events = {"worker 0 joined", "checkpoint 7"},
     .events_total = 12};
   const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
+  const auto pushed = std::make_shared<const update>(push);
+  const auto pushed_rows = std::make_shared<const update>(
+    update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}});
   const query pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
   auto rows_read = golden_rows();
   rows_read.where.keys = nullptr;
@@ -121,7 +167,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   return {
     {"hello", hello{wire::protocol_version, 0x1122334455667788, 9, server}},
     {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
-    {"request_push", request_message{7, {push, {}}}},
+    {"request_push", request_message{7, {push, {}, {2}}}},
     {"request_pull", request_message{8, {{}, pull}}},
     {"request_both", request_message{9, {push, pull}}},
     {"reply_pushed", reply_message{7, {receipt{42, true}, {}}}},
@@ -159,9 +205,16 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                              true,
                              "the job failed",
                              worker_orders{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
-    {"orders_server", orders{server, 1, 2, false, "",
-                             server_orders{golden_job(), 3, {2}, {{0}, {2}}, 6, clocks, 7, 12}}},
+    {"orders_server", orders{server, 1, 2, false, "", to_server}},
     {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
+    {"peer_entry",
+     peer_message{
+       {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {{1}, {3}}}}}},
+    {"peer_committed", peer_message{{1}, server, committed_message{{8}, 200}}},
+    {"peer_joined", peer_message{{1}, server, joined_message{{8}, 199}}},
+    {"peer_copy_request",
+     peer_message{{1}, server, copy_request{{8}, 2, {{{5}, {1}, 4, 190}, {{6}, {2}, 1, 191}}}}},
+    {"peer_copy_part", peer_message{{1}, server, copy_part{{8}, 199, 2, 3, golden_image()}}},
   };
 }
 

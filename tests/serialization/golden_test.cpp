@@ -58,6 +58,10 @@ void write_missing(const std::string& name, const std::vector<std::byte>& bytes)
   CHECK(file.flush());
 }
 
+std::vector<std::pair<std::string, job_spec>> golden_jobs() {
+  return {{"job", golden_job()}, {"job_replicated", golden_replicated_job()}};
+}
+
 } // namespace
 
 TEST_CASE("messages are written as the golden bytes") {
@@ -85,18 +89,22 @@ TEST_CASE("golden bytes are read as their messages, those of older protocols ref
 }
 
 TEST_CASE("a job's file has its golden bytes") {
-  CHECK(wire::encode_job(golden_job()) == newest_bytes("job"));
-  for (int version = newest_golden("job"); version > 0; --version) {
-    const auto read = wire::decode_job(read_golden("job", version));
-    REQUIRE(read);
-    CHECK(*read == golden_job());
+  for (const auto& [name, job] : golden_jobs()) {
+    CAPTURE(name);
+    CHECK(wire::encode_job(job) == newest_bytes(name));
+    for (int version = newest_golden(name); version > 0; --version) {
+      const auto read = wire::decode_job(read_golden(name, version));
+      REQUIRE(read);
+      CHECK(*read == job);
+    }
   }
 }
 
 TEST_CASE("writes the golden files that are missing or old" * doctest::skip()) {
   for (const auto& [name, message] : golden_messages())
     write_missing(name, flatten(wire::encode(message)));
-  write_missing("job", wire::encode_job(golden_job()));
+  for (const auto& [name, job] : golden_jobs())
+    write_missing(name, wire::encode_job(job));
 }
 
 } // namespace troupe::test

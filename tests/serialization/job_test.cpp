@@ -69,6 +69,11 @@ TEST_CASE("optimizers are read and written") {
         == "optimizer must be sgd, momentum, adagrad or adam, not 'Adam'");
 }
 
+TEST_CASE("a job has a chain for each server, or as many as it says") {
+  CHECK(changed([](job_spec& x) { x.servers = 3; }).chain_count() == 3);
+  CHECK(changed([](job_spec& x) { x.chains = 5; }).chain_count() == 5);
+}
+
 TEST_CASE("a good job is valid") {
   CHECK(validate(small_job()));
   random_source random{1};
@@ -86,6 +91,9 @@ TEST_CASE("each defect of a job is named") {
     {"partitions", [](job_spec& x) { x.partitions = 8192; }},
     {"servers", [](job_spec& x) { x.servers = 0; }},
     {"servers", [](job_spec& x) { x.servers = 65; }},
+    {"replicas", [](job_spec& x) { x.replicas = 0; }},
+    {"replicas", [](job_spec& x) { x.replicas = 2; }},
+    {"chains", [](job_spec& x) { x.chains = 65; }},
     {"workers", [](job_spec& x) { x.workers = 0; }},
     {"workers", [](job_spec& x) { x.workers = 65537; }},
     {"samples", [](job_spec& x) { x.samples = 0; }},
@@ -154,11 +162,12 @@ TEST_CASE("each defect of a job is named") {
   }
 }
 
-TEST_CASE("a server's share must travel in one frame") {
-  auto with = [](std::uint64_t elements, std::uint32_t servers) {
+TEST_CASE("a chain's share must travel in one frame") {
+  auto with = [](std::uint64_t elements, std::uint32_t servers, std::uint32_t chains = 0) {
     return validate(changed([=](job_spec& x) {
       x.tables = {{.name = "w", .shape = {elements}, .sync = {}, .optimizer = {}, .init = {}}};
       x.servers = servers;
+      x.chains = chains;
     }));
   };
   const auto half = wire::body_bytes_max / 2 / sizeof(float);
@@ -167,10 +176,14 @@ TEST_CASE("a server's share must travel in one frame") {
   const auto found = with(half + 1, 1);
   REQUIRE(!found);
   CHECK(found.error()
-        == failure{errc::invalid_argument, "the tables have 536870916 bytes for each of 1 servers, "
-                                           "at most 536870912: use more --servers"});
+        == failure{errc::invalid_argument,
+                   "the tables have 536870916 bytes for each of 1 chains of "
+                   "servers, at most 536870912: use more --servers or "
+                   "--chains"});
   CHECK(!with(2 * half, 2)); // The partitions may differ by a block.
   CHECK(with(2 * half - 524288, 2));
+  CHECK(with(2 * half, 2, 3));
+  CHECK(!with(2 * half, 3, 2));
 }
 
 TEST_CASE("the size of a shape that overflows is the largest number") {
@@ -210,6 +223,8 @@ TEST_CASE("the fingerprint changes with what two processes must agree on") {
 TEST_CASE("the fingerprint ignores what may differ or change") {
   const change free[] = {
     [](job_spec& x) { x.servers = 7; },
+    [](job_spec& x) { x.replicas = 2; },
+    [](job_spec& x) { x.chains = 7; },
     [](job_spec& x) { x.workers = 7; },
     [](job_spec& x) { x.passes = 7; },
     [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },

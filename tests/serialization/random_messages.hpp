@@ -2,63 +2,12 @@
 #pragma once
 
 #include "serialization/wire.hpp"
-#include "tests/serialization/random_source.hpp"
+#include "tests/serialization/random_chains.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace troupe::test {
-
-inline member_id random_member(random_source& random) {
-  return {static_cast<role>(random.below(4)), random.number32(), {random.number()}};
-}
-
-inline step_header random_step(random_source& random) {
-  return {
-    {random.number32()}, {random.number()}, {random.number()}, {random.number()}, random.number()};
-}
-
-inline range random_range(random_source& random) {
-  return {{static_cast<std::uint32_t>(random.below(tables_max))},
-          random.below(elements_max / 2),
-          random.below(elements_max / 2)};
-}
-
-inline piece random_piece(random_source& random) {
-  auto where = random_range(random);
-  where.count = random.below(9);
-  if (where.count == 0)
-    return {where, nullptr};
-  auto values = std::make_shared<std::vector<float>>(where.count);
-  for (auto& x : *values)
-    x = random.real();
-  return {where, {values, values->data()}};
-}
-
-inline row_keys random_rows(random_source& random) {
-  row_keys rows{{static_cast<std::uint32_t>(random.below(tables_max))},
-                static_cast<std::uint32_t>(1 + random.below(5)),
-                random.below(4),
-                nullptr};
-  if (rows.count == 0)
-    return rows;
-  auto keys = std::make_shared<std::vector<std::uint64_t>>(rows.count);
-  for (auto& key : *keys)
-    key = random.number();
-  rows.keys = {keys, keys->data()};
-  return rows;
-}
-
-inline row_piece random_row_piece(random_source& random) {
-  row_piece made{random_rows(random), nullptr};
-  auto values = std::make_shared<std::vector<float>>(made.where.floats());
-  for (auto& x : *values)
-    x = random.real();
-  if (made.where.count > 0)
-    made.values = {values, values->data()};
-  return made;
-}
 
 /// Has the keys of some lists of the request kept by its receiver, and names others.
 inline request_message with_book(random_source& random, request_message what) {
@@ -78,10 +27,6 @@ inline request_message with_book(random_source& random, request_message what) {
   }
   what.forgotten = random.several([&] { return random.number32(); });
   return what;
-}
-
-inline batch_set random_set(random_source& random) {
-  return {batch_id{random.below(1000)}, random.several([&] { return random.next(); })};
 }
 
 inline histogram random_histogram(random_source& random) {
@@ -142,6 +87,8 @@ inline job_spec random_job(random_source& random) {
   job.seed = random.number();
   job.partitions = std::uint32_t{1} << random.below(8);
   job.servers = static_cast<std::uint32_t>(1 + random.below(job.partitions));
+  job.replicas = static_cast<std::uint32_t>(1 + random.below(job.servers));
+  job.chains = static_cast<std::uint32_t>(random.below(job.partitions + 1));
   job.workers = static_cast<std::uint32_t>(1 + random.below(20));
   job.samples = 1 + random.below(100'000);
   job.batch_samples = static_cast<std::uint32_t>(1 + random.below(100));
@@ -153,13 +100,13 @@ inline job_spec random_job(random_source& random) {
 }
 
 inline view random_view(random_source& random) {
-  return {
-    {random.number()},
-    {random.number()},
-    random.several([&] {
-      return chain_entry{{random.number32()}, {random.number()}, random.text(), random.chance()};
-    }),
-    random.several([&] { return chain_id{random.number32()}; })};
+  return {{random.number()},
+          {random.number()},
+          random.several([&] {
+            return chain_entry{
+              {random.number32()}, random_member(random), random.text(), random.chance()};
+          }),
+          random.several([&] { return chain_id{random.number32()}; })};
 }
 
 inline failure random_failure(random_source& random) {
@@ -179,26 +126,30 @@ inline worker_report random_worker_report(random_source& random) {
           random.text()};
 }
 
-inline server_report random_server_report(random_source& random) {
-  server_report made;
-  made.address = random.text();
-  made.assignment = random.number();
+inline chain_report random_chain_report(random_source& random) {
+  chain_report made;
+  made.chain = {random.number32()};
+  made.status = random_status(random);
   made.failed = random.text();
-  made.generation = {random.number()};
-  made.marks = random_set(random);
-  made.clocks = random.several([&] { return random_clock(random); });
   made.unreadable = random.number();
   made.part.checkpoint = random.number();
-  made.part.server = {random.number32()};
+  made.part.chain = {random.number32()};
   made.part.files = random.several([&] {
     return file_entry{random.text(), random.number(), random.number32()};
   });
   made.part.version = random.number();
   made.checkpoint_failed = random.number();
   made.checkpoint_failure = random.text();
+  made.marks = random_set(random);
+  made.clocks = random.several([&] { return random_clock(random); });
   made.version = random.number();
   made.counters = random_server_counters(random);
   return made;
+}
+
+inline server_report random_server_report(random_source& random) {
+  return {random.text(), random.number(),
+          random.several([&] { return random_chain_report(random); })};
 }
 
 inline observer_report random_observer_report(random_source& random) {
@@ -226,20 +177,24 @@ inline observer_orders random_observer_orders(random_source& random) {
 
 inline server_orders random_server_orders(random_source& random) {
   return {random.chance() ? random_job(random) : job_spec{},
-          random.number(),
           {random.number()},
-          random.several([&] { return partition_id{random.number32()}; }),
+          random.several([&] {
+            return chain_orders{{random.number32()}, random_record(random)};
+          }),
+          random.several([&] { return chain_id{random.number32()}; }),
+          random.several([&] {
+            return server_address{random_member(random), random.text()};
+          }),
           random.number(),
           random.several([&] { return random_clock(random); }),
           random.number(),
           random.number()};
 }
 
-constexpr std::size_t message_kinds = 13;
+constexpr std::size_t message_kinds = 13 + peer_kinds;
 
-/// `kind` below message_kinds: one for each alternative of message, report and orders.
+/// `kind` below message_kinds: one for each alternative of message, report, orders, peer_message.
 inline message random_message(random_source& random, std::size_t kind) {
-  auto pieces = [&] { return random.several([&] { return random_piece(random); }); };
   auto a_report = [&](auto body) {
     return report{random_member(random), random.number(), random.number(), random.number(),
                   std::move(body)};
@@ -254,35 +209,20 @@ inline message random_message(random_source& random, std::size_t kind) {
       x.where.keys = nullptr;
     return rows;
   };
-  auto push = [&] {
-    return update{random_step(random),
-                  random.several([&] { return table_id{random.number32()}; }),
-                  random.number(),
-                  random.real(),
-                  pieces(),
-                  random.several([&] { return random_row_piece(random); })};
-  };
-  auto pull = [&] {
-    const bool delta = random.chance();
-    return query{random_step(random), random.chance(), random.several([&] {
-                   auto where = random_range(random);
-                   where.count = random.below(1 << 20);
-                   where.stamp = delta ? random.number() : 0;
-                   return where;
-                 }),
-                 random.several([&] { return random_rows(random); }), delta};
-  };
   auto stamped_pieces = [&] {
-    auto made = pieces();
+    auto made = random_pieces(random);
     for (auto& x : made)
       x.where.stamp = random.number();
     return made;
   };
   auto request = [&]() -> request_message {
+    const chain_id chain{random.number32()};
     switch (random.below(3)) {
-    case 0: return {random.number(), {push(), {}}};
-    case 1: return {random.number(), {{}, pull()}};
-    default: return with_book(random, {random.number(), {push(), pull()}});
+    case 0: return {random.number(), {random_push(random), {}, chain}};
+    case 1: return {random.number(), {{}, random_pull(random), chain}};
+    default:
+      return with_book(random,
+                       {random.number(), {random_push(random), random_pull(random), chain}});
     }
   };
   auto answer = [&]() -> answer_message {
@@ -293,7 +233,7 @@ inline message random_message(random_source& random, std::size_t kind) {
       made.what.pushed = receipt{random.number(), random.chance()};
     if (random.chance())
       made.what.pulled = random.chance()
-                           ? values{random.number(), pieces(), rows_without_keys()}
+                           ? values{random.number(), random_pieces(random), rows_without_keys()}
                            : values{random.number(), stamped_pieces(), rows_without_keys(),
                                     random.several([&] { return random_range(random); })};
     return made;
@@ -308,8 +248,8 @@ inline message random_message(random_source& random, std::size_t kind) {
   case 0:
     return hello{wire::protocol_version, random.number(), random.number(), random_member(random)};
   case 1: return refusal{random_failure(random)};
-  case 2: return request_message{random.number(), {push(), {}}};
-  case 3: return request_message{random.number(), {{}, pull()}};
+  case 2: return request_message{random.number(), {random_push(random), {}}};
+  case 3: return request_message{random.number(), {{}, random_pull(random)}};
   case 4: return several(request(), request);
   case 5: return reply_message{random.number(), {}};
   case 6: return several(answer(), answer);
@@ -321,60 +261,14 @@ inline message random_message(random_source& random, std::size_t kind) {
                                      random.several([&] { return random_lease(random); }),
                                      random.number(), random.chance()});
   case 11: return some_orders(random_server_orders(random));
-  default: return some_orders(random_observer_orders(random));
+  case 12: return some_orders(random_observer_orders(random));
+  default: return random_peer(random, kind - 13);
   }
-}
-
-inline bool same(const std::vector<piece>& a, const std::vector<piece>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const piece& x, const piece& y) {
-    return x.where == y.where && x.where.stamp == y.where.stamp
-           && (x.where.count == 0
-               || std::memcmp(x.values.get(), y.values.get(), x.where.count * sizeof(float)) == 0);
-  });
-}
-
-inline bool same(const row_keys& a, const row_keys& b) {
-  return a.table == b.table && a.width == b.width && a.count == b.count
-         && (a.keys == nullptr) == (b.keys == nullptr)
-         && (!a.keys || std::ranges::equal(a.span(), b.span()));
-}
-
-inline bool same(const std::vector<row_piece>& a, const std::vector<row_piece>& b) {
-  return std::equal(
-    a.begin(), a.end(), b.begin(), b.end(), [](const row_piece& x, const row_piece& y) {
-      const auto bytes = x.where.floats() * sizeof(float);
-      return same(x.where, y.where)
-             && (bytes == 0 || std::memcmp(x.values.get(), y.values.get(), bytes) == 0);
-    });
-}
-
-inline bool same(const update& a, const update& b) {
-  return a.step == b.step && a.tables == b.tables && a.base_version == b.base_version
-         && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces) && same(a.rows, b.rows);
-}
-
-inline bool same(const query& a, const query& b) {
-  return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges && a.delta == b.delta
-         && std::ranges::equal(a.ranges, b.ranges, {}, &range::stamp, &range::stamp)
-         && std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
-                       [](const row_keys& x, const row_keys& y) { return same(x, y); });
-}
-
-inline bool same(const receipt& a, const receipt& b) { return a == b; }
-
-inline bool same(const values& a, const values& b) {
-  return a.version == b.version && same(a.pieces, b.pieces) && same(a.rows, b.rows)
-         && a.unchanged == b.unchanged;
-}
-
-template <class T>
-bool same(const std::optional<T>& a, const std::optional<T>& b) {
-  return a.has_value() == b.has_value() && (!a || same(*a, *b));
 }
 
 inline bool same(const request_message& a, const request_message& b) {
   return a.number == b.number && same(a.what.push, b.what.push) && same(a.what.pull, b.what.pull)
-         && a.keys == b.keys && a.forgotten == b.forgotten;
+         && a.what.chain == b.what.chain && a.keys == b.keys && a.forgotten == b.forgotten;
 }
 
 inline bool same(const answer_message& a, const answer_message& b) {
@@ -398,6 +292,8 @@ inline bool same(const message& a, const message& b) {
       if constexpr (requires { x.items; })
         return std::ranges::equal(x.items, y.items,
                                   [](const auto& p, const auto& q) { return same(p, q); });
+      else if constexpr (std::is_same_v<T, peer_message>)
+        return same(x, y);
       else
         return x == y;
     },

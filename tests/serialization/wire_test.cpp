@@ -26,6 +26,19 @@ std::uint32_t word32(const std::vector<std::byte>& bytes, std::size_t offset) {
   return word;
 }
 
+/// The bytes with the one word that is `from` made `to`.
+std::vector<std::byte> with_word(std::vector<std::byte> bytes, std::uint64_t from,
+                                 std::uint64_t to) {
+  auto patched = 0;
+  for (std::size_t i = wire::prefix_bytes; i + 8 <= bytes.size(); i += 8)
+    if (std::memcmp(bytes.data() + i, &from, 8) == 0) {
+      std::memcpy(bytes.data() + i, &to, 8);
+      ++patched;
+    }
+  REQUIRE(patched == 1);
+  return bytes;
+}
+
 failure refused(const result<message>& decoded) {
   REQUIRE(!decoded);
   return decoded.error();
@@ -113,7 +126,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 2");
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 3");
 
   // Whatever a later version puts behind the first 16 bytes.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
@@ -179,6 +192,43 @@ TEST_CASE("values must be as many as the pieces say") {
     !decode_segments(std::span{bare.head}.subspan(wire::prefix_bytes), std::span{body}.first(8)));
 }
 
+TEST_CASE("an entry's pushes share its body, each beginning at a multiple of eight bytes") {
+  auto push_with = [](std::size_t count) {
+    const auto values = std::make_shared<std::vector<float>>(count, 1.0f);
+    return std::make_shared<const update>(
+      update{{}, {}, 0, 0, {{{{0}, 0, count}, {values, values->data()}}}});
+  };
+  const message sent = peer_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}}}};
+  const auto received = decode_frame(flatten(wire::encode(sent)));
+  REQUIRE(received);
+  CHECK(same(sent, *received));
+  const auto& pushes = std::get<entry_message>(std::get<peer_message>(*received).what).entry.pushes;
+  const auto* first = pushes.at(0)->pieces.at(0).values.get();
+  CHECK(pushes.at(1)->pieces.at(0).values.get() == first + 4);
+}
+
+TEST_CASE("an entry without pushes is refused") {
+  const message sent = peer_message{{}, {}, entry_message{}};
+  CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "without pushes"));
+}
+
+TEST_CASE("slabs that no table has are refused before there is memory for them") {
+  // Words of a slab that nothing else in the message has: its keys, and the floats of a row.
+  constexpr std::uint64_t keys = 0x333, floats = 0x77;
+  random_source random{4};
+  const slab_image sent{
+    {},     0, 0, keys, random_keys(random, keys), floats, random_floats(random, keys * floats),
+    nullptr};
+  const auto bytes =
+    flatten(wire::encode(peer_message{{}, {}, copy_part{{}, 0, 0, 0, {{}, 0, {}, {}, {sent}}}}));
+  REQUIRE(decode_frame(bytes));
+  for (const auto count : {keys + 1, elements_max, elements_max + 1, ~std::uint64_t{0}}) {
+    CAPTURE(count);
+    CHECK(refused(decode_frame(with_word(bytes, keys, count))).code == errc::malformed);
+    CHECK(refused(decode_frame(with_word(bytes, floats, count))).code == errc::malformed);
+  }
+}
+
 TEST_CASE("ranges that no table can have are refused") {
   auto received = [](range where) { return decode_frame(flatten(wire::encode(pull_of({where})))); };
   CHECK(received({{4095}, elements_max - 1, 1}));
@@ -223,24 +273,17 @@ TEST_CASE("lists that are longer than any honest one are refused") {
 }
 
 TEST_CASE("a list of very many empty elements costs nothing") {
-  auto bytes = flatten(wire::encode(pull_of({{{1}, 2, 3}})));
+  const auto bytes = flatten(wire::encode(pull_of({{{1}, 2, 3}})));
   // The list's tag: one element of three words. Made to say: 2^29 - 1 elements of no words.
   const std::uint64_t tag = 0x0000000300000004;
   const std::uint64_t many = 0x000000007ffffffc;
-  auto patched = 0;
-  for (std::size_t i = wire::prefix_bytes; i + 8 <= bytes.size(); i += 8)
-    if (std::memcmp(bytes.data() + i, &tag, 8) == 0) {
-      std::memcpy(bytes.data() + i, &many, 8);
-      ++patched;
-    }
-  REQUIRE(patched == 1);
-  CHECK(refused(decode_frame(bytes)).code == errc::malformed);
+  CHECK(refused(decode_frame(with_word(bytes, tag, many))).code == errc::malformed);
 }
 
 TEST_CASE("a batch set with batches that no job has is refused") {
   auto received = [](batch_set marks) {
     server_report body;
-    body.marks = std::move(marks);
+    body.chains.emplace_back().marks = std::move(marks);
     return decode_frame(flatten(wire::encode(report{.from = {}, .body = body})));
   };
   CHECK(received(batch_set{{batches_max}}));

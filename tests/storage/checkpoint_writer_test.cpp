@@ -46,6 +46,34 @@ TEST_CASE("a cut writes only the blocks that changed since the last one") {
   CHECK(same(*read_images, images));
 }
 
+TEST_CASE("servers write a chain's part in turn, each from a live database of its own") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto one = sample_partitions(job, 1), two = sample_partitions(job, 2);
+  const auto first = open_writer(home.path(), 1, 0);
+  const auto second = open_writer(home.path(), 2, 0);
+  commit_sample(home.path(), *first, 1, job, one);
+  commit_sample(home.path(), *second, 2, job, two);
+  commit_sample(home.path(), *first, 3, job, one);
+  for (const auto& [checkpoint, images] : {std::pair{1, &one}, {2, &two}, {3, &one}}) {
+    const auto read_images = read(home.path(), checkpoint, job, partitions_of(0, 1, job));
+    REQUIRE(read_images);
+    CHECK(same(*read_images, *images));
+  }
+}
+
+TEST_CASE("what another server had begun of a chain's part is replaced") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto one = sample_partitions(job, 1), two = sample_partitions(job, 2);
+  REQUIRE(open_writer(home.path(), 1, 0)->write(sample_cut(1, 0, 1, one)));
+  const auto second = open_writer(home.path(), 2, 0);
+  commit_sample(home.path(), *second, 1, job, two);
+  const auto read_images = read(home.path(), 1, job, partitions_of(0, 1, job));
+  REQUIRE(read_images);
+  CHECK(same(*read_images, two));
+}
+
 TEST_CASE("a block with a repeated version but other memory is written: histories roll back") {
   const temporary_directory home;
   const auto job = sample_job();
@@ -169,7 +197,8 @@ TEST_CASE("opening a writer empties what an earlier one left, and refuses a seco
   REQUIRE(!second);
   CHECK(second.error().code == errc::in_use);
   CHECK(second.error().text.find(std::to_string(::getpid())) != std::string::npos);
-  CHECK(second.error().text.find((home.path() / "servers/0/chain-0").string()) != std::string::npos);
+  CHECK(second.error().text.find((home.path() / "servers/0/chain-0").string())
+        != std::string::npos);
   CHECK(checkpoint_writer::open(home.path(), {1}, {1}));
 }
 

@@ -21,6 +21,16 @@ std::unique_ptr<coordinator_store> open_store(const fs::path& directory) {
   return *std::move(store);
 }
 
+coordinator_state state_of(std::uint64_t term, generation_id generation, std::uint64_t job,
+                           std::vector<chain_id> chain_of) {
+  coordinator_state made;
+  made.term = term;
+  made.generation = generation;
+  made.job = job;
+  made.chain_of = std::move(chain_of);
+  return made;
+}
+
 /// Saves growing terms until killed; sends each one that was saved.
 [[noreturn]] void save_for_ever(const fs::path& directory, int to) {
   ::alarm(30); // A child that hangs ends as a failure.
@@ -29,7 +39,7 @@ std::unique_ptr<coordinator_store> open_store(const fs::path& directory) {
     const auto before = (*store)->load();
     if (!before)
       break;
-    if (!(*store)->save({before->term + 1, {term}, 5, std::vector(64, chain_id{3})}))
+    if (!(*store)->save(state_of(before->term + 1, {term}, 5, std::vector(64, chain_id{3}))))
       break;
     const auto saved = before->term + 1;
     (void)!::write(to, &saved, sizeof saved);
@@ -43,7 +53,7 @@ TEST_CASE("a state that is forgotten is gone, and only that") {
   const temporary_directory home;
   CHECK(coordinator_store::forget(home.path()));
   CHECK(fs::is_empty(home.path()));
-  REQUIRE(open_store(home.path())->save({4, {2}, 77, {{0}}}));
+  REQUIRE(open_store(home.path())->save(state_of(4, {2}, 77, {{0}})));
   std::ofstream{home.path() / "coordinator" / "notes"} << "mine";
   {
     const auto used = open_store(home.path());
@@ -56,14 +66,25 @@ TEST_CASE("a state that is forgotten is gone, and only that") {
 
 TEST_CASE("a state that was saved is there after a restart") {
   const temporary_directory home;
+  const member_id head{role::server, 0, {77}}, tail{role::server, 1, {78}};
+  const chain_config with_joiner{{8}, {3}, {head, tail}, member_id{role::server, 2, {79}}};
+  const std::vector<chain_record> records{
+    {with_joiner, 12, chain_config{{9}, {3}, {tail}, {}}},
+    {{{4}, {3}, {tail}, {}}, 0, with_joiner},
+    {},
+  };
   {
     const auto store = open_store(home.path());
     const auto fresh = store->load();
     REQUIRE(fresh);
     CHECK(fresh->term == 0);
     CHECK(fresh->job == 0);
-    REQUIRE(store->save({4, {2}, 77, {{0}, {1}, {1}}}));
-    REQUIRE(store->save({5, {3}, 77, {{1}, {0}}, 12}));
+    REQUIRE(store->save(state_of(4, {2}, 77, {{0}, {1}, {1}})));
+    auto next = state_of(5, {3}, 77, {{1}, {0}});
+    next.committed = 12;
+    next.chains = records;
+    next.draining = {{2}, {4}};
+    REQUIRE(store->save(next));
   }
   const auto state = open_store(home.path())->load();
   REQUIRE(state);
@@ -71,6 +92,8 @@ TEST_CASE("a state that was saved is there after a restart") {
   CHECK(state->generation == generation_id{3});
   CHECK(state->job == 77);
   CHECK(state->committed == 12);
+  CHECK(state->chains == records);
+  CHECK(state->draining == std::set<server_id>{{2}, {4}});
   CHECK(state->chain_of == std::vector<chain_id>{{1}, {0}});
 }
 
@@ -121,8 +144,8 @@ TEST_CASE("a save that a kill cut off is as if it had not begun") {
   const temporary_directory home;
   {
     const auto store = open_store(home.path());
-    REQUIRE(store->save({4, {2}, 77, {{0}, {1}}}));
-    REQUIRE(store->save({5, {2}, 77, {{0}, {1}}}));
+    REQUIRE(store->save(state_of(4, {2}, 77, {{0}, {1}})));
+    REQUIRE(store->save(state_of(5, {2}, 77, {{0}, {1}})));
   }
   for (const auto& entry : fs::directory_iterator{home.path() / "coordinator/db"})
     if (entry.path().extension() == ".log" && entry.file_size() > 0)
@@ -132,7 +155,7 @@ TEST_CASE("a save that a kill cut off is as if it had not begun") {
 
 TEST_CASE("a damaged store is reported, not started from nothing") {
   const temporary_directory home;
-  REQUIRE(open_store(home.path())->save({4, {2}, 77, {{0}, {1}}}));
+  REQUIRE(open_store(home.path())->save(state_of(4, {2}, 77, {{0}, {1}})));
   for (const auto& entry : fs::directory_iterator{home.path() / "coordinator/db"}) {
     if (entry.path().extension() != ".log" || entry.file_size() == 0)
       continue;

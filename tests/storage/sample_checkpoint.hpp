@@ -107,20 +107,20 @@ inline std::vector<partition_image> sample_partitions(const job_spec& job, std::
   return images;
 }
 
-/// Server `server` of `servers` owns the partitions p with p % servers == server.
-inline cut sample_cut(std::uint64_t checkpoint, std::uint32_t server, std::uint32_t servers,
+/// Chain `chain` of `chains` owns the partitions p with p % chains == chain.
+inline cut sample_cut(std::uint64_t checkpoint, std::uint32_t chain, std::uint32_t chains,
                       const std::vector<partition_image>& images) {
-  cut what{checkpoint, {server}, {}};
+  cut what{checkpoint, {chain}, {}};
   for (const auto& image : images)
-    if (image.partition.value % servers == server)
+    if (image.partition.value % chains == chain)
       what.partitions.push_back(image);
   return what;
 }
 
-inline std::vector<partition_id> partitions_of(std::uint32_t server, std::uint32_t servers,
+inline std::vector<partition_id> partitions_of(std::uint32_t chain, std::uint32_t chains,
                                                const job_spec& job) {
   std::vector<partition_id> partitions;
-  for (auto p = server; p < job.partitions; p += servers)
+  for (auto p = chain; p < job.partitions; p += chains)
     partitions.push_back({p});
   return partitions;
 }
@@ -146,10 +146,16 @@ inline std::uint64_t bytes_of(const manifest& whole) {
 }
 
 inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,
-                                                      std::uint32_t server = 0) {
-  auto writer = checkpoint_writer::open(directory, {server}, {server});
+                                                      std::uint32_t server, std::uint32_t chain) {
+  auto writer = checkpoint_writer::open(directory, {server}, {chain});
   REQUIRE_MESSAGE(writer, (writer ? "" : writer.error().text));
   return *std::move(writer);
+}
+
+/// Server and chain have the same number.
+inline std::unique_ptr<checkpoint_writer> open_writer(const std::filesystem::path& directory,
+                                                      std::uint32_t both = 0) {
+  return open_writer(directory, both, both);
 }
 
 } // namespace troupe::storage

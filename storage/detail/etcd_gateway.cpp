@@ -1,0 +1,131 @@
+#include "storage/detail/etcd_gateway.hpp"
+
+#include "httplib.h"
+
+#include <csignal>
+#include <ctime>
+#include <pthread.h>
+
+namespace troupe::storage::detail {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using json = nlohmann::json;
+
+// Answers have some hundred bytes; whoever sends more is not etcd.
+constexpr std::size_t answer_bytes_max = std::size_t{4} << 20;
+// A status is known to the member alone.
+constexpr milliseconds status_time{200};
+// Codes of gRPC.
+constexpr int deadline_exceeded = 4;
+constexpr int unavailable = 14;
+
+/// The library writes to sockets that the other end may have closed.
+class without_sigpipe {
+public:
+  without_sigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~without_sigpipe() {
+    if (sigismember(&before_, SIGPIPE) == 1)
+      return;
+    const timespec at_once{};
+    sigtimedwait(&pipe_, nullptr, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  without_sigpipe(const without_sigpipe&) = delete;
+  without_sigpipe& operator=(const without_sigpipe&) = delete;
+
+private:
+  sigset_t pipe_;
+  sigset_t before_;
+};
+
+std::string name_of(const etcd_endpoint& where) { return "etcd at " + to_string(where); }
+
+struct answer {
+  int status = 0;
+  std::string text;
+};
+
+failure no_answer(const etcd_endpoint& where, httplib::Error why, milliseconds waited,
+                  milliseconds deadline) {
+  if (why == httplib::Error::Canceled)
+    return {errc::malformed, name_of(where) + " sends what etcd would not send"};
+  const bool connected = why == httplib::Error::Read || why == httplib::Error::Write;
+  // The library does not tell a deadline from a connection that ended.
+  if (why == httplib::Error::ConnectionTimeout || (connected && waited >= deadline / 2))
+    return {errc::timed_out,
+            name_of(where) + " did not answer within " + std::to_string(deadline.count()) + " ms"};
+  return {errc::peer_lost,
+          name_of(where) + (connected ? " closed the connection" : " cannot be reached")};
+}
+
+result<answer> post(const etcd_endpoint& where, const std::string& path, const std::string& body,
+                    milliseconds deadline) {
+  const without_sigpipe guard;
+  const auto began = clock::now();
+  httplib::Client http{where.host, where.port};
+  // Connecting and answering may take half of the time each.
+  http.set_connection_timeout(deadline / 2);
+  http.set_read_timeout(deadline / 2);
+  http.set_write_timeout(deadline / 2);
+  http.set_tcp_nodelay(true);
+  httplib::Request request;
+  request.method = "POST";
+  request.path = path;
+  request.body = body;
+  request.set_header("Content-Type", "application/json");
+  answer got;
+  request.content_receiver = [&](const char* data, std::size_t size, auto, auto) {
+    got.text.append(data, size);
+    return got.text.size() <= answer_bytes_max && clock::now() - began <= deadline;
+  };
+  const auto outcome = http.send(request);
+  if (!outcome)
+    return no_answer(where, outcome.error(),
+                     std::chrono::duration_cast<milliseconds>(clock::now() - began), deadline);
+  got.status = outcome->status;
+  return got;
+}
+
+bool knows_no_leader(const etcd_endpoint& where) {
+  const auto got = post(where, "/v3/maintenance/status", "{}", status_time);
+  const auto status = got ? json::parse(got->text, nullptr, false) : json{};
+  return status.is_object() && status.contains("header") && !status.contains("leader");
+}
+
+} // namespace
+
+result<json> ask_etcd(const etcd_endpoint& where, const std::string& path, const json& request,
+                      milliseconds deadline) {
+  const auto got = post(where, path, request.dump(), deadline);
+  if (!got && got.error().code == errc::timed_out && knows_no_leader(where))
+    return {errc::not_ready, name_of(where) + " has no quorum"};
+  if (!got)
+    return got.error();
+  auto document = json::parse(got->text, nullptr, false);
+  if (!document.is_object())
+    return {errc::malformed, name_of(where) + " does not answer as etcd does: status "
+                               + std::to_string(got->status)};
+  // Of a stream the gateway says within the answer what went wrong.
+  const auto problem = document.find("error");
+  if (problem == document.end() && got->status == 200)
+    return document;
+  const auto& details = problem != document.end() && problem->is_object() ? *problem : document;
+  const auto code = details.find("code");
+  const auto words = details.find("message");
+  const auto text =
+    name_of(where) + ": "
+    + (words != details.end() && words->is_string() ? words->get<std::string>()
+                                                    : "status " + std::to_string(got->status));
+  if (code != details.end() && (*code == unavailable || *code == deadline_exceeded))
+    return {errc::not_ready, text};
+  return {errc::io_failed, text};
+}
+
+} // namespace troupe::storage::detail

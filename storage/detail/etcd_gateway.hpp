@@ -1,0 +1,18 @@
+// One HTTP request to one member of etcd, and what its answer means.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "storage/etcd_client.hpp"
+
+#include "nlohmann/json.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace troupe::storage::detail {
+
+/// Errors: as those of etcd_client.
+result<nlohmann::json> ask_etcd(const etcd_endpoint& where, const std::string& path,
+                                const nlohmann::json& request, std::chrono::milliseconds deadline);
+
+} // namespace troupe::storage::detail

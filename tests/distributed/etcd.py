@@ -1,0 +1,84 @@
+"""A real etcd for one test, on free ports of loopback, in a directory of its own."""
+import base64
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+import cluster
+
+
+def is_installed():
+    return shutil.which("etcd") is not None
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+class Etcd:
+    def __init__(self, home: pathlib.Path, members=1):
+        self.home = home
+        self.ports = [(free_port(), free_port()) for _ in range(members)]
+        self.processes = [None] * members
+        for index in range(members):
+            self.start(index)
+        cluster.poll(self.answers, 20, "an answer of etcd")
+
+    @property
+    def url(self):
+        return "etcd://" + ",".join(f"127.0.0.1:{client}" for client, _ in self.ports)
+
+    def start(self, index):
+        client, peer = (f"http://127.0.0.1:{port}" for port in self.ports[index])
+        everyone = ",".join(f"m{i}=http://127.0.0.1:{port}"
+                            for i, (_, port) in enumerate(self.ports))
+        self.processes[index] = subprocess.Popen(
+            ["etcd", "--name", f"m{index}", "--data-dir", self.home / f"etcd-{index}",
+             "--listen-client-urls", client, "--advertise-client-urls", client,
+             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+             "--initial-cluster", everyone, "--logger", "zap", "--log-level", "error"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def signal_all(self, number):
+        for process in self.processes:
+            process.send_signal(number)
+
+    def end(self, index):
+        process = self.processes[index]
+        process.kill()
+        process.wait()
+
+    def end_all(self):
+        for index in range(len(self.processes)):
+            self.end(index)
+
+    def answers(self):
+        try:
+            return self.get("any") is None
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def get(self, key):
+        question = json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode()
+        where = f"http://127.0.0.1:{self.ports[0][0]}/v3/kv/range"
+        with urllib.request.urlopen(where, question, timeout=5) as answer:
+            found = json.load(answer).get("kvs")
+        return base64.b64decode(found[0]["value"]) if found else None
+
+    def leader(self, job):
+        """Pid of the coordinator that leads; None where none does."""
+        value = self.get(f"/troupe/{job}/leader")
+        return int(value.decode().rpartition("pid ")[2].rstrip(")")) if value else None
+
+    def kill_leader(self, job, number=signal.SIGKILL):
+        """The one that was signalled."""
+        pid = cluster.poll(lambda: self.leader(job), 10, "a coordinator that leads")
+        os.kill(pid, number)
+        return pid

@@ -1,0 +1,124 @@
+"""A job whose coordinator keeps its state in etcd: standbys take over, nothing is lost or done twice."""
+import os
+import re
+import signal
+import time
+import unittest
+
+import cluster
+import etcd
+
+ELEMENTS = 100_000
+WORKERS = 4
+
+
+@unittest.skipUnless(etcd.is_installed(), "etcd is not installed (apt-get install etcd-server)")
+class EtcdTest(cluster.ClusterTest):
+    program = "count_batches"
+    common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", 3,
+              "--epochs", 1, "--checkpoint-every", "300ms",
+              *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
+
+    def begin(self, samples, *options, members=1):
+        self.etcd = etcd.Etcd(self.home, members)
+        self.addCleanup(self.etcd.end_all)
+        self.samples = samples
+        run = self.start("--samples", samples, "--coordinator-store", self.etcd.url + "/job", *options)
+        run.await_text("training with 4 workers")
+        return run
+
+    def end(self, run, seconds=90):
+        """Every batch was applied once: no server was lost, so none was applied and rolled back."""
+        self.assertEqual(run.wait(seconds), 0)
+        self.assertEqual(run.report["test_accuracy"], 1.0)
+        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        self.assertEqual(run.report["pushes"]["applied"], self.samples)
+
+    def await_count(self, run, text, count, seconds=30):
+        cluster.poll(lambda: run.out.count(text) >= count, seconds, f"{count} times '{text}'")
+
+    def test_leaders_killed(self):
+        run = self.begin(8000, "--standbys", 2)
+        for count in range(1, 5):
+            killed = self.etcd.kill_leader("job")
+            self.await_count(run, "coordinator back", count)
+            self.assertNotEqual(self.etcd.leader("job"), killed)
+            time.sleep(0.5)
+        self.end(run)
+        pauses = [x["recovered_ms"] for x in run.report["recoveries"]]
+        self.assertEqual(len(pauses), 4)
+        self.assertIn("the coordinator restarted (term 5)", run.out)
+        print(f"longest pause {max(pauses):.0f} ms of {sorted(round(x) for x in pauses)}", end=" ")
+        self.assertLess(max(pauses), 5000)
+
+    def test_standbys_killed(self):
+        run = self.begin(2000, "--standbys", 1)
+        leader = self.etcd.leader("job")
+        standby = [pid for (role, _), pid in run.processes().items()
+                   if role == "coordinator" and pid != leader]
+        self.assertEqual(len(standby), 1)
+        os.kill(standby[0], signal.SIGKILL)
+        self.end(run)
+        self.assertNotIn("coordinator back", run.out)
+        self.assert_recovered(run, *[(x["role"], x["index"]) for x in run.report["recoveries"]])
+        self.assertEqual(len(run.report["recoveries"]), 1)
+
+    def test_leader_frozen(self):
+        run = self.begin(4000, "--standbys", 1)
+        frozen = self.etcd.kill_leader("job", signal.SIGSTOP)
+        cluster.poll(lambda: self.etcd.leader("job") not in (None, frozen), 10, "another leader")
+        os.kill(frozen, signal.SIGCONT)
+        run.await_match("coordinator( 1)? lost: no longer leads: ")
+        self.end(run)
+
+    def test_etcd_lost_for_a_while(self):
+        run = self.begin(4000, "--standbys", 1)
+        self.etcd.signal_all(signal.SIGSTOP)
+        run.await_match(r"coordinator( 1)? lost: no longer leads: cannot renew its lease: "
+                        r"etcd at 127.0.0.1:\d+ did not answer")
+        time.sleep(3)
+        self.assertEqual(run.out.count("coordinator back"), 0)
+        self.etcd.signal_all(signal.SIGCONT)
+        run.await_text("coordinator back")
+        self.end(run)
+        waits = [line for text in run.logs.values() for line in re.findall("waits for etcd: .*", text)]
+        self.assertGreaterEqual(len(waits), 2)  # Both of them, each once.
+        self.assertLess(len(waits), 8)
+
+    def test_one_of_three_members_lost(self):
+        run = self.begin(2000, members=3)
+        self.etcd.end(2)
+        self.end(run)
+        self.assertNotIn("lost", run.out)
+
+    def test_resumed(self):
+        checkpoints = self.home / "checkpoints"
+        first = self.begin(4000, "--checkpoint", checkpoints)
+        first.await_text("checkpoint 2 committed")
+        first.signal(signal.SIGKILL)
+        self.assertEqual(first.wait(), -signal.SIGKILL)
+        again = self.start("--samples", 4000, "--coordinator-store", self.etcd.url + "/job",
+                           "--checkpoint", checkpoints, "--resume")
+        again.await_text("the coordinator restarted (term 2)")
+        self.assertEqual(again.wait(90), 0)
+        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", again.out)
+
+    def refused(self, url, pattern):
+        run = self.start("--samples", 100, "--coordinator-store", url, "--standbys", 1)
+        self.assertEqual(run.wait(20), 1)
+        self.assertEqual(len(run.err.splitlines()), 1, run.err)
+        self.assertRegex(run.err, pattern)
+
+    def test_bad_input(self):
+        self.refused(f"etcd://127.0.0.1:{etcd.free_port()}", r"etcd at 127.0.0.1:\d+ cannot be reached")
+        run = self.begin(8000, members=3)
+        self.refused(self.etcd.url + "/job", r"the job 'job' runs already, led by 127.0.0.1:\d+ \(coord")
+        run.end()
+        for index in 0, 1:
+            self.etcd.end(index)
+        time.sleep(2.5)  # The member that is left notices.
+        self.refused(self.etcd.url, "etcd at .* has no quorum")
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)

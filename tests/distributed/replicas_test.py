@@ -1,0 +1,55 @@
+"""With three replicas SIGKILLs of servers take nothing back: no update is rolled back, and every
+batch ends up applied exactly once. --kills 50 for a longer trial; --seed repeats the order.
+"""
+import random
+import time
+
+import cluster
+
+WORKERS, SERVERS = 4, 4
+ELEMENTS = 100_000
+
+
+class Replicas(cluster.ClusterTest):
+    program = "count_batches"
+    common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", SERVERS,
+              "--replicas", 3, "--checkpoint-every", "2s",
+              *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
+
+    def check(self, kills, *options):
+        samples = 600 * kills // WORKERS * WORKERS  # Whole clocks, as bsp needs them.
+        print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
+        dice = random.Random(cluster.arguments.seed)
+        run = self.start("--samples", samples, "--epochs", 1, *options)
+        run.await_text("training with")
+        others = [("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
+        servers = [("server", i) for i in range(SERVERS)]
+        done = 0
+        while done < kills and run.launcher.poll() is None:
+            time.sleep(dice.uniform(0.8, 1.8))  # For the replica before to join again.
+            done += run.kill(*dice.choice(servers if dice.random() < 0.7 else others))
+        self.assertEqual(run.wait(60 + 6 * kills), 0)
+        report = run.report
+        self.assertGreaterEqual(len(report["recoveries"]), 2 * kills // 3)
+        self.assertEqual(report["test_accuracy"], 1.0)
+        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        for each in report["recoveries"]:
+            self.assertIsNotNone(each["recovered_ms"], each)
+            self.assertEqual(each["updates_rolled_back"], 0, each)
+        self.assertNotIn("rolled back", run.out)
+
+    def test_asp(self):
+        self.check(cluster.arguments.kills)
+
+    def test_bsp(self):
+        self.check(cluster.arguments.kills // 2, "--sync", "bsp")
+
+    def test_sparse(self):
+        self.check(cluster.arguments.kills // 2, "--sparse")
+
+
+if __name__ == "__main__":
+    options = cluster.parser(__doc__)
+    options.add_argument("--kills", type=int, default=12, help="of the asp run; fewer in the others")
+    options.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    cluster.main(options=options)

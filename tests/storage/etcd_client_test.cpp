@@ -1,0 +1,262 @@
+#include "storage/etcd_client.hpp"
+
+#include "storage/detail/base64.hpp"
+#include "tests/storage/etcd_fixture.hpp"
+
+#include "doctest/doctest.h"
+#include "httplib.h"
+
+#include <functional>
+#include <future>
+#include <thread>
+
+namespace troupe::storage {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Answers every request in the same way.
+class fake_gateway {
+public:
+  using answer = std::function<void(const httplib::Request&, httplib::Response&)>;
+
+  explicit fake_gateway(const answer& how) {
+    server_.Post(".*", how);
+    port_ = server_.bind_to_any_port("127.0.0.1");
+    thread_ = std::thread{[this] { server_.listen_after_bind(); }};
+  }
+  fake_gateway(int status, const std::string& body)
+      : fake_gateway([=](const httplib::Request&, httplib::Response& response) {
+          response.status = status;
+          response.set_content(body, "application/json");
+        }) {}
+  ~fake_gateway() {
+    server_.stop();
+    thread_.join();
+  }
+  fake_gateway(const fake_gateway&) = delete;
+  fake_gateway& operator=(const fake_gateway&) = delete;
+
+  etcd_endpoint where() const { return {"127.0.0.1", static_cast<std::uint16_t>(port_)}; }
+
+private:
+  httplib::Server server_;
+  int port_ = 0;
+  std::thread thread_;
+};
+
+const std::string header = R"("header":{"revision":"7"})";
+
+} // namespace
+
+TEST_CASE("a URL of etcd names its members and the job") {
+  const auto one = parse_etcd_url("etcd://10.0.0.1:2379");
+  REQUIRE(one);
+  CHECK(one->endpoints == std::vector<etcd_endpoint>{{"10.0.0.1", 2379}});
+  CHECK(one->job.empty());
+  const auto more = parse_etcd_url("etcd://a:1,[fe80::1]:2,c.example:65535/my/job");
+  REQUIRE(more);
+  CHECK(more->endpoints
+        == std::vector<etcd_endpoint>{{"a", 1}, {"fe80::1", 2}, {"c.example", 65535}});
+  CHECK(more->job == "my/job");
+  CHECK(to_string(more->endpoints[1]) == "[fe80::1]:2");
+}
+
+TEST_CASE("what is no URL of etcd is refused") {
+  for (const auto* text :
+       {"", "etcd://", "etcd:/a:1", "http://a:1", "etcd://a", "etcd://a:", "etcd://a:0",
+        "etcd://a:65536", "etcd://a:-1", "etcd://a:1x", "etcd://:1", "etcd://a:1,", "etcd://,a:1",
+        "etcd://fe80::1:2", "etcd://[]:1", "etcd://me@a:1", "etcd:///job"}) {
+    const auto refused = parse_etcd_url(text);
+    REQUIRE_MESSAGE(!refused, text);
+    CHECK(refused.error().code == errc::invalid_argument);
+    CHECK(refused.error().text.find("etcd://HOST:PORT") != std::string::npos);
+  }
+}
+
+TEST_CASE("base64 is read as it was written, and nothing else is") {
+  CHECK(detail::to_base64("") == "");
+  CHECK(detail::to_base64("f") == "Zg==");
+  CHECK(detail::to_base64("fo") == "Zm8=");
+  CHECK(detail::to_base64("foobar") == "Zm9vYmFy");
+  std::string all;
+  for (int i = 0; i < 256; ++i) {
+    all.push_back(static_cast<char>(i));
+    CHECK(detail::from_base64(detail::to_base64(all)) == all);
+  }
+  for (const auto* text : {"Z", "Zg=", "Zh==", "Z===", "====", "Zg==Zg==", "Zm9v YmF", "Zm\n9"})
+    CHECK_MESSAGE(!detail::from_base64(text), text);
+}
+
+TEST_CASE("who is not there is not reached") {
+  const etcd_client client{{{"127.0.0.1", free_port()}}};
+  const auto outcome = client.get("key", 1s);
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::peer_lost);
+  CHECK(outcome.error().text.find("127.0.0.1:") != std::string::npos);
+  CHECK(outcome.error().text.find("cannot be reached") != std::string::npos);
+}
+
+TEST_CASE("members are tried in turn, and the one that answered stays the first") {
+  std::atomic<int> refusals = 0;
+  const fake_gateway without_leader{[&](const httplib::Request&, httplib::Response& response) {
+    ++refusals;
+    response.status = 503;
+    response.set_content(R"({"error":"etcdserver: no leader","code":14})", "application/json");
+  }};
+  const fake_gateway good{200, "{" + header + "}"};
+  const etcd_client client{{{"127.0.0.1", free_port()}, without_leader.where(), good.where()}};
+  for (int i = 0; i < 3; ++i) {
+    const auto outcome = client.get("key", 2s);
+    REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().text));
+    CHECK(!*outcome);
+  }
+  CHECK(refusals == 1);
+}
+
+TEST_CASE("of several failures the one that knows most is told") {
+  const fake_gateway without_leader{503, R"({"message":"etcdserver: no leader","code":14})"};
+  const etcd_client client{{without_leader.where(), {"127.0.0.1", free_port()}}};
+  const auto outcome = client.get("key", 1s);
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::not_ready);
+  CHECK(outcome.error().text.find("etcdserver: no leader") != std::string::npos);
+}
+
+TEST_CASE("what etcd refuses is told in its words and not tried again") {
+  std::atomic<int> asked = 0;
+  const auto refuse = [&](const httplib::Request&, httplib::Response& response) {
+    ++asked;
+    response.status = 429;
+    response.set_content(R"({"message":"etcdserver: mvcc: database space exceeded","code":8})",
+                         "application/json");
+  };
+  const fake_gateway one{refuse}, other{refuse};
+  const etcd_client client{{one.where(), other.where()}};
+  const auto outcome = client.write({{}, "key", "value"}, 1s);
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::io_failed);
+  CHECK(outcome.error().text.find("database space exceeded") != std::string::npos);
+  CHECK(asked == 1);
+}
+
+TEST_CASE("answers of another form than etcd's are malformed") {
+  const std::string too_large(std::size_t{5} << 20, ' ');
+  for (const auto& body :
+       {std::string{}, std::string{"<html>"}, std::string{"[]"}, std::string{"7"},
+        std::string{R"({"kvs":[]})"}, "{" + header + R"(,"kvs":{}})",
+        "{" + header + R"(,"kvs":[7]})", "{" + header + R"(,"kvs":[{"value":"?"}]})",
+        "{" + header + R"(,"kvs":[{"value":7}]})",
+        "{" + header + R"(,"kvs":[{"mod_revision":"x"}]})",
+        "{" + header + R"(,"kvs":[{"lease":{}}]})", too_large}) {
+    const fake_gateway odd{200, body};
+    const auto outcome = etcd_client{{odd.where()}}.get("key", 2s);
+    REQUIRE_MESSAGE(!outcome, body.substr(0, 60));
+    CHECK_MESSAGE(outcome.error().code == errc::malformed, body.substr(0, 60));
+  }
+  const fake_gateway odd{404, "Not Found"};
+  CHECK(etcd_client{{odd.where()}}.get("key", 2s).error().code == errc::malformed);
+}
+
+TEST_CASE("a lease and a transaction of another form are malformed") {
+  const fake_gateway no_lease{200, R"({"TTL":"2"})"};
+  CHECK(etcd_client{{no_lease.where()}}.grant_lease(1s, 1s).error().code == errc::malformed);
+  const fake_gateway short_lease{200, R"({"ID":"5","TTL":"1"})"};
+  CHECK(etcd_client{{short_lease.where()}}.grant_lease(2s, 1s).error().code == errc::malformed);
+  const fake_gateway no_result{200, "{" + header + "}"};
+  CHECK(etcd_client{{no_result.where()}}.keep_alive(5, 1s).error().code == errc::malformed);
+  const fake_gateway odd_response{200, "{" + header + R"(,"responses":[{"response_put":{}}]})"};
+  CHECK(etcd_client{{odd_response.where()}}.write({{}, "key", "value"}, 1s).error().code
+        == errc::malformed);
+}
+
+TEST_CASE("a lease that is gone has no time left") {
+  const fake_gateway gone{200, R"({"result":{"ID":"5"}})"};
+  const auto left = etcd_client{{gone.where()}}.keep_alive(5, 1s);
+  REQUIRE(left);
+  CHECK(left->count() == 0);
+}
+
+TEST_CASE("who does not answer is waited for until the deadline") {
+  std::promise<void> over;
+  const auto ended = over.get_future().share();
+  const fake_gateway silent{[=](const httplib::Request&, httplib::Response&) { ended.wait(); }};
+  const auto began = std::chrono::steady_clock::now();
+  const auto outcome = etcd_client{{silent.where()}}.get("key", 400ms);
+  const auto waited = std::chrono::steady_clock::now() - began;
+  over.set_value();
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::timed_out);
+  CHECK(outcome.error().text.find("did not answer within") != std::string::npos);
+  CHECK(waited < 2s);
+}
+
+TEST_CASE("without quorum that is told") {
+  std::promise<void> over;
+  const auto ended = over.get_future().share();
+  const fake_gateway alone{[=](const httplib::Request& request, httplib::Response& response) {
+    if (request.path == "/v3/maintenance/status")
+      response.set_content("{" + header + R"(,"version":"3.4"})", "application/json");
+    else
+      ended.wait();
+  }};
+  const auto outcome = etcd_client{{alone.where()}}.get("key", 400ms);
+  over.set_value();
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::not_ready);
+  CHECK(outcome.error().text.find("has no quorum") != std::string::npos);
+}
+
+TEST_CASE("etcd: keys and values may be any bytes, and conditions hold back what is written") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster etcd{1};
+  const etcd_client client{etcd.endpoints()};
+  using condition = etcd_transaction::condition;
+  const std::string key{"k\0\xff\"", 4}, value{"v\0\xfe\n", 4};
+  const auto made = client.write({{{key, condition::created, 0}}, key, value}, 2s);
+  REQUIRE(made);
+  CHECK(made->written);
+  const auto found = client.get(key, 2s);
+  REQUIRE(found);
+  REQUIRE(*found);
+  CHECK((*found)->bytes == value);
+  CHECK((*found)->created == made->revision);
+  CHECK((*found)->modified == made->revision);
+  CHECK((*found)->lease == 0);
+  const auto again = client.write({{{key, condition::created, 0}}, key, "other"}, 2s);
+  REQUIRE(again);
+  CHECK(!again->written);
+  REQUIRE(again->present.contains(key));
+  CHECK(again->present.at(key).bytes == value);
+  const auto changed = client.write({{{key, condition::modified, made->revision}}, key, "new"}, 2s);
+  REQUIRE(changed);
+  CHECK(changed->written);
+  CHECK(changed->revision > made->revision);
+  const auto removed = client.write({{}, key, std::nullopt}, 2s);
+  REQUIRE(removed);
+  CHECK(removed->written);
+  CHECK(!client.get(key, 2s)->has_value());
+}
+
+TEST_CASE("etcd: of three members one may be lost, and two may not") {
+  if (!etcd_cluster::is_installed())
+    return;
+  etcd_cluster etcd{3};
+  const etcd_client client{etcd.endpoints()};
+  REQUIRE(client.write({{}, "key", "value"}, 3s));
+  etcd.kill(0);
+  CHECK(etcd.answers());
+  etcd.kill(1);
+  detail::pause(2500ms); // The one that is left notices.
+  const auto lost = client.get("key", 1s);
+  REQUIRE(!lost);
+  CHECK(lost.error().code == errc::not_ready);
+  MESSAGE(lost.error().text);
+  etcd.start(1);
+  REQUIRE(etcd.answers());
+  CHECK((*client.get("key", 3s))->bytes == "value");
+}
+
+} // namespace troupe::storage

@@ -1,0 +1,234 @@
+#include "storage/etcd_store.hpp"
+
+#include "tests/storage/etcd_fixture.hpp"
+
+#include "doctest/doctest.h"
+
+#include <future>
+#include <mutex>
+
+namespace troupe::storage {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using store_ptr = std::unique_ptr<etcd_store>;
+
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+/// What a candidate says, readable from another thread.
+class story {
+public:
+  std::function<void(std::string)> log() {
+    return [this](const std::string& line) {
+      const std::lock_guard lock{mutex_};
+      lines_.push_back(line);
+    };
+  }
+  std::vector<std::string> lines() const {
+    const std::lock_guard lock{mutex_};
+    return lines_;
+  }
+  /// Within 10 s.
+  bool await(const std::string& text) const {
+    for (int i = 0; i < 500; ++i) {
+      for (const auto& line : lines())
+        if (line.find(text) != std::string::npos)
+          return true;
+      detail::pause(20ms);
+    }
+    return false;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+store_ptr campaign(const etcd_address& etcd, const std::string& who, story* told = nullptr) {
+  auto made = etcd_store::campaign({etcd, who, told ? told->log() : nullptr});
+  REQUIRE_MESSAGE(made, (made ? "" : made.error().text));
+  return *std::move(made);
+}
+
+std::future<store_ptr> campaign_beside(const etcd_address& etcd, story& told) {
+  return std::async(std::launch::async, [=, &told] { return campaign(etcd, "standby", &told); });
+}
+
+const coordinator_state some_state{4, {2}, 77, {{0}, {1}, {1}}, 12};
+
+} // namespace
+
+TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  auto first = campaign(etcd, "first");
+  const auto fresh = first->load();
+  REQUIRE(fresh);
+  CHECK(fresh->term == 0);
+  REQUIRE(first->save(some_state));
+  story told;
+  auto standby = campaign_beside(etcd, told);
+  REQUIRE(told.await("stands by"));
+  CHECK(standby.wait_for(5s) == std::future_status::timeout); // More than two leases.
+  CHECK(first->check_lead());
+  REQUIRE(first->save({5, {3}, 77, {{1}}, 13}));
+  CHECK((*etcd_client{etcd.endpoints}.get("/troupe/job/leader", 2s))->bytes == "first");
+
+  const auto ended_at = clock::now();
+  first.reset();
+  const auto second = standby.get();
+  const auto took = seconds_since(ended_at);
+  MESSAGE("takeover after " << took << " s");
+  CHECK(took < 4);
+  CHECK(told.lines() == std::vector<std::string>{"stands by", "leads"});
+  const auto found = second->load();
+  REQUIRE(found);
+  CHECK(found->term == 5);
+  CHECK(found->committed == 13);
+  CHECK(found->server_of == std::vector<server_id>{{1}});
+  CHECK(second->save({6, {3}, 77, {{1}}, 13}));
+}
+
+TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto older = campaign(etcd, "older");
+  REQUIRE(older->load());
+  REQUIRE(older->save({4, {2}, 77, {}, 12}));
+  // Someone removes the key, so that there are two leaders for a moment.
+  REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
+  const auto newer = campaign(etcd, "newer");
+  REQUIRE(newer->load());
+  REQUIRE(newer->save({5, {2}, 77, {}, 12}));
+  const auto refused = older->save({4, {2}, 77, {}, 99});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::fenced);
+  CHECK(older->check_lead().error().code == errc::fenced);
+  CHECK(newer->check_lead());
+  CHECK(newer->load()->term == 5);
+}
+
+TEST_CASE("etcd: who was deposed in between cannot save even before its successor does") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto older = campaign(etcd, "older");
+  REQUIRE(older->load());
+  REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
+  const auto newer = campaign(etcd, "newer"); // Has saved nothing yet.
+  CHECK(older->save(some_state).error().code == errc::fenced);
+  CHECK(newer->load()->term == 0);
+}
+
+TEST_CASE("etcd: a state that someone else wrote is not overwritten, also by the leader") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto store = campaign(etcd, "first");
+  REQUIRE(store->load());
+  REQUIRE(store->save(some_state));
+  REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/state", "theirs"}, 2s));
+  CHECK(store->save({5, {2}, 77, {}, 12}).error().code == errc::fenced);
+  CHECK((*etcd_client{etcd.endpoints}.get("/troupe/job/state", 2s))->bytes == "theirs");
+}
+
+TEST_CASE("etcd: a leader whose key is removed notices") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto store = campaign(etcd, "first");
+  REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
+  const auto began = clock::now();
+  while (store->check_lead() && seconds_since(began) < 10)
+    detail::pause(10ms);
+  CHECK(seconds_since(began) < 1.2);
+  CHECK(store->check_lead().error().text.find("/troupe/job/leader") != std::string::npos);
+}
+
+TEST_CASE(
+  "etcd: while it is lost a leader waits, acts until its lease ends, and then never again") {
+  if (!etcd_cluster::is_installed())
+    return;
+  etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto store = campaign(etcd, "first");
+  REQUIRE(store->load());
+  REQUIRE(store->save(some_state));
+  cluster.kill(0);
+  const auto began = clock::now();
+  CHECK(store->check_lead());
+  const auto refused = store->save({5, {2}, 77, {}, 12});
+  const auto waited = seconds_since(began);
+  MESSAGE("gave up after " << waited << " s: " << (refused ? "" : refused.error().text));
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::fenced);
+  CHECK(refused.error().text.find("cannot renew its lease") != std::string::npos);
+  CHECK(waited > 0.5);
+  CHECK(waited < 2.6); // The lease, and one try.
+  CHECK(!store->check_lead());
+
+  story told;
+  auto standby = campaign_beside(etcd, told);
+  CHECK(told.await("waits for etcd"));
+  cluster.start(0);
+  const auto next = standby.get();
+  CHECK(!store->check_lead());
+  CHECK(store->save(some_state).error().code == errc::fenced);
+  CHECK(next->load()->committed == 12);
+}
+
+TEST_CASE("etcd: a short outage is not noticed") {
+  if (!etcd_cluster::is_installed())
+    return;
+  etcd_cluster cluster{3};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto store = campaign(etcd, "first");
+  REQUIRE(store->load());
+  cluster.kill(2); // Whether or not it led the three.
+  CHECK(store->save(some_state));
+  CHECK(store->load()->committed == 12);
+}
+
+TEST_CASE("etcd: a run begins with nothing unless it resumes, and not beside another") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  auto first = campaign(etcd, "127.0.0.1:4000");
+  REQUIRE(first->load());
+  REQUIRE(first->save(some_state));
+  const auto refused = etcd_store::prepare(etcd, false);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::in_use);
+  CHECK(refused.error().text.find("'job' runs already, led by 127.0.0.1:4000")
+        != std::string::npos);
+  CHECK(etcd_store::prepare({etcd.endpoints, "other"}, false));
+  first.reset();
+  REQUIRE(etcd_store::prepare(etcd, true));
+  CHECK(campaign(etcd, "again")->load()->committed == 12);
+  REQUIRE(etcd_store::prepare(etcd, false));
+  CHECK(campaign(etcd, "anew")->load()->term == 0);
+}
+
+TEST_CASE("etcd: a state that is none is reported, not started from nothing") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/state", "?"}, 2s));
+  CHECK(campaign(etcd, "first")->load().error().code == errc::damaged);
+}
+
+} // namespace troupe::storage
