@@ -47,11 +47,10 @@ TEST_CASE("a chain of several replicas is founded by servers in a row, when all 
   CHECK(one.text_of(0) == "0.100 1.101");
   CHECK(one.text_of(1) == "1.101 2.102");
   CHECK(one.text_of(2) == "2.102 0.100");
-  const auto& told = one.orders_of_server(0, 100);
-  REQUIRE(told.chains.size() == 2); // Those in which it has a part, and where their members are.
-  CHECK(told.chains[0].chain == chain_id{0});
-  CHECK(told.chains[1].chain == chain_id{2});
-  CHECK(told.servers
+  REQUIRE(one.chains_of(0, 100).size() == 2);
+  CHECK(one.chains_of(0, 100)[0].chain == chain_id{0});
+  CHECK(one.chains_of(0, 100)[1].chain == chain_id{2});
+  CHECK(one.orders_of_server(0, 100).servers
         == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
                                        {{role::server, 1, {101}}, "s101"},
                                        {{role::server, 2, {102}}, "s102"}});
@@ -92,7 +91,7 @@ TEST_CASE("a server that is added gets its share") {
   alive[4] = 104;
   pass(one, 3000ms, alive);
   for (const std::uint32_t added : {3u, 4u})
-    CHECK(one.orders_of_server(added, alive[added]).chains.size() == 1);
+    CHECK(one.chains_of(added, alive[added]).size() == 1);
   CHECK(one.finds == 0);
   for (const std::uint32_t chain : {0u, 1u, 2u})
     CHECK(one.serves(chain));
@@ -108,7 +107,7 @@ TEST_CASE("a drained server's chains go to others, and it stays without") {
     after.receive(who, before.obeying(who, 3));
   }
   pass(after, 6000ms, all_three, 3);
-  CHECK(after.orders_of_server(0, 100).chains.empty());
+  CHECK(after.chains_of(0, 100).empty());
   CHECK(after.text_of(0) == "1.101");
   CHECK(after.finds == 0);
 }
@@ -168,7 +167,7 @@ TEST_CASE("a silent server is replaced after 1.3 s where others have what it has
   CHECK(one.serves(0));
   CHECK_FALSE(one.told("lost"));
   pass(one, 1000ms, all_three); // What it holds is a past state: it joins.
-  CHECK(one.orders_of_server(0, 100).chains.size() == 2);
+  CHECK(one.chains_of(0, 100).size() == 2);
   CHECK_FALSE(one.told("rolled back"));
   pass(one, 5100ms, {{1, 101}, {2, 102}});
   CHECK(one.told("server 0 lost (silent for 5000 ms)"));
