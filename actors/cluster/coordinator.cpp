@@ -1,5 +1,5 @@
-// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp and _orders.cpp have the
-// rest.
+// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp and _orders.cpp have
+// the rest.
 #include "actors/cluster/coordinator.hpp"
 
 #include "serialization/layout.hpp"
@@ -254,7 +254,7 @@ void coordinator::welcome(const member_id& who, time_point now, coordinator_effe
     return;
   }
   servers_[who.index] = {who, {}, now, 0};
-  gone_.erase(who.index);
+  gone_[who.index] = now; // Until it was told of the chains.
   ++placements_;
 }
 
@@ -331,7 +331,8 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
 void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   if (!recovering_)
     return;
-  const bool all_here = workers_.size() >= job_.workers && gone_.empty();
+  const auto is_here = [&](const auto& x) { return servers_.contains(x.first); };
+  const bool all_here = workers_.size() >= job_.workers && std::ranges::all_of(gone_, is_here);
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;

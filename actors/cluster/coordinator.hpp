@@ -1,7 +1,7 @@
-// What the coordinator decides: who is a member, which servers hold which chain, who works on what, when
-// a checkpoint is cut, and when the job is over. A plain state machine. Members send their whole
-// state (report), and get theirs as it should be (orders); so a lost message, a repeated one and a
-// restart of the coordinator are all the same case: the next report.
+// What the coordinator decides: who is a member, which servers hold which chain, who works on what,
+// when a checkpoint is cut, and when the job is over. A plain state machine. Members send their
+// whole state (report), and get theirs as it should be (orders); so a lost message, a repeated one
+// and a restart of the coordinator are all the same case: the next report.
 #pragma once
 
 #include "actors/clock.hpp"

@@ -100,7 +100,7 @@ bool coordinator::holds_alone(const member_id& who) const {
             });
 }
 
-/// Servers of the job that did not come yet, or may come back.
+/// Servers of the job that did not come yet, or may come back, or just have.
 std::set<server_id> coordinator::expected_servers(time_point now) const {
   const auto is_founded = [](const chain_record& x) { return x.active.epoch != epoch_id{}; };
   const bool begun = std::ranges::all_of(placement_.records(), is_founded);
@@ -118,10 +118,10 @@ void coordinator::hear(const member_id& from, const server_report& body, time_po
   if (server.report.address != body.address)
     ++placements_; // Others are to know where it is.
   server.report = body;
-  // Of a chain that it does not name it holds nothing, and so does nothing of the past.
-  std::vector<chain_status> statuses;
-  for (const auto& record : placement_.records())
-    statuses.push_back({{}, {}, record.active.epoch, false, false});
+  if (body.chains.size() < chains_.size())
+    return; // It was not told of them yet: who waits for it goes on waiting.
+  gone_.erase(from.index);
+  std::vector<chain_status> statuses(chains_.size());
   for (const auto& mine : body.chains)
     statuses[mine.chain.value] = mine.status;
   placement_.heard(from, std::move(statuses));

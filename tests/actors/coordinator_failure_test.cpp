@@ -91,7 +91,7 @@ TEST_CASE("asp: only the lost chain goes back, what it lacks is done again") {
   one.death(role::server, 0, 100);
   CHECK(one.finds == 1);
   one.server(0, 110);
-  CHECK(one.orders_of_server(0, 110).chains.empty());
+  CHECK(one.chains_of(0, 110).empty());
   one.found(3);
   CHECK(one.record_of(0, 110).origin == 3);
   CHECK(one.text_of(0) == "0.100, then 0.110");
@@ -161,7 +161,7 @@ TEST_CASE("a server that is heard and does nothing for its chain is told of it a
   }
   CHECK_FALSE(one.told("lost"));
   CHECK(one.record(0) == before); // Nobody else has what it had.
-  CHECK(one.orders_of_server(0, 100).chains == std::vector<chain_orders>{{{0}, before}});
+  CHECK(one.chains_of(0, 100) == std::vector<chain_orders>{{{0}, before}});
   CHECK(one.sent[member_id{role::server, 0, {100}}] > 90);
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
     CHECK(std::count(one.events.begin(), one.events.end(),
                      "cannot look for checkpoints: the disk is asleep; trying again")
           == 1);
-    CHECK(one.orders_of_server(0, 100).chains.empty());
+    CHECK(one.chains_of(0, 100).empty());
     one.server(0, 100); // Else they would be silent by now.
     one.server(1, 101);
     one.found(7);
@@ -261,6 +261,8 @@ TEST_CASE("a job that never committed a checkpoint starts from the beginning aft
   one.tick(4000ms);
   one.found(std::nullopt);
   CHECK(one.told("no checkpoint found: starting from the beginning"));
+  one.serve({{0, 110}, {1, 111}});
+  CHECK(one.text_of(0) == "0.110");
   CHECK(one.record_of(0, 110).origin == 0);
 }
 
@@ -347,7 +349,7 @@ TEST_CASE(
   report_worker(1);
   CHECK(after.boss->phase() == job_phase::training);
   CHECK(after.finds == 0);
-  CHECK(after.orders_of_server(0, 100).chains == before.orders_of_server(0, 100).chains);
+  CHECK(after.chains_of(0, 100) == before.chains_of(0, 100));
   CHECK(after.persisted.back().chains == before.persisted.back().chains);
   CHECK(after.orders_of(0, 200).admitted);
   CHECK(after.orders_of(0, 200).view.chains[0].serving);
@@ -422,6 +424,7 @@ TEST_CASE("bsp: a restart that finds a server without its state rolls all back")
   CHECK(after.persisted.back().generation == generation_id{1});
   after.found(3);
   after.receive(stays, before.obeying(stays, 0)); // It says what it was before it was told.
+  after.server(1, 111);
   CHECK(after.record_of(0, 100).origin == 3);
   CHECK(after.record_of(1, 111).origin == 3);
 }
@@ -437,6 +440,7 @@ TEST_CASE("all died: a restart without resume restores the newest checkpoint too
   after.tick();
   CHECK(after.finds == 1);
   after.found(5);
+  after.server(0, 110);
   CHECK(after.record_of(0, 110).origin == 5);
 }
 

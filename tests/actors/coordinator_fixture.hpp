@@ -81,22 +81,28 @@ struct coordinator_fixture {
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
 
-  /// Reports as an obedient server: what it is told of is loaded and sealed, candidates are promised
-  /// clock 0.
+  /// Reports as an obedient server: what it is told of is loaded and sealed, candidates are
+  /// promised clock 0.
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
     const member_id who{role::server, index, {incarnation}};
     server_report body;
-    if (last.contains(who))
-      body = obeying(who, marks);
     body.address = "s" + std::to_string(incarnation);
+    if (!last.contains(who))
+      receive(who, body); // It has just started.
+    if (!last.contains(who))
+      return;
+    body.chains = obeying(who, marks).chains;
     receive(who, std::move(body));
+  }
+
+  static bool leads(const chain_record& record, const member_id& who) {
+    return !record.active.members.empty() && record.active.members.front() == who;
   }
 
   /// What a server says that does as it is told and knows all workers.
   server_report obeying(const member_id& who, std::uint64_t marks) {
     const auto& mine = std::get<server_orders>(last.at(who).body);
     server_report body;
-    body.clock_ns = static_cast<std::uint64_t>(now.count());
     for (const auto& [chain, record] : mine.chains) {
       const auto& newest = record.proposed ? *record.proposed : record.active;
       const bool goes_on = newest.generation == record.active.generation;
@@ -104,11 +110,14 @@ struct coordinator_fixture {
       chain_report replica;
       replica.chain = chain;
       replica.status = {newest.generation, goes_on ? record.active.epoch : epoch_id{}, newest.epoch,
-                        true, goes_on && is_tail && record.active.joiner.has_value()};
-      replica.marks = batch_set(batch_id{marks});
-      for (auto entry : mine.workers) {
-        entry.known = true;
-        replica.clocks.push_back(entry);
+                        members_of(record).contains(who),
+                        goes_on && is_tail && record.active.joiner.has_value()};
+      if (leads(record, who)) {
+        replica.marks = batch_set(batch_id{marks});
+        for (auto entry : mine.workers) {
+          entry.known = true;
+          replica.clocks.push_back(entry);
+        }
       }
       body.chains.push_back(replica);
     }
@@ -122,6 +131,8 @@ struct coordinator_fixture {
     const auto& mine = std::get<server_orders>(last.at(who).body);
     auto body = obeying(who, marks);
     for (auto& replica : body.chains) {
+      if (!leads(record(replica.chain.value), who))
+        continue;
       if (failed == 0)
         replica.part = {mine.checkpoint, replica.chain, {}, 0};
       replica.checkpoint_failed = failed;
@@ -136,6 +147,8 @@ struct coordinator_fixture {
     const member_id who{role::server, index, {incarnation}};
     auto body = obeying(who, 0);
     for (auto& replica : body.chains) {
+      if (!members_of(record(replica.chain.value)).contains(who))
+        continue;
       replica.status.complete = false;
       replica.status.epoch = {};
       replica.unreadable = checkpoint;
@@ -210,9 +223,17 @@ struct coordinator_fixture {
   const server_orders& orders_of_server(std::uint32_t index, std::uint64_t incarnation) {
     return std::get<server_orders>(last.at({role::server, index, {incarnation}}).body);
   }
-  /// What the server is told of its only chain.
-  const chain_record& record_of(std::uint32_t index, std::uint64_t incarnation) {
-    const auto& chains = orders_of_server(index, incarnation).chains;
+  /// The chains in which it has a part, as it was told.
+  std::vector<chain_orders> chains_of(std::uint32_t index, std::uint64_t incarnation) {
+    auto chains = orders_of_server(index, incarnation).chains;
+    std::erase_if(chains, [&](const chain_orders& x) {
+      return !members_of(x.record).contains({role::server, index, {incarnation}});
+    });
+    return chains;
+  }
+  /// What the server was told of its only chain.
+  chain_record record_of(std::uint32_t index, std::uint64_t incarnation) {
+    const auto chains = chains_of(index, incarnation);
     REQUIRE(chains.size() == 1);
     return chains.front().record;
   }

@@ -27,8 +27,8 @@ TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing t
   CHECK(one.text_of(1) == ", then 1.101");
   const auto& a = one.orders_of_server(0, 100);
   const auto& b = one.orders_of_server(1, 101);
-  CHECK(a.chains == std::vector<chain_orders>{{{0}, one.record(0)}});
-  CHECK(b.chains == std::vector<chain_orders>{{{1}, one.record(1)}});
+  CHECK(a.chains == std::vector<chain_orders>{{{0}, one.record(0)}, {{1}, one.record(1)}});
+  CHECK(b.chains == a.chains); // Everyone is told of everything.
   CHECK(a.chain_of.size() == 8);
   CHECK(std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{0})
           + std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{1})
@@ -41,31 +41,11 @@ TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing t
   CHECK(one.text_of(1) == "1.101");
 }
 
-TEST_CASE("a chain of several replicas is founded by servers in a row, when all have come") {
-  coordinator_fixture one(job_of_replicas(2));
-  one.server(0, 100);
-  one.server(1, 101);
-  CHECK(one.text_of(0) == ", then 0.100 1.101");
-  CHECK(one.record(1) == chain_record{});
-  one.serve({{0, 100}, {1, 101}, {2, 102}});
-  CHECK(one.text_of(0) == "0.100 1.101");
-  CHECK(one.text_of(1) == "1.101 2.102");
-  CHECK(one.text_of(2) == "2.102 0.100");
-  const auto& told = one.orders_of_server(0, 100);
-  REQUIRE(told.chains.size() == 2); // Those in which it has a part, and where their members are.
-  CHECK(told.chains[0].chain == chain_id{0});
-  CHECK(told.chains[1].chain == chain_id{2});
-  CHECK(told.servers
-        == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
-                                       {{role::server, 1, {101}}, "s101"},
-                                       {{role::server, 2, {102}}, "s102"}});
-}
-
 TEST_CASE("a server is told which of its reports was heard last") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
   one.now += 300ms;
-  server_report body;
+  auto body = one.obeying({role::server, 0, {100}}, 0);
   body.clock_ns = 77;
   one.receive({role::server, 0, {100}}, body);
   CHECK(one.orders_of_server(0, 100).heard_ns == 77);
@@ -111,7 +91,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.server(0, 100);
   one.server(1, 101);
-  CHECK(one.orders_of_server(0, 100).chains.empty());
+  CHECK(one.chains_of(0, 100).empty());
   one.found(12);
   CHECK(one.record_of(0, 100).origin == 12);
   CHECK(one.record_of(1, 101).origin == 12);
@@ -249,7 +229,7 @@ TEST_CASE(
   CHECK_FALSE(one.orders_of_server(0, 100).workers[0].known);
   const auto promise = [&](std::uint32_t index, std::uint64_t clock) {
     auto body = one.obeying({role::server, index, {100 + index}}, 0);
-    body.chains.at(0).clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
+    body.chains.at(index).clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
     one.receive({role::server, index, {100 + index}}, body);
   };
   promise(0, 7);
