@@ -17,8 +17,8 @@ struct peer_link_shell {
 
   peer_link_shell() = default;
 
-  /// Waits for the link to open. Where it does not, what waits is lost, as anything between replicas
-  /// may be.
+  /// Waits for the link to open. Where it does not, what waits is lost, as anything between
+  /// replicas may be.
   void forward(peer_message& what) {
     const auto alive = board.lock();
     if (!alive)
