@@ -34,8 +34,8 @@ struct world_options {
   std::uint64_t checkpoint_clocks = 0;
   double loss = 0.05; ///< Of a report, orders, or an acknowledgement.
   double repetition = 0.05;
-  int delay_ms_max = 40;  ///< Messages overtake each other.
-  double kill_rate = 2.0; ///< Deaths a second, of any process, while kills_until lasts.
+  int delay_ms_max = 40;     ///< Messages overtake each other.
+  double kill_rate = 2.0;    ///< Deaths a second, of any process, while kills_until lasts.
   double long_absence = 0.1; ///< Of a server: it comes back when others have its chains.
   milliseconds kills_until{4000};
   bool resume_after = false; ///< At the end of the kills everything dies at once, and is resumed.
@@ -232,7 +232,7 @@ private:
   void obey(model_server& server, hosted& at, const chain_record& record,
             const server_orders& what);
   void obey_checkpoint(model_server& server, hosted& at);
-  void begin_generation(hosted& at, const chain_config& newest, const member_id& self);
+  void begin_generation(model_server& server, hosted& at, const chain_config& newest);
   void end_loading(model_server& server, hosted& at);
   void begin(model_server& server, hosted& at, const replica_image& image);
   void act(model_server& server);

@@ -76,9 +76,8 @@ inline void world::obey(model_server& server, const orders& what) {
   }
   for (const auto& [chain, record] : mine.chains)
     obey(server, *server.replicas.try_emplace(chain).first, record, mine);
-  if (server.statuses() != server.told || std::ranges::any_of(mine.workers, [](const auto& x) {
-        return !x.known;
-      }))
+  if (server.statuses() != server.told
+      || std::ranges::any_of(mine.workers, [](const auto& x) { return !x.known; }))
     server.report_at = now_;
 }
 
@@ -95,7 +94,7 @@ inline void world::obey(model_server& server, hosted& at, const chain_record& re
                        && !mine.decider->status().complete && newest.joiner != server.id
                        && takes_part(newest, server.id);
   if (is_late || (is_other && (takes_part(newest, server.id) || mine.generation.value == 0)))
-    begin_generation(at, newest, server.id);
+    begin_generation(server, at, newest);
   if (!mine.decider)
     return;
   decide(server, at, [&](replica_effects& effects) {
@@ -107,7 +106,7 @@ inline void world::obey(model_server& server, hosted& at, const chain_record& re
   obey_checkpoint(server, at);
 }
 
-inline void world::begin_generation(hosted& at, const chain_config& newest, const member_id& self) {
+inline void world::begin_generation(model_server& server, hosted& at, const chain_config& newest) {
   auto& mine = at.second;
   model_replica next;
   next.record = mine.record;
@@ -117,11 +116,10 @@ inline void world::begin_generation(hosted& at, const chain_config& newest, cons
   next.next_token = mine.next_token;
   next.asked = mine.asked;
   mine = std::move(next);
-  if (newest.joiner != self && takes_part(newest, self))
+  if (newest.joiner != server.id && takes_part(newest, server.id))
     mine.loaded_at = now_ + milliseconds{pick(5, 80)};
   else
-    mine.decider.emplace(job_, self, mine.job_generation, mine.generation,
-                         std::vector<shard_partition>{}, replica_how());
+    begin(server, at, {});
 }
 
 /// Never all of them: that fails the job.
@@ -156,6 +154,8 @@ inline void world::end_loading(model_server& server, hosted& at) {
     ++tally_.restores;
   }
   begin(server, at, image);
+  begun_[{at.first, mine.generation}] = {mine.job_generation, image.values.marks};
+  obey(server, at, chain_record{mine.record}, server_orders{mine.orders});
 }
 
 inline replica_options world::replica_how() const {
@@ -164,17 +164,16 @@ inline replica_options world::replica_how() const {
   return how;
 }
 
+/// Without partitions: it has to join.
 inline void world::begin(model_server& server, hosted& at, const replica_image& image) {
   auto& mine = at.second;
   mine.values = image.values;
   mine.job_generation = mine.orders.generation;
   mine.decider.emplace(job_, server.id, mine.job_generation, mine.generation, image.partitions,
                        replica_how());
-  begun_[{at.first, mine.generation}] = {mine.job_generation, image.values.marks};
   decide(server, at, [&](replica_effects& effects) {
     mine.decider->set_workers(mine.orders.workers, now_, effects);
   });
-  obey(server, at, chain_record{mine.record}, server_orders{mine.orders});
 }
 
 inline void world::obey_checkpoint(model_server& server, hosted& at) {
