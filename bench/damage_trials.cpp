@@ -186,14 +186,14 @@ bool trials::is_found(const std::optional<std::size_t>& good, const storage::fou
 
 bool trials::is_restored(std::size_t which) const {
   const auto images = storage::read(home_.path(), number_of(which), job_, partitions_);
-  return images && same(*images, specimens_[which].images);
+  return images && storage::same(*images, specimens_[which].images);
 }
 
 void trials::judge_reader(const damage& done, std::uint64_t seed) {
   const auto images = storage::read(home_.path(), number_of(done.specimen), job_, partitions_);
   auto& figures = figures_of(done);
   ++(images ? figures.harmless_to_reader : figures.refused_by_reader);
-  if (images && !same(*images, specimens_[done.specimen].images))
+  if (images && !storage::same(*images, specimens_[done.specimen].images))
     wrong(done, seed, "the reader, asked without a search, brings other values");
 }
 

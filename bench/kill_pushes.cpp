@@ -106,7 +106,7 @@ public:
     const auto job = counting_job();
     std::vector<chain_entry> entries;
     for (std::uint32_t i = 0; i < servers; ++i)
-      entries.push_back({{i}, server_identity(i).incarnation, addresses.at(i), true});
+      entries.push_back({{i}, server_identity(i), addresses.at(i), true});
     const auto router = spawn_router(system_, job, links_.to_servers());
     caf::anon_send(router, view_atom_v,
                    view{{1}, {1}, entries, make_partition_map(job, servers, {})});

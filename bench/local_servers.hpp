@@ -32,8 +32,7 @@ public:
   /// With the initial values.
   local_server(const job_spec& job, chain_id self, const std::vector<partition_id>& partitions);
   /// With what a checkpoint holds of its partitions. Throws std::runtime_error.
-  local_server(const job_spec& job, chain_id self,
-               const std::vector<partition_image>& restored);
+  local_server(const job_spec& job, chain_id self, const std::vector<partition_image>& restored);
 
   /// Pushes what batch brings to this server: a function of the batch, the table, and the block or
   /// key, on however many servers. Throws std::runtime_error where it is refused.

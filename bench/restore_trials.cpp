@@ -148,14 +148,14 @@ void restore_on(std::uint32_t servers, const job_spec& job, const std::filesyste
   const auto held = images_of(restored);
   count(parameters_of(job, restored) == known.parameters, figures.parameters, "parameters", servers,
         figures);
-  count(same(without_counts(held), without_counts(known.at_cut)), figures.states, "states", servers,
-        figures);
+  count(storage::same(without_counts(held), without_counts(known.at_cut)), figures.states, "states",
+        servers, figures);
   count(has_marks(job, restored, known.at_cut), figures.marks, "marks", servers, figures);
   count(found->newest->clock == known.clocks && has_clocks(restored, known.at_cut, known.clocks),
         figures.clocks, "clocks", servers, figures);
   train_to_the_end(job, restored);
   count(parameters_of(job, restored) == known.parameters_at_end
-          && same(without_versions(images_of(restored)), without_versions(known.at_end))
+          && storage::same(without_versions(images_of(restored)), without_versions(known.at_end))
           && has_all_batches(job, restored),
         figures.ends, "values at the end", servers, figures);
 }

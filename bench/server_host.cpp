@@ -12,18 +12,18 @@ namespace troupe::bench {
 
 namespace {
 
+constexpr epoch_id epoch{1};
+
+/// The server is alone in the chain of its number.
 orders orders_for(const job_spec& job, const member_id& server) {
   server_orders body;
   body.job = job;
-  body.assignment = 1;
   body.generation = {1};
-  const auto chain_of = make_partition_map(job, job.servers, {});
-  for (std::uint32_t i = 0; i < job.partitions; ++i)
-    if (chain_of[i].value == server.index)
-      body.partitions.push_back({i});
+  body.chains = {{{server.index}, {{epoch, {1}, {server}, {}}, 0, {}}}};
+  body.chain_of = make_partition_map(job, job.servers, {});
   for (std::uint32_t i = 0; i < job.workers; ++i)
     body.workers.push_back({{i}, first_start(i), 0, true});
-  return {server, 1, 1, false, {}, body};
+  return {server, 1, 0, false, {}, body};
 }
 
 } // namespace
@@ -34,10 +34,13 @@ server_handle spawn_serving(caf::actor_system& system, const job_spec& job, std:
   const auto serves = std::make_shared<std::promise<void>>();
   const auto coordinator =
     system.spawn([=](coordinator_handle::pointer self) -> coordinator_handle::behavior_type {
-      return {[=, told = false, known = false](const report& what, const member& from) mutable {
-        if (!std::exchange(told, true))
-          self->send(from, orders_for(job, identity));
-        const bool ready = std::get<server_report>(what.body).assignment == 1;
+      return {[=, told = orders_for(job, identity), known = false](const report& what,
+                                                                   const member& from) mutable {
+        const auto& state = std::get<server_report>(what.body);
+        ++told.sequence;
+        std::get<server_orders>(told.body).heard_ns = state.clock_ns; // It may answer pulls.
+        self->send(from, told);
+        const bool ready = !state.chains.empty() && state.chains[0].status.epoch == epoch;
         if (ready && !std::exchange(known, true))
           serves->set_value();
       }};

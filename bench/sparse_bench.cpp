@@ -80,7 +80,7 @@ row measure(const options& how, std::uint32_t width, optimizer_kind kind) {
   key_index index{std::make_shared<huge_pool>()}; // All rows in one: the look-ups without the rest.
   const auto gradient = pool->floats(how.rows * width);
   std::fill_n(gradient.get(), how.rows * width, 1e-3f);
-  const apply_effect effect{.pushes = {{0}}, .tables = {{0}}, .skip = {}, .staleness_versions = 0};
+  const apply_effect effect{.tables = {{0}}, .skip = {}};
   const auto push = [&](const row_keys& keys) {
     const row_piece piece{keys, gradient};
     const row_push pushes[] = {{{0}, 1.0f, {&piece, 1}}};

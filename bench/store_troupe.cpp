@@ -106,7 +106,7 @@ public:
                options_of(kind), limits_of(what)) {
     std::vector<chain_entry> entries;
     for (std::uint32_t i = 0; i < servers.size(); ++i)
-      entries.push_back({{i}, server_identity(i).incarnation, servers[i], true});
+      entries.push_back({{i}, server_identity(i), servers[i], true});
     if (how != way::router) {
       const auto remote = links_.to_servers()(entries.at(0));
       target_ = remote;
@@ -177,8 +177,8 @@ private:
   void send_more(caf::event_based_actor* self, operation what, round_trips& trips) {
     while (trips.may_send()) {
       const auto number = trips.begin();
-      auto [push, pull] = next_request(what, number);
-      ask(self, target_, std::move(push), std::move(pull),
+      auto next = next_request(what, number);
+      ask(self, target_, std::move(next.push), std::move(next.pull),
           [this, self, what, number, &trips](const kv_answer& answer) {
             must_not_fail(answer);
             read(answer.pulled);

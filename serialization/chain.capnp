@@ -84,6 +84,7 @@ struct CopyPart {
   marks @6 :List(Data.BatchSet);
   blocks @7 :List(Block);
   slabs @8 :List(Slab);
+  clockMax @9 :UInt64;
 }
 
 struct Peer {

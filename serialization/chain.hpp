@@ -73,7 +73,7 @@ struct held_version {
   auto operator<=>(const held_version&) const = default;
 };
 /// A joiner to the tail: it lacks part `part` of a copy of the state. The tail pins that with the
-/// first request of the epoch, without what the joiner has.
+/// first request of an epoch, without what the joiner has.
 struct copy_request {
   epoch_id epoch;
   std::uint32_t part = 0;
@@ -86,6 +86,7 @@ struct copy_part {
   std::uint32_t part = 0;
   std::uint32_t parts = 0;
   partition_image image; ///< Some of its blocks and slabs; version and marks are those of all.
+  std::uint64_t clock_max = 0; ///< No pull of a later clock was answered.
 };
 
 /// What every replica does at one place of the log: a push, or all slots of a bsp clock in order.

@@ -90,6 +90,7 @@ void write(const copy_part& from, schema::CopyPart::Builder to, body_parts& body
   to.setIndex(from.index);
   to.setPart(from.part);
   to.setParts(from.parts);
+  to.setClockMax(from.clock_max);
   to.setPartition(image.partition.value);
   to.setVersion(image.version);
   write_list(image.marks, to.initMarks(static_cast<unsigned>(image.marks.size())));
@@ -134,7 +135,8 @@ copy_part read(schema::CopyPart::Reader from, body_reader& body) {
                            from.getVersion(),
                            read_list<batch_set>(from.getMarks(), tables_max, "tables"),
                            {},
-                           {}}};
+                           {}},
+                 .clock_max = from.getClockMax()};
   check_count(from.getBlocks().size(), pieces_max, "blocks");
   check_count(from.getSlabs().size(), pieces_max, "slabs");
   for (const auto x : from.getSlabs()) {

@@ -22,9 +22,11 @@ caf::actor untyped(const Handle& handle) {
 /// Servers look for each other while others are still being made.
 class local_cluster::server_list {
 public:
-  void add(server_handle server) {
+  /// Nobody looks meanwhile: whoever has heard of the server finds it.
+  template <class Spawn>
+  server_handle add(Spawn spawn) {
     const std::lock_guard lock{mutex_};
-    servers_.push_back(std::move(server));
+    return servers_.emplace_back(spawn());
   }
   server_handle at(std::uint32_t index) const {
     const std::lock_guard lock{mutex_};
@@ -83,9 +85,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
                            return servers->at(peer.server.index);
                          }};
       how.apply_batch = options.apply_batch;
-      auto server = spawn_server(system, std::move(how), connect, files);
-      made.servers_->add(server);
-      made.actors_.push_back(untyped(server));
+      made.actors_.push_back(untyped(
+        made.servers_->add([&] { return spawn_server(system, std::move(how), connect, files); })));
     }
   }
   for (std::uint32_t i = 0; i < job.workers; ++i) {

@@ -43,8 +43,8 @@ public:
   /// What passes the limits of a link waits; a push that would pass that of the process is refused
   /// with `overloaded`.
   std::function<kv_service(const chain_entry&)> to_servers() const;
-  /// Makes senders to replicas in other processes. What is sent while there is no link is lost, but
-  /// has one made.
+  /// Makes senders to replicas in other processes. Each connects with the first message; what is
+  /// not sent when a link is lost is lost with it.
   std::function<peer_sink(const server_address&)> to_peers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;

@@ -5,6 +5,7 @@
 #include "caf/typed_event_based_actor.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace troupe::detail {
 
@@ -16,25 +17,32 @@ struct peer_link_shell {
 
   peer_link_shell() = default;
 
-  /// Where there is no link, what is sent is lost, as anything between replicas may be.
-  void forward(const peer_message& what) {
+  /// Waits for the link to open. Where it does not, what waits is lost, as anything between replicas
+  /// may be.
+  void forward(peer_message& what) {
     const auto alive = board.lock();
     if (!alive)
       return;
     if (!link)
       link = alive->connect(where, caf::actor_cast<link_owner>(self));
-    else if (is_open)
+    if (is_open)
       alive->send(*link, what);
+    else if (waiting.size() < waiting_max)
+      waiting.push_back(std::move(what));
   }
 
   void opened(link_id which, const hello& peer) {
     if (link != which)
       return;
-    is_open = peer.from == whom;
-    if (is_open)
+    const auto alive = board.lock();
+    if (!alive)
       return;
-    if (auto alive = board.lock()) // Its port went to another process.
+    is_open = peer.from == whom;
+    if (!is_open) // Its port went to another process.
       alive->close(which);
+    for (const auto& each : std::exchange(waiting, {}))
+      if (is_open)
+        alive->send(which, each);
   }
 
   void lost(link_id which) {
@@ -42,7 +50,10 @@ struct peer_link_shell {
       return;
     link.reset();
     is_open = false;
+    waiting.clear();
   }
+
+  static constexpr std::size_t waiting_max = 1024;
 
   pointer self = nullptr;
   switchboard_ptr board;
@@ -50,6 +61,7 @@ struct peer_link_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
+  std::vector<peer_message> waiting; ///< For the link to open.
 
   static inline const char* name = "peer_link";
 };
@@ -64,7 +76,7 @@ peer_link_shell::handle::behavior_type run(peer_link_shell::pointer self, switch
   state.where = std::move(where);
   state.whom = whom;
   return {
-    [&state](const peer_message& what) { state.forward(what); },
+    [&state](peer_message& what) { state.forward(what); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure&) { state.lost(link); },
     [](link_id, message&) {}, // A server answers over a link of its own.

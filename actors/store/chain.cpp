@@ -165,11 +165,10 @@ void chain::knock(chain_effects& effects) const {
 }
 
 std::optional<std::uint64_t> chain::copy_for(const member_id& from, epoch_id epoch) {
-  if (!is_current(epoch) || !is_tail() || config_.joiner != from)
+  if (!is_current(epoch) || !is_tail() || config_.joiner != from || next_)
     return std::nullopt;
   if (!copied_)
     copied_ = committed_;
-  copied_last_ = committed_;
   return committed_;
 }
 
@@ -229,8 +228,8 @@ std::optional<member_id> chain::upstream() const {
 }
 
 chain_status chain::status() const {
-  const bool joint = waits_for_joiner_ && next_->has >= copied_last_ + options_.joint_lead
-                     && (next_->has >= committed_ || mutated(mutation::joint_too_early));
+  const bool joint =
+    waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
   return {generation_, config_.epoch, sealed_, complete_, joint};
 }
 

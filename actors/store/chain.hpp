@@ -23,9 +23,6 @@ struct chain_options {
   std::uint64_t window = 1024;
   /// A joiner that lacks at most so many entries is waited for.
   std::uint64_t joint_lag = 1024;
-  /// Entries behind its copy that a joiner must have before it counts as joint. 1 where values
-  /// before the last step are asked for: a copy has none.
-  std::uint64_t joint_lead = 0;
   /// Reads are refused when the coordinator has echoed no report sent within this time. The
   /// coordinator removes a silent server later than this, by the clocks' largest difference.
   std::chrono::milliseconds lease_time{800};
@@ -111,7 +108,8 @@ public:
   void tick(time_point now, chain_effects& effects);
 
   // -- copies --
-  /// The index of the state to be sent to `from`: committed(). None: not to this one, not now.
+  /// The index of the state to be sent to `from`: committed(). None: not to this one, not now, or
+  /// it has one.
   std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
   /// A copy of the state at `index` came. Whether the caller is to put it in the place of its own
   /// before it carries out the effects.
@@ -165,8 +163,7 @@ private:
   std::optional<downstream> next_;
   time_point knocked_at_{0};
   time_point lease_until_{0};
-  std::optional<std::uint64_t> copied_; ///< The first copy for the joiner had this index ...
-  std::uint64_t copied_last_ = 0;       ///< ... and the last one this.
+  std::optional<std::uint64_t> copied_; ///< The first copy for the joiner had this index.
   bool waits_for_joiner_ = false;
 };
 

@@ -8,9 +8,6 @@ namespace troupe {
 
 namespace {
 
-/// What travels at a time: little enough to be asked for again, much enough for a link.
-constexpr std::uint64_t part_bytes = std::uint64_t{8} << 20;
-
 held_version name_of(partition_id partition, const block_image& x) {
   return {partition, x.table, x.block, x.version};
 }
@@ -62,7 +59,7 @@ private:
            std::vector<Image> partition_image::*list) {
     const bool is_held =
       std::binary_search(held_.begin(), held_.end(), name_of(whole.partition, x));
-    if (bytes_ >= part_bytes)
+    if (bytes_ >= copy_part_bytes)
       open(whole);
     bytes_ += is_held ? 0 : bytes_of(x);
     (parts_.back().image.*list).push_back(is_held ? named(x) : x);
@@ -103,18 +100,24 @@ std::vector<held_version> versions_of(const std::vector<partition_image>& images
   return all;
 }
 
-std::vector<copy_part> cut_into_parts(epoch_id epoch, std::uint64_t index,
+std::vector<copy_part> cut_into_parts(const copy_part& like,
                                       const std::vector<partition_image>& images,
                                       const std::vector<held_version>& held) {
-  cutter cut{{epoch, index, 0, 0, {}}, held};
+  cutter cut{like, held};
   for (const auto& x : images)
     cut.add(x);
   return std::move(cut).parts();
 }
 
-copy_request copy_in_progress::next() const {
-  const auto part = static_cast<std::uint32_t>(parts_.size());
-  return {epoch_, part, part == 0 ? versions_of(own_) : std::vector<held_version>{}};
+std::vector<copy_request> copy_in_progress::ask() {
+  const auto until = parts_.empty() ? 1
+                                    : std::min<std::uint64_t>(parts_.front().parts,
+                                                              parts_.size() + copy_parts_ahead);
+  std::vector<copy_request> requests;
+  for (; asked_ < until; ++asked_)
+    requests.push_back(
+      {epoch_, asked_, asked_ == 0 ? versions_of(own_) : std::vector<held_version>{}});
+  return requests;
 }
 
 bool copy_in_progress::add(const copy_part& part) {
@@ -122,12 +125,20 @@ bool copy_in_progress::add(const copy_part& part) {
     return false;
   const bool is_other =
     !parts_.empty() && (part.index != parts_.front().index || part.parts != parts_.front().parts);
-  if (is_other)
+  if (is_other) {
     parts_.clear();
+    asked_ = 1;
+  }
   if (part.part != parts_.size())
     return false;
   parts_.push_back(part);
   return true;
+}
+
+std::vector<partition_image> copy_in_progress::give_up() && {
+  for (auto& part : parts_)
+    own_.push_back(std::move(part.image));
+  return std::move(own_);
 }
 
 std::optional<std::vector<partition_image>> copy_in_progress::images() const {

@@ -174,7 +174,8 @@ struct hogwild_server_state {
     server_report body;
     for (const auto& [chain, record] : chains) {
       const auto& newest = record.proposed ? *record.proposed : record.active;
-      chain_report mine{.chain = chain};
+      chain_report mine;
+      mine.chain = chain;
       mine.status = {newest.generation, record.active.epoch, newest.epoch, true, false};
       mine.marks = tables->marks();
       mine.clocks = workers;

@@ -153,6 +153,7 @@ void hosted_replica::deliver(request_token token) {
 
 void hosted_replica::run(cut_effect& effect, replica_effects&) {
   apply_admitted();
+  checkpoint_cut_ = effect.checkpoint;
   storage::cut what{effect.checkpoint, chain_, values_->pin(replica_->state()->partitions())};
   const auto during = loading_;
   context_->self->request(context_->storage, storage_timeout, write_atom_v, std::move(what))
@@ -181,6 +182,14 @@ void hosted_replica::fail_open(const failure& why) {
   for (auto& [unused, open] : std::exchange(requests_, {}))
     context_->answers.add(open.by, why);
   pulls_due_.clear();
+}
+
+void hosted_replica::retire() {
+  apply_admitted();
+  if (replica_)
+    decide([this](replica_effects& effects) { replica_->retire(now(), effects); });
+  incoming_.reset();
+  outgoing_.reset();
 }
 
 // -- other replicas --
@@ -214,19 +223,23 @@ void hosted_replica::take(const member_id& from, const committed_message& what,
 void hosted_replica::take(const member_id& from, const joined_message& what,
                           replica_effects& effects) {
   replica_->receive(from, what, now(), effects);
+  if (outgoing_ && outgoing_->to == from && outgoing_->epoch == what.epoch)
+    outgoing_.reset();
 }
 
 void hosted_replica::take(const member_id& from, const copy_request& what, replica_effects&) {
   const auto index = replica_->copy_for(from, what.epoch);
   if (!index)
     return;
-  if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch || what.part == 0) {
+  if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch) {
     apply_admitted();
+    const auto& state = *replica_->state();
+    const copy_part like{
+      .epoch = what.epoch, .index = *index, .image = {}, .clock_max = state.pull_clock_max()};
     auto held = what.held;
     std::sort(held.begin(), held.end());
-    outgoing_ = outgoing_copy{
-      from, what.epoch,
-      cut_into_parts(what.epoch, *index, values_->pin(replica_->state()->partitions()), held)};
+    outgoing_ =
+      outgoing_copy{from, what.epoch, cut_into_parts(like, values_->pin(state.partitions()), held)};
   }
   if (what.part < outgoing_->parts.size())
     context_->send(from, {chain_, context_->options.self, outgoing_->parts[what.part]});

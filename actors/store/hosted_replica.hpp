@@ -50,6 +50,8 @@ public:
   /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
   void end_gathering();
   void fail_open(const failure& why);
+  /// The server has no part in the chain any more; orders may give it one again.
+  void retire();
   chain_report report() const;
   chain_status status() const;
 
@@ -66,7 +68,7 @@ private:
   };
   using partitions = std::vector<partition_id>;
 
-  time_point now() const { return now_of(*context_->self); }
+  time_point now() const { return context_->options.boot_clock(); }
   template <class Event>
   void decide(Event event) {
     replica_effects effects;
@@ -131,7 +133,7 @@ private:
   std::optional<copy_in_progress> incoming_;
   time_point copy_asked_at_{0};
 
-  std::uint64_t checkpoint_asked_ = 0;
+  std::uint64_t checkpoint_cut_ = 0;
   std::uint64_t checkpoint_failed_ = 0;
   std::string checkpoint_failure_;
   checkpoint_part part_;

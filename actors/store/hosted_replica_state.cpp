@@ -1,5 +1,6 @@
 // What a server holds of a chain: loaded from a checkpoint, filled, or copied from another replica.
 #include "actors/clock.hpp"
+#include "actors/open_requests.hpp"
 #include "actors/store/hosted_replica.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -13,8 +14,9 @@ namespace troupe {
 
 namespace {
 
-/// A part of a copy that has not come by then is asked for again.
-constexpr std::chrono::milliseconds copy_patience{1000};
+/// What of a copy has not come by then is asked for again. A part may be larger by one block.
+const std::chrono::nanoseconds copy_patience =
+  std::chrono::seconds{1} + time_for_payload(2 * copy_parts_ahead * copy_part_bytes);
 
 /// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, in
 /// which the server has to report.
@@ -76,9 +78,9 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
 }
 
 void hosted_replica::obey_checkpoint() {
-  if (orders_.checkpoint <= checkpoint_asked_ || !context_->storage || !replica_->leads())
+  const auto done = std::max(checkpoint_cut_, checkpoint_failed_);
+  if (orders_.checkpoint <= done || !context_->storage || !replica_->leads())
     return;
-  checkpoint_asked_ = orders_.checkpoint;
   if (is_bsp_ && replica_->state()->bsp_clocks() > orders_.checkpoint_clock) {
     checkpoint_failed_ = orders_.checkpoint; // The others may have cut at that clock.
     checkpoint_failure_ = "the clock of the cut had passed when the order came";
@@ -190,7 +192,6 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   replica_options how;
   how.shard = context_->options.shard;
   how.chain = context_->options.chain;
-  how.chain.joint_lead = is_bsp_ ? 1 : 0;
   replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, partitions,
                    how);
   decide(
@@ -237,21 +238,25 @@ chain_report hosted_replica::report() const {
 
 void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
   const auto present = now();
-  const bool waits =
-    incoming_ && incoming_->epoch() == effect.epoch && present - copy_asked_at_ < copy_patience;
-  if (waits)
+  const bool is_known = incoming_ && incoming_->epoch() == effect.epoch;
+  if (is_known && present - copy_asked_at_ < copy_patience)
     return;
-  if (!incoming_ || incoming_->epoch() != effect.epoch) {
-    const auto* state = replica_->state();
-    incoming_.emplace(effect.epoch, state != nullptr ? values_->pin(state->partitions())
-                                                     : std::vector<partition_image>{});
+  if (!is_known) {
+    std::vector<partition_image> own;
+    if (incoming_)
+      own = std::move(*incoming_).give_up();
+    else if (const auto* state = replica_->state())
+      own = values_->pin(state->partitions());
+    incoming_.emplace(effect.epoch, std::move(own));
   }
+  incoming_->ask_again();
   ask_for_copy(effect.from);
 }
 
 void hosted_replica::ask_for_copy(const member_id& from) {
   copy_asked_at_ = now();
-  context_->send(from, {chain_, context_->options.self, incoming_->next()});
+  for (auto& request : incoming_->ask())
+    context_->send(from, {chain_, context_->options.self, std::move(request)});
 }
 
 void hosted_replica::take(const member_id& from, const copy_part& what, replica_effects& effects) {
@@ -273,7 +278,8 @@ void hosted_replica::install(replica_effects& effects) {
   if (!read)
     return; // Another one will be asked for.
   apply_admitted();
-  if (!replica_->install(copy.epoch(), copy.index(), marks_of(*images), now(), effects))
+  const auto& of = copy.first();
+  if (!replica_->install(of.epoch, of.index, of.clock_max, marks_of(*images), now(), effects))
     return;
   values_ = *std::move(read);
   context_->report();

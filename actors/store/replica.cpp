@@ -35,11 +35,22 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
     chain_.propose(record.proposed->epoch);
   chain_.activate(record.active, now, news);
   run(news, now, effects);
-  if (shard_ && led && !leads())
-    shard_->step_down(decided_);
+  stop_leading(led);
   if (shard_ && !led && leads())
     shard_->lead();
   carry_out(now, effects);
+}
+
+void replica::retire(time_point now, replica_effects& effects) {
+  const bool led = leads();
+  chain_.propose({chain_.config().epoch.value + 1});
+  stop_leading(led);
+  carry_out(now, effects);
+}
+
+void replica::stop_leading(bool led) {
+  if (shard_ && led && !leads())
+    shard_->step_down(decided_);
 }
 
 void replica::set_workers(const std::vector<clock_entry>& workers, time_point now,
@@ -53,7 +64,7 @@ void replica::set_workers(const std::vector<clock_entry>& workers, time_point no
 
 void replica::request_cut(std::uint64_t checkpoint, std::uint64_t clock, time_point now,
                           replica_effects& effects) {
-  assert(shard_);
+  assert(leads() && shard_);
   shard_->request_cut(checkpoint, clock, decided_);
   carry_out(now, effects);
 }
@@ -93,6 +104,12 @@ std::shared_ptr<const update> replica::payload_of(request_token token) {
   if (token == arriving_.first)
     return arriving_.second;
   return std::move(held_.extract(token).mapped());
+}
+
+/// That of a slot whose clock was not proposed here is of no use any more.
+void replica::drop_payload(request_token token) {
+  if (held_.contains(token) && !shard_->holds(token))
+    held_.erase(token);
 }
 
 void replica::pull(request_token token, const step_header& step, bool latest,
@@ -222,6 +239,16 @@ void replica::pass_on(answer_effect& what, time_point now, replica_effects& effe
     effects.push_back(refuse_effect{what.pull, {errc::not_ready, "the server's lease has ended"}});
 }
 
+void replica::pass_on(acknowledge_effect& what, time_point, replica_effects& effects) {
+  drop_payload(what.push);
+  effects.push_back(what);
+}
+
+void replica::pass_on(refuse_effect& what, time_point, replica_effects& effects) {
+  drop_payload(what.request);
+  effects.push_back(std::move(what));
+}
+
 // -- other replicas --
 
 void replica::receive(const member_id& from, entry_message what, time_point now,
@@ -253,10 +280,19 @@ void replica::receive(const member_id& from, const joined_message& what, time_po
 }
 
 std::optional<std::uint64_t> replica::copy_for(const member_id& from, epoch_id epoch) {
-  return chain_.copy_for(from, epoch);
+  const auto index = chain_.copy_for(from, epoch);
+  if (index)
+    copied_clocks_ = shard_->bsp_clocks();
+  return index;
 }
 
-bool replica::install(epoch_id epoch, std::uint64_t index,
+chain_status replica::status() const {
+  auto mine = chain_.status();
+  mine.joint = mine.joint && (copied_clocks_ == 0 || shard_->bsp_clocks() > copied_clocks_);
+  return mine;
+}
+
+bool replica::install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_max,
                       const std::vector<shard_partition>& partitions, time_point now,
                       replica_effects& effects) {
   chain_effects news;
@@ -267,6 +303,7 @@ bool replica::install(epoch_id epoch, std::uint64_t index,
   first_ = index + 1;
   applied_ = final_ = released_ = index;
   shard_.emplace(job_, generation_, partitions, options_.shard);
+  shard_->follow(clock_max);
   shard_->set_workers(workers_, decided_);
   run(news, now, effects);
   carry_out(now, effects);

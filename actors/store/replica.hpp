@@ -58,6 +58,9 @@ public:
   void set_workers(const std::vector<clock_entry>& workers, time_point now,
                    replica_effects& effects);
   void renew(time_point stamp) { chain_.renew(stamp); }
+  /// The chain has gone on without this one, which keeps what it holds: a past state.
+  void retire(time_point now, replica_effects& effects);
+  /// Requires: leads(). Whoever leads no more forgets it.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, time_point now,
                    replica_effects& effects);
 
@@ -80,12 +83,14 @@ public:
   /// The index of the present state, for a copy; see chain::copy_for.
   std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
   /// Whether the caller is to put the copy in the place of its values, before anything else.
-  bool install(epoch_id epoch, std::uint64_t index, const std::vector<shard_partition>& partitions,
-               time_point now, replica_effects& effects);
+  /// `clock_max`: the state()->pull_clock_max() of whom it is a copy.
+  bool install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_max,
+               const std::vector<shard_partition>& partitions, time_point now,
+               replica_effects& effects);
 
   bool leads() const { return chain_.leads(); }
   bool is_head() const { return chain_.is_head(); }
-  chain_status status() const { return chain_.status(); }
+  chain_status status() const;
   /// Null where it holds nothing.
   const shard* state() const { return shard_ ? &*shard_ : nullptr; }
 
@@ -93,6 +98,8 @@ private:
   std::optional<failure> unfit() const;
   std::shared_ptr<const update> payload_of(request_token token);
   void keep_payload();
+  void drop_payload(request_token token);
+  void stop_leading(bool led);
   void append(const propose_effect& what, time_point now, replica_effects& effects);
   void run(chain_effects& effects, time_point now, replica_effects& more);
   void truncate(std::uint64_t last);
@@ -100,6 +107,8 @@ private:
   void pass_on(propose_effect& what, time_point now, replica_effects& effects);
   void pass_on(apply_effect& what, time_point now, replica_effects& effects);
   void pass_on(answer_effect& what, time_point now, replica_effects& effects);
+  void pass_on(acknowledge_effect& what, time_point now, replica_effects& effects);
+  void pass_on(refuse_effect& what, time_point now, replica_effects& effects);
   template <class Other>
   void pass_on(Other& what, time_point, replica_effects& effects) {
     effects.push_back(std::move(what));
@@ -121,6 +130,9 @@ private:
   std::uint64_t final_ = 0;    ///< Up to it they are to be.
   std::uint64_t released_ = 0; ///< Up to it nobody asks for them again.
   bool stepping_ = false;      ///< A step_effect was not confirmed yet.
+  /// bsp clocks in the newest copy of it. A copy has no values of before its last step, which some
+  /// may still ask for: whoever has the next clock too can answer them.
+  std::uint64_t copied_clocks_ = 0;
   shard_effects decided_;
 
   /// The push of this event; and those of open bsp clocks.

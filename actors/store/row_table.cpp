@@ -59,7 +59,7 @@ void row_table::thaw(std::size_t slab) {
   std::copy_n(held.keys.get(), rows, at.keys);
   if (layout_.has_steps)
     std::copy_n(held.steps.get(), rows, at.steps);
-  held = {{memory, at.rows}, {memory, at.keys}, {memory, at.steps}, held.version + 1};
+  held = {{memory, at.rows}, {memory, at.keys}, {memory, at.steps}};
 }
 
 std::vector<slab_image> row_table::pin() {
@@ -69,7 +69,7 @@ std::vector<slab_image> row_table::pin() {
     const holder& held = holders_[i];
     images.push_back({.table = layout_.table,
                       .slab = i,
-                      .version = held.version,
+                      .version = places_[i].version,
                       .count = rows_in(i),
                       .keys = held.keys,
                       .row_floats = layout_.row_floats,
@@ -96,8 +96,8 @@ result<void> row_table::adopt(const slab_image& image) {
     if (index_.find_or_add(key, row_hash(key)) != before + i)
       return damaged("has key " + std::to_string(key) + ", which was there before");
   }
-  places_.push_back({image.rows.get(), nullptr, nullptr, nullptr});
-  holders_.push_back({image.rows, image.keys, image.steps, image.version});
+  places_.push_back({image.rows.get(), nullptr, nullptr, nullptr, image.version});
+  holders_.push_back({image.rows, image.keys, image.steps});
   return {};
 }
 

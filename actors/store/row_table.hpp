@@ -34,7 +34,8 @@ struct row_layout {
 /// Invariants:
 /// (1) a frozen slab is never written to: writable() replaces it by a copy first. pin() and adopt()
 ///     freeze, so a checkpoint holds what it was given.
-/// (2) a slab's version changes between two pins if and only if it was written to.
+/// (2) a slab's version says how many rows were written to it, so it is a function of the steps
+///     taken: replicas that agree on it have the same rows there.
 /// (3) addresses from writable() are good until the next pin().
 class row_table {
 public:
@@ -64,9 +65,11 @@ public:
   /// The same, to be written to.
   float* writable(std::uint32_t number) {
     const std::size_t slab = number >> layout_.slab_bits;
-    if (places_[slab].writable == nullptr)
+    place& at = places_[slab];
+    if (at.writable == nullptr)
       thaw(slab);
-    return places_[slab].writable + offset(number);
+    ++at.version;
+    return at.writable + offset(number);
   }
   /// The row's count of steps. Requires: has_steps, and writable(number) was called.
   std::uint64_t* steps(std::uint32_t number) {
@@ -82,13 +85,13 @@ private:
     float* writable = nullptr; ///< `rows`; null while frozen.
     std::uint64_t* keys = nullptr;
     std::uint64_t* steps = nullptr;
+    std::uint64_t version = 0;
   };
   /// What keeps it there, and what a pin hands out.
   struct holder {
     float_ptr rows;
     key_ptr keys;
     key_ptr steps;
-    std::uint64_t version = 0;
   };
 
   std::size_t slab_mask() const { return (std::size_t{1} << layout_.slab_bits) - 1; }

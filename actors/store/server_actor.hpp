@@ -1,8 +1,9 @@
 // A server: the kv at the end of the line, and a member of the cluster. It hosts the replicas that
-// it is told to: loads or copies their partitions, applies pushes and passes them on, answers pulls,
-// and hands cuts to its checkpointer.
+// it is told to: loads or copies their partitions, applies pushes and passes them on, answers
+// pulls, and hands cuts to its checkpointer.
 #pragma once
 
+#include "actors/clock.hpp"
 #include "actors/kv.hpp"
 #include "actors/store/chain.hpp"
 #include "actors/store/checkpointer.hpp"
@@ -30,6 +31,7 @@ struct server_options {
   /// may be read.
   std::size_t apply_batch = 1;
   bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
+  std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.
 };
 
 /// A kv, a peer_sink and a member.
@@ -37,7 +39,8 @@ struct server_options {
 /// Ordering:  pushes of one sender are applied in send order.
 /// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
-///            while a checkpoint is written (present, previous of bsp, pinned).
+///            while a checkpoint or a copy is made (present, previous of bsp, pinned); those of a
+///            chain that it left for half a minute more.
 using server_handle = kv_service::extend_with<peer_sink>::extend<caf::reacts_to<orders>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.

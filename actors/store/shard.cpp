@@ -284,9 +284,15 @@ void shard::discarded(failure why, shard_effects& effects) {
   go_on(effects);
 }
 
+void shard::follow(std::uint64_t pull_clock_max) {
+  leads_ = false;
+  pull_clock_max_ = pull_clock_max;
+}
+
 void shard::step_down(shard_effects& effects) {
   assert(!applying_);
   leads_ = false;
+  cut_.reset();
   const auto refuse = [&](request_token token) {
     effects.push_back(refuse_effect{token, {errc::not_ready, "this replica does not lead"}});
   };

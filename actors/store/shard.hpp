@@ -158,8 +158,11 @@ public:
   /// append() nor a step_down() leads.
   void lead();
   /// This replica leads no more: refuses, as not_ready, every push and pull that waits here.
-  /// Pending entries stay.
+  /// Pending entries stay. A cut that waits is forgotten: who leads next is asked.
   void step_down(shard_effects& effects);
+  /// This replica's state is a copy, of a replica that has answered no pull of a later clock: see
+  /// pull_clock_max(). It does not lead. Call it before any other event.
+  void follow(std::uint64_t pull_clock_max);
   /// The same, and the pending entries will not become final through this replica.
   void truncate(shard_effects& effects);
   /// Entries proposed or appended, and not applied, discarded or truncated yet.

@@ -63,6 +63,11 @@ struct actor_fixture {
     sched.run();
   }
 
+  /// What advance() moves, for those that need more than an actor's own clock.
+  std::function<time_point()> clock() {
+    return [this] { return sched.clock().now().time_since_epoch(); };
+  }
+
   void advance(std::chrono::milliseconds time,
                std::chrono::milliseconds step = std::chrono::milliseconds{10}) {
     for (std::chrono::milliseconds passed{0}; passed < time; passed += step) {

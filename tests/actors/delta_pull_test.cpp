@@ -99,7 +99,7 @@ struct cluster {
       const query& asked = *part.what.pull;
       const std::vector<table_id> previous =
         random.chance() ? std::vector<table_id>{{0}, {1}} : std::vector<table_id>{};
-      const block_store& store = stores[part.to.server.value];
+      const block_store& store = stores[part.to.chain.value];
       const auto whole = store.read(asked.ranges, previous);
       full.insert(full.end(), whole.begin(), whole.end());
       values own;

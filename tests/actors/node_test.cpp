@@ -127,7 +127,8 @@ struct server_process : process {
 /// The kv that stands for server 0 at that address.
 kv_service remote_of(const process& from, const endpoint& where,
                      incarnation_id incarnation = server_0.incarnation) {
-  return from.links->to_servers()({{0}, incarnation, to_string(where), true});
+  const member_id head{server_0.role, server_0.index, incarnation};
+  return from.links->to_servers()({{0}, head, to_string(where), true});
 }
 
 /// The version of the receipt, or the error.
@@ -400,7 +401,7 @@ TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
   server_process server{seen};
   process client{worker_3};
   const auto connect = client.links->to_servers();
-  chain_entry there{{0}, server_0.incarnation, to_string(server.address), true};
+  chain_entry there{{0}, server_0, to_string(server.address), true};
   CHECK(version_of(push(client, connect(there), 1)) == 1);
   auto nowhere = there;
   nowhere.address = "no address";

@@ -14,7 +14,7 @@ struct fixture : actor_fixture {
   fixture() : first(*this), second(*this) {
     auto connect = [this](const chain_entry& entry) -> kv {
       connected.push_back(entry);
-      return entry.server.value == 0 ? first.handle() : second.handle();
+      return entry.head.index == 0 ? first.handle() : second.handle();
     };
     router = owned(spawn_router(system, job, connect));
     send(router, view_atom_v, routed_view(job));
@@ -82,10 +82,10 @@ TEST_CASE("a_router_actor_connects_anew_to_a_new_incarnation") {
   fixture f;
   const auto pushing = f.push(f.router, whole_update(f.job));
   auto now_valid = routed_view(f.job, 2);
-  now_valid.servers[0].incarnation = {500};
+  now_valid.chains[0].head.incarnation = {500};
   f.send(f.router, view_atom_v, now_valid);
   REQUIRE(f.connected.size() == 3);
-  CHECK(f.connected[2].incarnation.value == 500);
+  CHECK(f.connected[2].head.incarnation.value == 500);
   CHECK(f.first.pushes().size() == 2);
   CHECK(f.second.pushes().size() == 1);
   CHECK(pushing->pending());

@@ -3,6 +3,8 @@
 
 #include "actors/store/router.hpp"
 
+#include "doctest/doctest.h"
+
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -28,11 +30,14 @@ inline job_spec routed_job() {
   return job;
 }
 
-/// Partition p lies on server p % 2; all serve. Incarnation of server s: 100 + s.
+/// Incarnation of server s: 100 + s.
+inline member_id routed_server(std::uint32_t index) { return {role::server, index, {100 + index}}; }
+
+/// Partition p is of chain p % 2, whose head is the server of its number; all serve.
 inline view routed_view(const job_spec& job, std::uint64_t epoch = 1) {
   view made{{epoch}, {1}, {}, {}};
   for (std::uint32_t s = 0; s < job.servers; ++s)
-    made.servers.push_back({{s}, {100 + s}, "", true});
+    made.chains.push_back({{s}, routed_server(s), "", true});
   for (std::uint32_t p = 0; p < job.partitions; ++p)
     made.chain_of.push_back({p % job.servers});
   return made;
@@ -78,7 +83,7 @@ inline std::string text_of(const router_effect& effect) {
   struct {
     std::string operator()(const send_part_effect& x) const {
       const char* const kind = !x.what.pull ? "push " : x.what.push ? "push and pull " : "pull ";
-      return kind + std::to_string(x.part.value) + " to " + std::to_string(x.to.server.value)
+      return kind + std::to_string(x.part.value) + " to " + std::to_string(x.to.chain.value)
              + " attempt " + std::to_string(x.attempt);
     }
     std::string operator()(const answered_effect& x) const {
@@ -153,8 +158,10 @@ struct router_fixture {
     texts lines;
     for (const auto& x : effects) {
       lines.push_back(text_of(x));
-      if (const auto* part = std::get_if<send_part_effect>(&x))
+      if (const auto* part = std::get_if<send_part_effect>(&x)) {
+        CHECK(part->what.chain == part->to.chain);
         sent.push_back(*part);
+      }
       if (const auto* whole = std::get_if<answered_effect>(&x); whole && whole->answer.pulled)
         last_values = *whole->answer.pulled;
     }

@@ -19,7 +19,7 @@ TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
     CHECK(what.gradient_norm == 2);
     for (const auto& x : what.pieces) {
       const auto block = x.where.first / 4096;
-      CHECK(part.to.server.value == partition_of(f.job, x.where.table, block).value % 2);
+      CHECK(part.to.chain.value == partition_of(f.job, x.where.table, block).value % 2);
       CHECK(x.where == block_range(f.job, x.where.table, block));
       CHECK(x.values.get()[0] == static_cast<float>(x.where.first));
       covered[{x.where.table.value, x.where.first}] = x.where.count;
@@ -186,24 +186,24 @@ TEST_CASE("a_server_that_came_back_gets_its_open_parts_in_order") {
   f.push(1);
   f.pull(2);
   auto now_valid = routed_view(f.job, 2);
-  now_valid.servers[0].serving = false;
+  now_valid.chains[0].serving = false;
   CHECK(f.set_view(now_valid).empty());
   CHECK(f.failed(1, errc::peer_lost).empty());
   CHECK_FALSE(f.decide.next_tick());
   CHECK(f.push(3) == texts{"push 6 to 1 attempt 1"});
   CHECK(f.tick(1000ms).empty());
   now_valid = routed_view(f.job, 3);
-  now_valid.servers[0].incarnation = {500};
+  now_valid.chains[0].head.incarnation = {500};
   CHECK(f.set_view(now_valid)
         == texts{"push 1 to 0 attempt 3", "pull 3 to 0 attempt 3", "push 5 to 0 attempt 3"});
-  CHECK(f.sent.back().to.incarnation.value == 500);
+  CHECK(f.sent.back().to.head.incarnation.value == 500);
 }
 
 TEST_CASE("a_new_incarnation_at_once_in_the_view_is_a_failover") {
   router_fixture f;
   f.push(1);
   auto now_valid = routed_view(f.job, 2);
-  now_valid.servers[1].incarnation = {500};
+  now_valid.chains[1].head.incarnation = {500};
   CHECK(f.set_view(now_valid) == texts{"push 2 to 1 attempt 2"});
   CHECK(f.set_view(now_valid).empty());
 }
@@ -212,11 +212,11 @@ TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
   router_fixture f;
   f.push(1);
   auto old = routed_view(f.job, 0);
-  old.servers[0].incarnation = {500};
+  old.chains[0].head.incarnation = {500};
   CHECK(f.set_view(old).empty());
   auto too_short = routed_view(f.job, 9);
   too_short.chain_of.pop_back();
-  too_short.servers[0].incarnation = {500};
+  too_short.chains[0].head.incarnation = {500};
   CHECK(f.set_view(too_short).empty());
   auto nobody = routed_view(f.job, 9);
   nobody.chain_of[2] = {7};
@@ -302,7 +302,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
       event(effects);
       for (const auto& x : effects) {
         if (const auto* part = std::get_if<send_part_effect>(&x)) {
-          auto& last = last_part[{part->to.server.value, part->attempt}];
+          auto& last = last_part[{part->to.chain.value, part->attempt}];
           if (asked_again.erase(part->part.value) == 0) {
             CHECK(last <= part->part.value);
             last = part->part.value;
@@ -347,9 +347,9 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
         apply([&](auto& effects) { f.decide.ask({++requests}, what, effects); });
       } else if (choice == 4) {
         ++valid.epoch.value;
-        auto& entry = valid.servers[draw(2)];
+        auto& entry = valid.chains[draw(2)];
         entry.serving = draw(2) == 0;
-        entry.incarnation.value += draw(2);
+        entry.head.incarnation.value += draw(2);
         apply([&](auto& effects) { f.decide.set_view(valid, effects); });
       } else if (choice == 5) {
         apply([&](auto& effects) { f.decide.tick(f.now, effects); });
@@ -369,8 +369,8 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
     }
     // All is well again.
     ++valid.epoch.value;
-    for (auto& entry : valid.servers)
-      entry = {entry.server, {entry.incarnation.value + 1}, "", true};
+    for (auto& entry : valid.chains)
+      ++entry.head.incarnation.value, entry.serving = true;
     in_flight.clear();
     apply([&](auto& effects) { f.decide.set_view(valid, effects); });
     while (!in_flight.empty()) {
@@ -430,7 +430,7 @@ TEST_CASE("rows_go_to_the_servers_of_their_partitions_and_come_back_in_the_order
   for (const auto& part : f.sent)
     for (const auto& list : part.what.pull->rows)
       for (const auto key : list.span())
-        CHECK(partition_of(f.job, key).value % 2 == part.to.server.value);
+        CHECK(partition_of(f.job, key).value % 2 == part.to.chain.value);
   CHECK(f.answered(1, {{}, f.answer(*f.last_of(1).what.pull)}).empty());
   CHECK(f.answered(2, {{}, f.answer(*f.last_of(2).what.pull)}).size() == 1);
   REQUIRE(f.last_values.rows.size() == 2);

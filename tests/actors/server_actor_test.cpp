@@ -28,7 +28,7 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
         files->cuts.push_back(what);
         if (files->fails)
           return to_caf(*files->fails);
-        return checkpoint_part{what.checkpoint, what.server, {}, 9};
+        return checkpoint_part{what.checkpoint, what.chain, {}, 9};
       },
       [=](read_atom, std::uint64_t number, const job_spec&,
           const std::vector<partition_id>&) -> caf::result<std::vector<partition_image>> {
@@ -57,17 +57,19 @@ struct fixture : actor_fixture {
     options.address = "here:1";
     options.own_thread = false;
     options.apply_batch = apply_batch;
+    options.boot_clock = clock();
     server = owned(spawn_server(system, options, coordinator.connector(),
                                 files ? spawn_files(*this, files) : checkpointer{}));
   }
 
-  server_orders wanted(std::uint64_t assignment = 1) const {
+  /// It is the whole chain; each generation is founded from `origin`.
+  server_orders wanted(std::uint64_t generation = 1, std::uint64_t origin = 0) const {
     server_orders what;
     what.job = job;
-    what.assignment = assignment;
     what.generation = {1};
-    for (std::uint32_t p = 0; p < job.partitions; ++p)
-      what.partitions.push_back({p});
+    const chain_config alone{{generation}, {generation}, {{role::server, 0, {77}}}, std::nullopt};
+    what.chains = {{{0}, {alone, origin, std::nullopt}}};
+    what.chain_of.assign(job.partitions, chain_id{0});
     what.workers = {test::member(0), test::member(1)};
     return what;
   }
@@ -97,7 +99,7 @@ struct fixture : actor_fixture {
     return {piece.values.get(), piece.values.get() + piece.where.count};
   }
 
-  const server_report& last() const { return coordinator.last<server_report>(); }
+  const chain_report& last() const { return coordinator.last<server_report>().chains.at(0); }
 
   job_spec job;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
@@ -113,8 +115,8 @@ TEST_CASE("a_server_reports_at_once_and_then_every_100_ms") {
   REQUIRE(f.coordinator.reports().size() == 1);
   CHECK(f.coordinator.reports()[0].from == member_id{role::server, 0, {77}});
   CHECK(f.coordinator.reports()[0].job == fingerprint(f.job));
-  CHECK(f.last().address == "here:1");
-  CHECK(f.last().assignment == 0);
+  CHECK(f.coordinator.last<server_report>().address == "here:1");
+  CHECK(f.coordinator.last<server_report>().chains.empty());
   f.advance(1000ms);
   CHECK(f.coordinator.reports().size() == 11);
   CHECK(f.coordinator.reports().back().sequence == 11);
@@ -130,8 +132,7 @@ TEST_CASE("orders_make_a_server_serve_and_it_says_so_at_once") {
   fixture f;
   f.serve();
   CHECK(f.coordinator.reports().size() == 2);
-  CHECK(f.last().assignment == 1);
-  CHECK(f.last().generation.value == 1);
+  CHECK(f.last().status == chain_status{{1}, {1}, {1}, true, false});
   CHECK(f.last().clocks.size() == 2);
   CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
 }
@@ -263,7 +264,7 @@ TEST_CASE("older_orders_and_those_of_an_older_term_are_ignored") {
   CHECK(f.read().size() == 4);
 }
 
-TEST_CASE("a_new_assignment_drops_everything_and_fails_what_is_open") {
+TEST_CASE("a_new_generation_drops_everything_and_fails_what_is_open") {
   fixture f{bsp()};
   f.serve();
   const auto waiting = f.push(f.server, f.gradient(0, 0, 0));
@@ -271,7 +272,7 @@ TEST_CASE("a_new_assignment_drops_everything_and_fails_what_is_open") {
   f.coordinator.order(f.server, f.wanted(2));
   CHECK(waiting->error->code == errc::rolled_back);
   CHECK(pulling->error->code == errc::rolled_back);
-  CHECK(f.last().assignment == 2);
+  CHECK(f.last().status == chain_status{{2}, {2}, {2}, true, false});
 }
 
 TEST_CASE("a_server_told_to_stop_fails_what_is_open_and_is_silent") {
@@ -300,8 +301,8 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
     while (f.sched.prioritize(coordinator))
       f.sched.run_once();
   };
-  const auto order = [&](std::uint64_t assignment) {
-    orders what{{}, 1, assignment, false, "", f.wanted(assignment)};
+  const auto order = [&](std::uint64_t generation) {
+    orders what{{}, 1, generation, false, "", f.wanted(generation)};
     caf::anon_send(f.server, what);
     run_server();
   };
@@ -310,12 +311,13 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
   f.sched.advance_time(report_interval);
   run_server();
   CHECK(f.coordinator.reports().size() == before + 1);
-  CHECK(f.last().assignment == 0);
+  CHECK_FALSE(f.last().status.complete);
   order(2); // What was filled for the first one is of no use any more.
   f.sched.run();
-  CHECK(f.last().assignment == 2);
+  CHECK(f.last().status == chain_status{{2}, {2}, {2}, true, false});
   for (const auto& x : f.coordinator.reports())
-    CHECK(std::get<server_report>(x.body).assignment != 1);
+    for (const auto& chain : std::get<server_report>(x.body).chains)
+      CHECK_FALSE((chain.status.complete && chain.status.generation.value == 1));
   CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
 }
 
@@ -325,7 +327,7 @@ TEST_CASE("another_job_is_refused_in_the_report") {
   what.job.seed += 1;
   f.coordinator.order(f.server, what);
   CHECK(f.last().failed == "the coordinator runs another job");
-  CHECK(f.last().assignment == 0);
+  CHECK_FALSE(f.last().status.complete);
 }
 
 TEST_CASE("a_checkpoint_asked_for_is_written_once_and_reported") {
@@ -364,19 +366,16 @@ TEST_CASE("partitions_are_restored_from_a_checkpoint") {
 
   fixture f{asp(), true};
   f.files->images = source.files->cuts.at(0).partitions;
-  auto restore = f.wanted(4);
-  restore.restore = 3;
-  f.coordinator.order(f.server, restore);
+  f.coordinator.order(f.server, f.wanted(4, 3));
   CHECK(f.files->reads == std::vector<std::uint64_t>{3});
-  CHECK(f.last().assignment == 4);
+  CHECK(f.last().status == chain_status{{4}, {4}, {4}, true, false});
   CHECK(f.last().marks.contains({5}));
   CHECK(f.read() == std::vector<float>{-1, -2, -3, -4});
 }
 
 TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
   fixture f{asp(), true};
-  auto restore = f.wanted(4);
-  restore.restore = 3;
+  const auto restore = f.wanted(4, 3);
   SUBCASE("a read that fails") {
     f.files->fails = failure{errc::damaged, "rotten"};
     f.coordinator.order(f.server, restore);
@@ -402,7 +401,7 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     g.coordinator.order(g.server, restore);
     CHECK(g.last().failed == "there are no checkpoints to restore from");
   }
-  CHECK(f.last().assignment == 0);
+  CHECK_FALSE(f.last().status.complete);
 }
 
 TEST_CASE("waiting_pushes_are_applied_together_to_the_same_bytes") {
@@ -507,6 +506,7 @@ struct row_fixture : fixture {
     options.self = {role::server, 0, {77}};
     options.job = fingerprint(job);
     options.own_thread = false;
+    options.boot_clock = clock();
     server =
       owned(spawn_server(system, options, coordinator.connector(), spawn_files(*this, files)));
     serve();
@@ -551,8 +551,6 @@ TEST_CASE("rows_are_pushed_once_pulled_and_kept_in_a_checkpoint") {
   REQUIRE(f.files->cuts.size() == 1);
   CHECK(f.push(f.server, f.rows(0, 2, 1, {3}))->reply);
   f.files->images = f.files->cuts[0].partitions;
-  order.assignment = 2;
-  order.restore = 4;
-  f.coordinator.order(f.server, order);
+  f.coordinator.order(f.server, f.wanted(2, 4));
   CHECK(f.read_rows({1, 3, 7}) == std::vector<float>{0, 0, -1, -1, -2, -2});
 }

@@ -29,7 +29,7 @@ TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
   reported.from = {role::server, 1, {5}};
   server_report about_server;
   about_server.address = "127.0.0.1:1";
-  about_server.version = 77;
+  about_server.chains.emplace_back().version = 77;
   reported.body = about_server;
   orders ordered;
   ordered.to = {role::worker, 1, {5}};

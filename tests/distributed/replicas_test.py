@@ -17,7 +17,7 @@ class Replicas(cluster.ClusterTest):
               *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
 
     def check(self, kills, *options):
-        samples = 600 * kills // WORKERS * WORKERS  # Whole clocks, as bsp needs them.
+        samples = 900 * kills // WORKERS * WORKERS  # Whole clocks, as bsp needs them.
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
         run = self.start("--samples", samples, "--epochs", 1, *options)

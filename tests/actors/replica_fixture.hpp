@@ -1,0 +1,160 @@
+// A replica with the simplest values: the list of the steps that were taken on them.
+#pragma once
+
+#include "actors/store/replica.hpp"
+#include "tests/actors/shard_fixture.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::test {
+
+/// A gradient with this base version is not finite.
+constexpr std::uint64_t bad_base = 666;
+
+inline member_id server(std::uint32_t index, std::uint64_t incarnation = 1) {
+  return {role::server, index, {incarnation}};
+}
+
+/// The state of a replica on its way to a joiner.
+struct state_copy {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+  std::uint64_t clock_max = 0;
+  std::vector<shard_partition> partitions;
+  std::vector<std::string> steps;
+};
+/// A joiner asks for it.
+struct copy_wish {
+  epoch_id epoch;
+};
+
+struct letter {
+  member_id from;
+  member_id to;
+  std::variant<decltype(peer_message::what), copy_wish, state_copy> what;
+};
+
+struct replica_node {
+  replica_node(const job_spec& of, member_id who, bool founds, replica_options options = {})
+      : job(of), self(who),
+        decide(job, self, {1}, {1}, founds ? fresh(job, {0, 1}) : std::vector<shard_partition>{},
+               options) {}
+
+  template <class Event>
+  void event(Event what) {
+    replica_effects effects;
+    what(effects);
+    for (std::size_t i = 0; i < effects.size(); ++i) {
+      auto effect = std::move(effects[i]);
+      std::visit([&](auto& x) { run(x, effects); }, effect);
+    }
+  }
+
+  void obey(const chain_record& record) {
+    event([&](auto& effects) { decide.obey(record, now, effects); });
+  }
+  void list(const std::vector<clock_entry>& workers) {
+    event([&](auto& effects) { decide.set_workers(workers, now, effects); });
+  }
+  void tick() {
+    event([&](auto& effects) { decide.tick(now, effects); });
+  }
+  void push(std::uint64_t token, std::shared_ptr<const update> what) {
+    event([&](auto& effects) { decide.push({token}, std::move(what), now, effects); });
+  }
+  void pull(std::uint64_t token, const step_header& step, bool latest = true) {
+    event([&](auto& effects) { decide.pull({token}, step, latest, {{0}}, now, effects); });
+  }
+
+  void receive(const letter& what) {
+    event([&](replica_effects& effects) {
+      if (const auto* message = std::get_if<decltype(peer_message::what)>(&what.what))
+        std::visit([&](const auto& x) { take(what.from, x, effects); }, *message);
+      else if (const auto* wish = std::get_if<copy_wish>(&what.what))
+        copy_to(what.from, wish->epoch);
+      else
+        install(std::get<state_copy>(what.what), effects);
+    });
+  }
+
+  template <class Message>
+  void take(const member_id& from, const Message& x, replica_effects& effects) {
+    if constexpr (requires { decide.receive(from, x, now, effects); })
+      decide.receive(from, x, now, effects);
+  }
+
+  void copy_to(const member_id& to, epoch_id epoch) {
+    if (const auto index = decide.copy_for(to, epoch)) {
+      const auto& state = *decide.state();
+      sent.push_back(
+        {self, to, state_copy{epoch, *index, state.pull_clock_max(), state.partitions(), steps}});
+    }
+  }
+
+  void install(const state_copy& x, replica_effects& effects) {
+    if (decide.install(x.epoch, x.index, x.clock_max, x.partitions, now, effects))
+      steps = x.steps;
+  }
+
+  void run(step_effect& effect, replica_effects& more) {
+    std::string step = "to" + text_of(effect.what.tables) + ":";
+    bool is_finite = true;
+    for (const auto& push : effect.pushes) {
+      step += " " + std::to_string(push->step.batch.value);
+      is_finite = is_finite && push->base_version != bad_base;
+    }
+    CHECK(effect.pushes.size() == effect.what.pushes);
+    steps.push_back(is_finite ? step : "not " + step);
+    if (is_finite)
+      decide.applied(now, more);
+    else
+      decide.discarded({errc::non_finite, "nan"}, now, more);
+  }
+  void run(peer_effect& effect, replica_effects&) {
+    sent.push_back({self, effect.to, std::move(effect.what)});
+  }
+  void run(request_copy_effect& effect, replica_effects&) {
+    sent.push_back({self, effect.from, copy_wish{effect.epoch}});
+  }
+  template <class Effect>
+  void run(Effect& effect, replica_effects&) {
+    told.push_back(text_of(shard_effect{effect}));
+    if (on_told)
+      on_told(effect);
+  }
+
+  job_spec job;
+  member_id self;
+  time_point now{0};
+  replica decide;
+  std::vector<std::string> steps; ///< Its values.
+  std::deque<letter> sent;
+  lines told; ///< To those who asked.
+  std::function<void(const shard_effect&)> on_told;
+};
+
+inline std::shared_ptr<const update> gradient_of(const job_spec& job, std::uint32_t worker,
+                                                 std::uint64_t batch, std::uint64_t clock,
+                                                 std::uint64_t base_version = 0) {
+  auto what = std::make_shared<update>();
+  what->step = {{worker}, first_start(worker), {1}, {batch}, clock};
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+    what->tables.push_back({i});
+  what->base_version = base_version;
+  return what;
+}
+
+inline chain_config config_of(std::uint64_t epoch, std::vector<member_id> members,
+                              std::optional<member_id> joiner = std::nullopt) {
+  return {{epoch}, {1}, std::move(members), joiner};
+}
+
+} // namespace troupe::test
