@@ -1,9 +1,9 @@
 // One record under the key "state": u32 format (3), u32 crc32c of what follows, u64 term,
 // u64 generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records
-// of chains, u64 k, u32[k] draining servers, u8 whether it is rolling back; little-endian. A record:
-// active, u64 origin, u8 whether there is a proposal, and that. A configuration: u64 epoch,
-// u64 generation, u64 members, these, u8 whether there is a joiner, and that. A member: u32 index,
-// u64 incarnation.
+// of chains, u64 k, u32[k] draining servers, u8 whether it is rolling back; little-endian.
+// A record: active, u64 origin, u8 whether there is a proposal, and that. A configuration: u64
+// epoch, u64 generation, u64 members, these, u8 whether there is a joiner, and that. A member: u32
+// index, u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
 #include "storage/detail/bytes.hpp"

@@ -96,7 +96,7 @@ struct model_replica {
   std::optional<replica> decider;
   content values;
   std::map<request_token, open_request> requests;
-  std::uint64_t next_token = 1, asked = 0;
+  std::uint64_t next_token = 1, cut = 0;
   checkpoint_part part;
   std::uint64_t checkpoint_failed = 0, unreadable = 0;
   std::optional<std::pair<time_point, replica_image>> writing;
@@ -164,6 +164,7 @@ private:
   struct copy {
     epoch_id epoch;
     std::uint64_t index = 0;
+    std::uint64_t clock_max = 0;
     replica_image image;
   };
   struct peer_letter {
@@ -247,7 +248,7 @@ private:
   void run(model_server& server, hosted& at, request_copy_effect& effect, replica_effects& more);
   void take(model_server& server, hosted& at, const peer_letter& what);
   bool is_rotten(std::uint64_t checkpoint);
-  replica_options replica_how() const;
+  void send_copy(model_server& server, hosted& at, const member_id& to, copy what);
   void check_clocks(const hosted& at) const;
   void check_replicas() const;
 

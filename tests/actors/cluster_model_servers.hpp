@@ -114,7 +114,8 @@ inline void world::begin_generation(model_server& server, hosted& at, const chai
   next.generation = newest.generation;
   next.job_generation = mine.orders.generation;
   next.next_token = mine.next_token;
-  next.asked = mine.asked;
+  next.cut = mine.cut;
+  next.checkpoint_failed = mine.checkpoint_failed;
   mine = std::move(next);
   if (newest.joiner != server.id && takes_part(newest, server.id))
     mine.loaded_at = now_ + milliseconds{pick(5, 80)};
@@ -158,19 +159,12 @@ inline void world::end_loading(model_server& server, hosted& at) {
   obey(server, at, chain_record{mine.record}, server_orders{mine.orders});
 }
 
-inline replica_options world::replica_how() const {
-  replica_options how;
-  how.chain.joint_lead = options_.sync.mode == consistency_mode::bsp ? 1 : 0;
-  return how;
-}
-
 /// Without partitions: it has to join.
 inline void world::begin(model_server& server, hosted& at, const replica_image& image) {
   auto& mine = at.second;
   mine.values = image.values;
   mine.job_generation = mine.orders.generation;
-  mine.decider.emplace(job_, server.id, mine.job_generation, mine.generation, image.partitions,
-                       replica_how());
+  mine.decider.emplace(job_, server.id, mine.job_generation, mine.generation, image.partitions);
   decide(server, at, [&](replica_effects& effects) {
     mine.decider->set_workers(mine.orders.workers, now_, effects);
   });
@@ -179,9 +173,8 @@ inline void world::begin(model_server& server, hosted& at, const replica_image& 
 inline void world::obey_checkpoint(model_server& server, hosted& at) {
   auto& mine = at.second;
   const auto number = mine.orders.checkpoint;
-  if (number <= mine.asked || !mine.decider->leads())
+  if (number <= std::max(mine.cut, mine.checkpoint_failed) || !mine.decider->leads())
     return;
-  mine.asked = number;
   const bool passed = options_.sync.mode == consistency_mode::bsp
                       && clocks_of(mine.values.marks) > mine.orders.checkpoint_clock;
   if (passed || (now_ < options_.kills_until && chance(0.05)))
@@ -285,7 +278,7 @@ inline void world::run(model_server&, hosted& at, cut_effect& effect, replica_ef
   auto& mine = at.second;
   mine.writing = {now_ + milliseconds{pick(5, 80)},
                   {mine.values, mine.decider->state()->partitions()}};
-  mine.writing_number = effect.checkpoint;
+  mine.writing_number = mine.cut = effect.checkpoint;
 }
 
 inline void world::run(model_server& server, hosted& at, peer_effect& effect, replica_effects&) {
@@ -295,6 +288,13 @@ inline void world::run(model_server& server, hosted& at, peer_effect& effect, re
 inline void world::run(model_server& server, hosted& at, request_copy_effect& effect,
                        replica_effects&) {
   post(peer_letter{effect.from, at.first, server.id, copy_request{effect.epoch, 0, {}}});
+}
+
+inline void world::send_copy(model_server& server, hosted& at, const member_id& to, copy what) {
+  const auto& state = *at.second.decider->state();
+  what.clock_max = state.pull_clock_max();
+  what.image = {at.second.values, state.partitions()};
+  post(peer_letter{to, at.first, server.id, std::move(what)});
 }
 
 // -- letters of other replicas ------------------------------------------------------------------
@@ -307,12 +307,11 @@ inline void world::take(model_server& server, hosted& at, const peer_letter& wha
   decide(server, at, [&](replica_effects& effects) {
     if (const auto* asked = std::get_if<copy_request>(&what.what)) {
       if (const auto index = mine.decider->copy_for(from, asked->epoch))
-        post(peer_letter{
-          from, at.first, server.id,
-          copy{asked->epoch, *index, {mine.values, mine.decider->state()->partitions()}}});
+        send_copy(server, at, from, {asked->epoch, *index});
     } else if (const auto* brought = std::get_if<copy>(&what.what)) {
       const auto& image = brought->image;
-      if (!mine.decider->install(brought->epoch, brought->index, image.partitions, now_, effects))
+      if (!mine.decider->install(brought->epoch, brought->index, brought->clock_max,
+                                 image.partitions, now_, effects))
         return;
       mine.values = image.values;
       ++tally_.copies;
