@@ -60,7 +60,6 @@ TEST_CASE("a server that is late at the start gets its chain all the same") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   pass(one, 15'000ms, {{1, 101}});
   one.server(0, 100);
-  one.server(0, 100);
   CHECK(one.text_of(0) == ", then 0.100");
   CHECK(one.text_of(1) == "1.101");
 }
