@@ -56,9 +56,13 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
   record_ = record;
   orders_ = what;
   const auto& newest = record.proposed ? *record.proposed : record.active;
+  const auto& self = context_->options.self;
+  const bool is_other = newest.generation != generation_;
+  // It takes the place of a founder, and was told of this generation when it was none.
+  const bool is_late = !is_other && newest.generation != record.active.generation
+                       && founds(newest, self) && replica_ && !replica_->status().complete;
   // Who has no part in the generation to come seals the one before.
-  if (newest.generation != generation_
-      && (takes_part(newest, context_->options.self) || generation_.value == 0))
+  if (is_late || (is_other && (takes_part(newest, self) || generation_.value == 0)))
     begin_generation(record, newest, what);
   if (!replica_)
     return;

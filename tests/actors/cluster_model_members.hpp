@@ -1,4 +1,4 @@
-// How the model's servers and workers behave.
+// How the model's workers behave.
 #pragma once
 
 #include "tests/actors/cluster_model.hpp"
@@ -8,23 +8,6 @@ namespace troupe::model {
 using namespace std::chrono_literals;
 
 // -- messages -----------------------------------------------------------------------------------
-
-inline report model_server::describe(std::uint64_t job) {
-  server_report body;
-  body.address = "s" + std::to_string(id.index);
-  body.part = part;
-  body.checkpoint_failed = checkpoint_failed;
-  body.checkpoint_failure = "by chance";
-  body.unreadable = unreadable;
-  body.failed = unreadable == 0 ? "" : "a checkpoint is rotten";
-  if (values) {
-    body.assignment = assignment;
-    body.generation = generation;
-    body.marks = values->marks;
-    body.clocks = clocks.entries();
-  }
-  return {id, job, ++sequence, 0, body};
-}
 
 inline report model_worker::describe(std::uint64_t job) {
   worker_report body;
@@ -62,200 +45,13 @@ inline std::optional<batch_id> model_worker::next_open() const {
   return smallest;
 }
 
-// -- servers ------------------------------------------------------------------------------------
-
-inline void world::start_server(std::uint32_t index) {
-  servers_[index] = {};
-  servers_[index].id = {role::server, index, next_incarnation()};
-}
+// -- orders -------------------------------------------------------------------------------------
 
 inline void world::start_worker(std::uint32_t index) {
   workers_[index] = {};
   workers_[index].id = {role::worker, index, next_incarnation()};
   workers_[index].step_ms = pick(2, 25);
 }
-
-inline std::uint64_t world::clocks_of(const batch_set& marks) const {
-  return marks.floor().value >= job_.batches() ? bsp_clock_count(job_)
-                                               : bsp_clock(job_, marks.floor());
-}
-
-inline void world::obey(model_server& server, const orders& what) {
-  const auto& mine = std::get<server_orders>(what.body);
-  if (std::pair{what.term, what.sequence} <= server.last_orders)
-    return;
-  server.last_orders = {what.term, what.sequence};
-  if (what.stop) {
-    const auto index = server.id.index;
-    if (!told_to_stop_ && phase_seen_ != job_phase::finished)
-      respawns_[server.id] = now_ + 50ms;
-    servers_.erase(index);
-    return;
-  }
-  if (mine.assignment != 0 && mine.assignment != server.wanted) {
-    server.wanted = mine.assignment;
-    server.assignment = 0;
-    server.values.reset();
-    server.part = {};
-    server.unreadable = 0;
-    server.cutting = 0;
-    server.writing.reset();
-    server.loading = {now_ + milliseconds{pick(5, 80)}, mine};
-  }
-  if (!server.values)
-    return;
-  if (mine.workers != server.workers) {
-    server.workers = mine.workers;
-    const auto s = options_.sync.staleness_clocks;
-    server.clocks.list(server.workers, server.pull_clock_max > s ? server.pull_clock_max - s : 0);
-    server.report_at = now_;
-  }
-  if (mine.checkpoint > server.asked) {
-    server.asked = mine.checkpoint;
-    if (now_ < options_.kills_until && chance(0.05)) {
-      server.checkpoint_failed = mine.checkpoint;
-    } else if (options_.sync.mode != consistency_mode::bsp) {
-      cut(server, mine.checkpoint);
-    } else if (clocks_of(server.values->marks) > mine.checkpoint_clock) {
-      server.checkpoint_failed = mine.checkpoint;
-    } else {
-      server.cutting = mine.checkpoint;
-      server.cut_clock = mine.checkpoint_clock;
-    }
-  }
-}
-
-inline void world::cut(model_server& server, std::uint64_t number) {
-  server.writing = {now_ + milliseconds{pick(5, 80)}, *server.values};
-  server.writing_number = number;
-  server.cutting = 0;
-}
-
-inline void world::apply_slots(model_server& server) {
-  for (;;) {
-    if (server.cutting != 0 && clocks_of(server.values->marks) == server.cut_clock)
-      cut(server, server.cutting);
-    const auto clock = clocks_of(server.values->marks);
-    if (clock >= bsp_clock_count(job_))
-      return;
-    for (auto slot = bsp_first(job_, clock); slot < bsp_end(job_, clock); ++slot.value) {
-      if (!server.slots.contains(slot.value))
-        return;
-    }
-    for (auto slot = bsp_first(job_, clock); slot < bsp_end(job_, clock); ++slot.value) {
-      server.slots.erase(slot.value);
-      server.values->apply(slot);
-    }
-  }
-}
-
-/// Never all of them: that fails the job.
-inline bool world::is_rotten(std::uint64_t checkpoint) {
-  const auto good = std::count_if(checkpoints_.begin(), checkpoints_.end(), [&](const auto& x) {
-    return x.second.committed && !rotten_.contains(x.first);
-  });
-  if (good > 1 && now_ < options_.kills_until && chance(0.05))
-    rotten_.insert(checkpoint);
-  return rotten_.contains(checkpoint);
-}
-
-inline void world::act(model_server& server) {
-  if (server.loading && server.loading->first <= now_ && server.loading->second.restore != 0
-      && is_rotten(server.loading->second.restore)) {
-    server.unreadable = server.loading->second.restore;
-    server.loading.reset();
-    server.report_at = now_;
-    ++tally_.rotten;
-  }
-  if (server.loading && server.loading->first <= now_) {
-    const auto from = server.loading->second;
-    server.loading.reset();
-    content loaded;
-    if (from.restore != 0) {
-      const auto& stored = checkpoints_.at(from.restore);
-      require(stored.committed, "restored from a checkpoint without commit");
-      loaded = stored.parts.at(server.id.index);
-      ++tally_.restores;
-    } else if (persisted_.term > 1 || from.generation.value > 0) {
-      ++tally_.rollbacks_to_zero;
-    }
-    if (options_.sync.mode == consistency_mode::bsp) {
-      auto& others = generations_[from.generation];
-      for (const auto& [index, marks] : others)
-        require(index == server.id.index || marks == loaded.marks,
-                "servers of one generation began at different clocks");
-      others[server.id.index] = loaded.marks;
-    }
-    server.values = loaded;
-    server.assignment = from.assignment;
-    server.generation = from.generation;
-    server.workers = from.workers;
-    server.slots.clear();
-    server.clocks = {};
-    server.pull_clock_max = 0;
-    server.clocks.list(server.workers, 0);
-    server.report_at = now_;
-  }
-  if (server.writing && server.writing->first <= now_) {
-    checkpoints_[server.writing_number].parts[server.id.index] = server.writing->second;
-    server.part = {server.writing_number, {server.id.index}, {}, 0};
-    server.writing.reset();
-    server.report_at = now_;
-  }
-  if (server.values && options_.sync.mode == consistency_mode::bsp)
-    apply_slots(server);
-  if (server.report_at <= now_) {
-    post(server.describe(fingerprint_));
-    server.report_at = now_ + 100ms;
-  }
-}
-
-inline bool world::push(model_server& server, const model_worker& worker, batch_id batch,
-                        std::uint64_t clock) {
-  if (server.generation != worker.generation
-      || server.clocks.objection({worker.id.index}, worker.id.incarnation))
-    return false;
-  if (server.values->marks.contains(batch)) {
-    ++tally_.repeats;
-  } else if (options_.sync.mode == consistency_mode::bsp) {
-    server.slots.insert(batch.value);
-    apply_slots(server);
-  } else {
-    server.values->apply(batch);
-  }
-  server.clocks.advance({worker.id.index}, worker.id.incarnation, clock + 1, clock + 1);
-  return server.values->marks.contains(batch) && !chance(options_.loss);
-}
-
-inline bool world::pull(model_server& server, const model_worker& worker, batch_id batch) {
-  if (server.generation != worker.generation
-      || server.clocks.objection({worker.id.index}, worker.id.incarnation))
-    return false;
-  server.clocks.advance({worker.id.index}, worker.id.incarnation, worker.clock, worker.clock);
-  if (options_.sync.mode == consistency_mode::bsp)
-    return clocks_of(server.values->marks) >= bsp_clock(job_, batch);
-  if (options_.sync.mode == consistency_mode::asp)
-    return true;
-  const auto s = options_.sync.staleness_clocks;
-  if (server.clocks.laggard(worker.clock > s ? worker.clock - s : 0))
-    return false;
-  check_staleness(worker);
-  server.pull_clock_max = std::max(server.pull_clock_max, worker.clock);
-  return true;
-}
-
-/// ssp: nobody who has work is more than the bound behind a reader.
-inline void world::check_staleness(const model_worker& reader) const {
-  for (const auto& [index, other] : workers_) {
-    if (!other.admitted || other.stalled_once || !other.next_open())
-      continue;
-    require(other.clock + options_.sync.staleness_clocks >= reader.clock,
-            "worker " + std::to_string(index) + " at clock " + std::to_string(other.clock)
-              + " is too far behind a reader at " + std::to_string(reader.clock));
-  }
-}
-
-// -- workers ------------------------------------------------------------------------------------
 
 inline void world::obey(model_worker& worker, const orders& what) {
   const auto& mine = std::get<worker_orders>(what.body);
@@ -268,12 +64,18 @@ inline void world::obey(model_worker& worker, const orders& what) {
     workers_.erase(worker.id.index);
     return;
   }
-  if (mine.view.epoch > worker.seen.epoch)
-    worker.seen = mine.view;
+  if (mine.view.epoch > worker.seen.epoch) {
+    const auto before = std::exchange(worker.seen, mine.view);
+    // ssp: who has just become head waits until it has heard of everyone.
+    for (std::size_t i = 0; worker.pulling && i < before.chains.size(); ++i)
+      if (before.chains[i] != worker.seen.chains.at(i))
+        worker.pulling->answered.erase(before.chains[i].chain);
+  }
   if (mine.view.generation > worker.generation) {
     worker.generation = mine.view.generation;
     worker.leases.clear();
     worker.flights.clear();
+    worker.pulling.reset();
     worker.computing.reset();
     worker.clock = 0;
   }
@@ -289,43 +91,86 @@ inline void world::obey(model_worker& worker, const orders& what) {
   std::erase_if(worker.flights, [&](const auto& x) { return !worker.has_open({x.first}); });
 }
 
-inline model_server* world::reach(const model_worker& worker, std::uint32_t index) {
-  for (const auto& entry : worker.seen.servers) {
-    const auto at = servers_.find(index);
-    if (entry.server.value == index && entry.serving && at != servers_.end()
-        && at->second.id.incarnation == entry.incarnation && at->second.values)
-      return &at->second;
-  }
-  return nullptr;
+// -- requests -----------------------------------------------------------------------------------
+
+inline model_worker* world::find_worker(const member_id& who) {
+  const auto found = workers_.find(who.index);
+  return found != workers_.end() && found->second.id == who ? &found->second : nullptr;
 }
 
-inline void world::act(model_worker& worker) {
-  if (now_ < worker.stalled_until)
+/// Where it believes the chain's head to be. What finds nobody there is lost.
+inline void world::request(model_worker& worker, chain_id chain, bool is_push, batch_id batch,
+                           std::uint64_t clock) {
+  if (chain.value >= worker.seen.chains.size() || !worker.seen.chains[chain.value].serving)
     return;
+  const auto& head = worker.seen.chains[chain.value].head;
+  const auto server = servers_.find(head.index);
+  if (server == servers_.end() || server->second.id != head)
+    return;
+  const auto at = server->second.replicas.find(chain);
+  if (at == server->second.replicas.end() || !at->second.decider)
+    return;
+  const request_token token{at->second.next_token++};
+  at->second.requests[token] = {worker.id, batch, is_push, clock};
+  const step_header step{{worker.id.index}, worker.id.incarnation, worker.generation, batch, clock};
+  decide(server->second, *at, [&](replica_effects& effects) {
+    if (!is_push)
+      return at->second.decider->pull(token, step, false, {{0}}, now_, effects);
+    auto what = std::make_shared<update>();
+    what->step = step;
+    what->tables = {{0}};
+    at->second.decider->push(token, std::move(what), now_, effects);
+  });
+}
+
+inline void world::send_pushes(model_worker& worker) {
   for (auto flight = worker.flights.begin(); flight != worker.flights.end();) {
     auto& [batch, state] = *flight;
-    for (std::uint32_t index = 0; index < job_.servers && state.retry <= now_; ++index) {
-      auto* server = reach(worker, index);
-      if (!state.acknowledged.contains(index) && server != nullptr
-          && push(*server, worker, {batch}, state.clock))
-        state.acknowledged.insert(index);
+    if (state.retry <= now_) {
+      state.retry = now_ + 40ms;
+      for (chain_id chain; chain.value < job_.chain_count(); ++chain.value)
+        if (!state.acknowledged.contains(chain))
+          request(worker, chain, true, {batch}, state.clock);
     }
-    if (state.retry <= now_)
-      state.retry = now_ + 15ms;
-    if (state.acknowledged.size() < job_.servers) {
+    if (state.acknowledged.size() < job_.chain_count()) {
       ++flight;
       continue;
     }
     for (auto& [number, entry] : worker.leases) {
-      for (std::uint32_t i = 0; i < entry.first.count; ++i) {
+      for (std::uint32_t i = 0; i < entry.first.count; ++i)
         if (entry.first.at(i).value == batch)
           entry.second.insert(batch);
-      }
       if (entry.second.size() == entry.first.count)
         worker.report_at = now_;
     }
     flight = worker.flights.erase(flight);
   }
+}
+
+inline void world::send_pulls(model_worker& worker) {
+  const auto limit = options_.sync.mode == consistency_mode::bsp ? job_.workers : 2;
+  const auto next = worker.next_open();
+  if (worker.computing || !worker.admitted || !next || worker.flights.size() >= limit)
+    return;
+  auto& pull = worker.pulling;
+  if (!pull || pull->batch != *next || pull->clock != worker.clock)
+    pull = {*next, worker.clock, {}, now_};
+  if (pull->retry <= now_) {
+    pull->retry = now_ + 100ms;
+    for (chain_id chain; chain.value < job_.chain_count(); ++chain.value)
+      if (!pull->answered.contains(chain))
+        request(worker, chain, false, *next, worker.clock);
+  }
+  if (pull->answered.size() < job_.chain_count())
+    return;
+  pull.reset();
+  worker.computing = {*next, now_ + milliseconds{worker.step_ms}};
+}
+
+inline void world::act(model_worker& worker) {
+  if (now_ < worker.stalled_until)
+    return;
+  send_pushes(worker);
   if (worker.computing && worker.computing->second <= now_) {
     const auto batch = worker.computing->first;
     worker.computing.reset();
@@ -333,21 +178,21 @@ inline void world::act(model_worker& worker) {
       worker.flights[batch.value] = {worker.clock, {}, now_};
     ++worker.clock;
   }
-  const auto limit = options_.sync.mode == consistency_mode::bsp ? job_.workers : 2;
-  const auto next = worker.next_open();
-  if (!worker.computing && worker.admitted && next && worker.flights.size() < limit) {
-    bool all = true;
-    for (std::uint32_t index = 0; index < job_.servers; ++index) {
-      auto* server = reach(worker, index);
-      const bool answered = server != nullptr && pull(*server, worker, *next);
-      all = all && answered; // Every server is asked, whatever the others say.
-    }
-    if (all)
-      worker.computing = {*next, now_ + milliseconds{worker.step_ms}};
-  }
+  send_pulls(worker);
   if (worker.report_at <= now_) {
     post(worker.describe(fingerprint_));
     worker.report_at = now_ + 100ms;
+  }
+}
+
+/// ssp: nobody who has work is more than the bound behind a reader.
+inline void world::check_staleness(std::uint64_t reader_clock) const {
+  for (const auto& [index, other] : workers_) {
+    if (!other.admitted || other.stalled_once || !other.next_open())
+      continue;
+    require(other.clock + options_.sync.staleness_clocks >= reader_clock,
+            "worker " + std::to_string(index) + " at clock " + std::to_string(other.clock)
+              + " is too far behind a reader at " + std::to_string(reader_clock));
   }
 }
 

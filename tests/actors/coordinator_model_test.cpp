@@ -1,5 +1,6 @@
 // Random clusters under random misfortune: the job ends in bounded time, every batch is once in
-// every server's values, no two workers hold the same open batch, no lease id is used twice.
+// every chain's values, its replicas have the same, nothing goes back while a replica lives, no two
+// workers hold the same open batch, no lease id is used twice.
 #include "tests/actors/cluster_model.hpp"
 #include "tests/actors/cluster_model_members.hpp"
 #include "tests/actors/cluster_model_world.hpp"
@@ -16,6 +17,8 @@ world_options random_options(consistency_mode mode, std::mt19937_64& random) {
   world_options how;
   how.sync = {mode, mode == consistency_mode::ssp ? pick(0, 3) : 0};
   how.servers = pick(1, 3);
+  how.replicas = pick(1, static_cast<int>(how.servers));
+  how.added = pick(0, 3) == 0 ? 1 : 0;
   how.workers = pick(1, 4);
   how.batches_per_pass = pick(20, 250);
   how.passes = pick(1, 3);
@@ -43,23 +46,14 @@ tally run_seeds(consistency_mode mode, std::uint64_t seeds) {
       story += one.describe();
       FAIL("seed ", seed, ": ", std::string{what.what()}, story);
     }
-    all.worker_kills += one.counted().worker_kills;
-    all.server_kills += one.counted().server_kills;
-    all.coordinator_kills += one.counted().coordinator_kills;
-    all.stalls += one.counted().stalls;
-    all.restores += one.counted().restores;
-    all.rotten += one.counted().rotten;
-    all.rollbacks_to_zero += one.counted().rollbacks_to_zero;
-    all.commits += one.counted().commits;
-    all.repeats += one.counted().repeats;
-    all.resumes += one.counted().resumes;
-    all.rejoined += one.counted().rejoined;
+    all.add(one.counted());
   }
   MESSAGE("seeds ", seeds, ", longest ", longest.count(), " ms; kills: ", all.worker_kills,
           " workers, ", all.server_kills, " servers, ", all.coordinator_kills, " coordinators; ",
           all.stalls, " stalls, ", all.restores, " restores, ", all.rollbacks_to_zero,
           " starts over, ", all.commits, " commits, ", all.repeats, " repeats, ", all.resumes,
-          " resumes, ", all.rejoined, " rejoined");
+          " resumes, ", all.rejoined, " rejoined, ", all.failovers, " failovers, ", all.copies,
+          " copies, ", all.moves, " moves");
   return all;
 }
 
@@ -74,6 +68,9 @@ void check_counts(const tally& all, std::uint64_t seeds) {
   CHECK(all.rollbacks_to_zero > seeds / 20);
   CHECK(all.commits > seeds);
   CHECK(all.resumes > seeds / 20);
+  CHECK(all.failovers > seeds / 20);
+  CHECK(all.copies > seeds / 10);
+  CHECK(all.moves > seeds / 50);
 }
 
 #ifdef TROUPE_SANITIZED // Ten times slower.

@@ -56,6 +56,14 @@ TEST_CASE("a chain of several replicas is founded by servers in a row, when all 
                                        {{role::server, 2, {102}}, "s102"}});
 }
 
+TEST_CASE("a server that is late at the start gets its chain all the same") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  pass(one, 15'000ms, {{1, 101}});
+  one.server(0, 100);
+  CHECK(one.text_of(0) == ", then 0.100");
+  CHECK(one.text_of(1) == "1.101");
+}
+
 TEST_CASE("a lost chain waits for its server, then another one takes it, and it comes back") {
   for (const bool returns : {true, false}) {
     CAPTURE(returns);
