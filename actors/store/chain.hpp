@@ -163,6 +163,8 @@ private:
   std::optional<downstream> next_;
   time_point knocked_at_{0};
   time_point lease_until_{0};
+  /// last() when the configuration began. Who led before may have acknowledged all of that.
+  std::uint64_t begun_with_ = 0;
   std::optional<std::uint64_t> copied_; ///< The first copy for the joiner had this index.
   bool waits_for_joiner_ = false;
 };

@@ -92,8 +92,8 @@ struct fixture : actor_fixture {
   // -- the coordinator --
 
   chain_config config(std::vector<std::uint32_t> members, std::optional<std::uint32_t> joiner = {},
-                      std::uint64_t generation = 1) {
-    chain_config made{{++epoch}, {generation}, {}, std::nullopt};
+                      std::uint64_t history = 1) {
+    chain_config made{{++epoch}, {history}, {}, std::nullopt};
     for (const auto index : members)
       made.members.push_back(ids[index]);
     if (joiner)
@@ -195,6 +195,12 @@ struct fixture : actor_fixture {
     return first_of(*answer->reply);
   }
 
+  bool duplicate(std::uint32_t at, update what) {
+    const auto answer = push(servers[at], std::move(what));
+    REQUIRE(answer->reply);
+    return answer->reply->duplicate;
+  }
+
   errc refusal_of(const std::shared_ptr<outcome<values>>& what) {
     REQUIRE(what->error);
     return what->error->code;
@@ -229,7 +235,7 @@ TEST_CASE("a_push_at_the_head_is_in_the_values_of_all_replicas") {
     f.become(f.config({0, 1, 2}));
     REQUIRE(f.push(f.servers[0], f.gradient(0, 0))->reply);
     REQUIRE(f.push(f.servers[0], f.gradient(1, 0, 2))->reply);
-    CHECK(f.push(f.servers[0], f.gradient(1, 0, 2))->reply->duplicate);
+    CHECK(f.duplicate(0, f.gradient(1, 0, 2)));
     CHECK(f.read(0) == -3);
     f.become(f.config({1, 2, 0}));
     CHECK(f.read(1) == -3);
@@ -275,7 +281,8 @@ TEST_CASE("who_comes_after_a_dead_head_has_all_that_was_acknowledged") {
   f.servers.erase(0);
   f.loses = nullptr;
   f.become(f.config({1, 2}));
-  CHECK(f.push(f.servers[1], f.gradient(1, 0, 2))->reply->duplicate);
+  f.pass(200ms);
+  CHECK(f.duplicate(1, f.gradient(1, 0, 2)));
   CHECK(f.read(1) == -3);
   f.become(f.config({2}));
   CHECK(f.read(2) == -3);
@@ -299,7 +306,7 @@ TEST_CASE("a_server_that_starts_again_is_sent_a_copy_and_then_the_log") {
     f.become(f.config({0, 1, 2}));
     f.become(f.config({2}));
     CHECK(f.read(2) == -3);
-    CHECK(f.push(f.servers[2], f.gradient(0, 0))->reply->duplicate);
+    CHECK(f.duplicate(2, f.gradient(0, 0)));
   }
 }
 
@@ -382,7 +389,7 @@ TEST_CASE("a_sealed_head_refuses") {
   f.loses = nullptr;
   f.obey({*f.record.proposed, 0, std::nullopt});
   f.pass(200ms);
-  CHECK(f.push(f.servers[0], f.gradient(0, 0))->reply->duplicate); // It stayed in the log.
+  CHECK(f.duplicate(0, f.gradient(0, 0))); // It stayed in the log.
   CHECK(f.read(0) == -1);
 }
 
