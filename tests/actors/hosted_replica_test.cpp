@@ -78,7 +78,7 @@ struct fixture : actor_fixture {
         if (loses && loses(what))
           return;
         if (const auto* part = std::get_if<copy_part>(&what.what)) {
-          ++copy_parts;
+          copied_index = part->index;
           for (const auto& x : part->image.blocks)
             copied_floats += x.count;
           for (const auto& x : part->image.slabs)
@@ -219,7 +219,7 @@ struct fixture : actor_fixture {
   std::vector<storage::cut> cuts;
   std::function<bool(const peer_message&)> loses;
   std::uint64_t copied_floats = 0;
-  std::uint64_t copy_parts = 0;
+  std::uint64_t copied_index = 0; ///< Of the newest part.
 };
 
 template <class Kind>
@@ -352,6 +352,7 @@ TEST_CASE("parts_of_a_copy_that_are_lost_are_asked_for_again") {
   CHECK(f.status_of(2).complete);
   CHECK(f.status_of(1).joint);
   CHECK(f.copied_floats == elements); // Nothing was sent twice.
+  CHECK(f.copied_index == 1);         // As it was when it was asked for first.
   f.become(f.config({0, 1, 2}));
   f.become(f.config({2}));
   CHECK(f.read(2) == -3);
