@@ -213,9 +213,11 @@ void chain::release(chain_effects& effects) {
 bool chain::may_read(time_point now) const {
   return position_ && committed_ >= begun_with_
          && (!sealed() || mutated(mutation::read_while_sealed))
-         && (config_.members.size() == 1 // Whose seal every change needs, or its death.
-             || now < lease_until_ || mutated(mutation::read_without_lease));
+         && (is_all_there_is() || now < lease_until_ || mutated(mutation::read_without_lease));
 }
+
+/// No configuration can follow without its seal, or its death: nobody else has the state.
+bool chain::is_all_there_is() const { return config_.members.size() == 1 && !config_.joiner; }
 
 bool chain::is_member(const member_id& who) const {
   return std::find(config_.members.begin(), config_.members.end(), who) != config_.members.end();

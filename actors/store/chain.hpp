@@ -138,6 +138,7 @@ private:
   bool sealed() const { return sealed_ > config_.epoch; }
   bool is_current(epoch_id epoch) const { return epoch == config_.epoch && !sealed(); }
   bool is_joiner() const { return config_.joiner == self_; }
+  bool is_all_there_is() const;
   bool is_member(const member_id& who) const;
   /// Who sends entries to this one.
   std::optional<member_id> upstream() const;

@@ -321,6 +321,8 @@ TEST_CASE("who is alone needs no lease, until it seals") {
   CHECK(only.decide.may_read(1h));
   only.decide.propose({2});
   CHECK_FALSE(only.decide.may_read(1h));
+  only.activate(config(2, {0}, 1)); // Another one may soon go on without it.
+  CHECK_FALSE(only.decide.may_read(1h));
 }
 
 } // namespace
