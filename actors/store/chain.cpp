@@ -30,6 +30,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   if (found == config_.members.end() || !complete_)
     return stand_aside(effects);
   position_ = static_cast<std::size_t>(found - config_.members.begin());
+  begun_with_ = last_;
   if (!is_tail())
     next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now};
   send_next(effects);
@@ -210,10 +211,13 @@ void chain::release(chain_effects& effects) {
 // -- reads, and who is who --
 
 bool chain::may_read(time_point now) const {
-  return position_ && (!sealed() || mutated(mutation::read_while_sealed))
-         && (config_.members.size() == 1 // Whose seal every change needs, or its death.
-             || now < lease_until_ || mutated(mutation::read_without_lease));
+  return position_ && committed_ >= begun_with_
+         && (!sealed() || mutated(mutation::read_while_sealed))
+         && (is_all_there_is() || now < lease_until_ || mutated(mutation::read_without_lease));
 }
+
+/// No configuration can follow without its seal, or its death: nobody else has the state.
+bool chain::is_all_there_is() const { return config_.members.size() == 1 && !config_.joiner; }
 
 bool chain::is_member(const member_id& who) const {
   return std::find(config_.members.begin(), config_.members.end(), who) != config_.members.end();

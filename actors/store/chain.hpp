@@ -138,6 +138,7 @@ private:
   bool sealed() const { return sealed_ > config_.epoch; }
   bool is_current(epoch_id epoch) const { return epoch == config_.epoch && !sealed(); }
   bool is_joiner() const { return config_.joiner == self_; }
+  bool is_all_there_is() const;
   bool is_member(const member_id& who) const;
   /// Who sends entries to this one.
   std::optional<member_id> upstream() const;
@@ -163,6 +164,8 @@ private:
   std::optional<downstream> next_;
   time_point knocked_at_{0};
   time_point lease_until_{0};
+  /// last() when the configuration began. Who led before may have acknowledged all of that.
+  std::uint64_t begun_with_ = 0;
   std::optional<std::uint64_t> copied_; ///< The first copy for the joiner had this index.
   bool waits_for_joiner_ = false;
 };

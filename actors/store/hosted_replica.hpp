@@ -98,7 +98,7 @@ private:
   void restore(const job_spec& job, const partitions& here, std::uint64_t origin);
   void restored(const job_spec& job, const std::vector<partition_image>& images,
                 std::uint64_t origin);
-  void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& partitions);
+  void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& held);
   void go_on();
   void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
   void obey_checkpoint();

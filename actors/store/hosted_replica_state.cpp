@@ -187,13 +187,12 @@ void hosted_replica::give_up(std::string why, std::uint64_t bad_checkpoint) {
 
 /// Without values: it has to join.
 void hosted_replica::begin(std::shared_ptr<table_store> values,
-                           const std::vector<shard_partition>& partitions) {
+                           const std::vector<shard_partition>& held) {
   values_ = std::move(values);
   replica_options how;
   how.shard = context_->options.shard;
   how.chain = context_->options.chain;
-  replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, partitions,
-                   how);
+  replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, held, how);
   decide(
     [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });
 }

@@ -34,7 +34,7 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
   if (record.proposed)
     chain_.propose(record.proposed->epoch);
   chain_.activate(record.active, now, news);
-  run(news, now, effects);
+  run(news, effects);
   stop_leading(led);
   if (shard_ && !led && leads())
     shard_->lead();
@@ -151,7 +151,7 @@ void replica::count_refused() {
 void replica::tick(time_point now, replica_effects& effects) {
   chain_effects news;
   chain_.tick(now, news);
-  run(news, now, effects);
+  run(news, effects);
   if (shard_)
     shard_->tick(now, decided_);
   carry_out(now, effects);
@@ -168,10 +168,10 @@ void replica::append(const propose_effect& what, time_point now, replica_effects
   log_.push_back(std::move(entry));
   chain_effects news;
   chain_.append(now, news);
-  run(news, now, effects);
+  run(news, effects);
 }
 
-void replica::run(chain_effects& news, time_point now, replica_effects& effects) {
+void replica::run(chain_effects& news, replica_effects& effects) {
   struct {
     replica& self;
     replica_effects& effects;
@@ -259,7 +259,7 @@ void replica::receive(const member_id& from, entry_message what, time_point now,
     log_bytes_ += payload_bytes(what.entry);
     log_.push_back(std::move(what.entry));
   }
-  run(news, now, effects);
+  run(news, effects);
   carry_out(now, effects);
 }
 
@@ -267,7 +267,7 @@ void replica::receive(const member_id& from, const committed_message& what, time
                       replica_effects& effects) {
   chain_effects news;
   chain_.receive(from, what, now, news);
-  run(news, now, effects);
+  run(news, effects);
   carry_out(now, effects);
 }
 
@@ -275,7 +275,7 @@ void replica::receive(const member_id& from, const joined_message& what, time_po
                       replica_effects& effects) {
   chain_effects news;
   chain_.receive(from, what, now, news);
-  run(news, now, effects);
+  run(news, effects);
   carry_out(now, effects);
 }
 
@@ -305,7 +305,7 @@ bool replica::install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_m
   shard_.emplace(job_, generation_, partitions, options_.shard);
   shard_->follow(clock_max);
   shard_->set_workers(workers_, decided_);
-  run(news, now, effects);
+  run(news, effects);
   carry_out(now, effects);
   return true;
 }

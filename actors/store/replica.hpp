@@ -101,7 +101,7 @@ private:
   void drop_payload(request_token token);
   void stop_leading(bool led);
   void append(const propose_effect& what, time_point now, replica_effects& effects);
-  void run(chain_effects& effects, time_point now, replica_effects& more);
+  void run(chain_effects& news, replica_effects& effects);
   void truncate(std::uint64_t last);
   void drop_released();
   void pass_on(propose_effect& what, time_point now, replica_effects& effects);

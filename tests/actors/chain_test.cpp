@@ -295,13 +295,34 @@ TEST_CASE("who never got a copy is no member, whatever it is told") {
 // -- leases --
 
 TEST_CASE("a lease counts from when the report was sent, and never gets shorter") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  CHECK_FALSE(head.decide.may_read(0ns));
+  head.decide.renew(1s);
+  head.decide.renew(500ms);
+  CHECK(head.decide.may_read(1799ms));
+  CHECK_FALSE(head.decide.may_read(1800ms));
+}
+
+TEST_CASE("who leads next reads when all is final that may have been acknowledged before") {
+  replica next{1};
+  next.activate(config(1, {0, 1, 2}));
+  next.receive(0, append_message{{1}, 1, 0});
+  next.activate(config(2, {1, 2}));
+  next.decide.renew(0ns);
+  CHECK_FALSE(next.decide.may_read(0ns));
+  next.receive(2, committed_message{{2}, 1});
+  CHECK(next.decide.may_read(0ns));
+}
+
+TEST_CASE("who is alone needs no lease, until it seals") {
   replica only{0};
   only.activate(config(1, {0}));
-  CHECK_FALSE(only.decide.may_read(0ns));
-  only.decide.renew(1s);
-  only.decide.renew(500ms);
-  CHECK(only.decide.may_read(1799ms));
-  CHECK_FALSE(only.decide.may_read(1800ms));
+  CHECK(only.decide.may_read(1h));
+  only.decide.propose({2});
+  CHECK_FALSE(only.decide.may_read(1h));
+  only.activate(config(2, {0}, 1)); // Another one may soon go on without it.
+  CHECK_FALSE(only.decide.may_read(1h));
 }
 
 } // namespace

@@ -78,7 +78,7 @@ struct fixture : actor_fixture {
         if (loses && loses(what))
           return;
         if (const auto* part = std::get_if<copy_part>(&what.what)) {
-          ++copy_parts;
+          copied_index = part->index;
           for (const auto& x : part->image.blocks)
             copied_floats += x.count;
           for (const auto& x : part->image.slabs)
@@ -92,8 +92,8 @@ struct fixture : actor_fixture {
   // -- the coordinator --
 
   chain_config config(std::vector<std::uint32_t> members, std::optional<std::uint32_t> joiner = {},
-                      std::uint64_t generation = 1) {
-    chain_config made{{++epoch}, {generation}, {}, std::nullopt};
+                      std::uint64_t history = 1) {
+    chain_config made{{++epoch}, {history}, {}, std::nullopt};
     for (const auto index : members)
       made.members.push_back(ids[index]);
     if (joiner)
@@ -195,6 +195,12 @@ struct fixture : actor_fixture {
     return first_of(*answer->reply);
   }
 
+  bool duplicate(std::uint32_t at, update what) {
+    const auto answer = push(servers[at], std::move(what));
+    REQUIRE(answer->reply);
+    return answer->reply->duplicate;
+  }
+
   errc refusal_of(const std::shared_ptr<outcome<values>>& what) {
     REQUIRE(what->error);
     return what->error->code;
@@ -213,7 +219,7 @@ struct fixture : actor_fixture {
   std::vector<storage::cut> cuts;
   std::function<bool(const peer_message&)> loses;
   std::uint64_t copied_floats = 0;
-  std::uint64_t copy_parts = 0;
+  std::uint64_t copied_index = 0; ///< Of the newest part.
 };
 
 template <class Kind>
@@ -229,7 +235,7 @@ TEST_CASE("a_push_at_the_head_is_in_the_values_of_all_replicas") {
     f.become(f.config({0, 1, 2}));
     REQUIRE(f.push(f.servers[0], f.gradient(0, 0))->reply);
     REQUIRE(f.push(f.servers[0], f.gradient(1, 0, 2))->reply);
-    CHECK(f.push(f.servers[0], f.gradient(1, 0, 2))->reply->duplicate);
+    CHECK(f.duplicate(0, f.gradient(1, 0, 2)));
     CHECK(f.read(0) == -3);
     f.become(f.config({1, 2, 0}));
     CHECK(f.read(1) == -3);
@@ -275,7 +281,8 @@ TEST_CASE("who_comes_after_a_dead_head_has_all_that_was_acknowledged") {
   f.servers.erase(0);
   f.loses = nullptr;
   f.become(f.config({1, 2}));
-  CHECK(f.push(f.servers[1], f.gradient(1, 0, 2))->reply->duplicate);
+  f.pass(200ms);
+  CHECK(f.duplicate(1, f.gradient(1, 0, 2)));
   CHECK(f.read(1) == -3);
   f.become(f.config({2}));
   CHECK(f.read(2) == -3);
@@ -299,7 +306,7 @@ TEST_CASE("a_server_that_starts_again_is_sent_a_copy_and_then_the_log") {
     f.become(f.config({0, 1, 2}));
     f.become(f.config({2}));
     CHECK(f.read(2) == -3);
-    CHECK(f.push(f.servers[2], f.gradient(0, 0))->reply->duplicate);
+    CHECK(f.duplicate(2, f.gradient(0, 0)));
   }
 }
 
@@ -345,6 +352,7 @@ TEST_CASE("parts_of_a_copy_that_are_lost_are_asked_for_again") {
   CHECK(f.status_of(2).complete);
   CHECK(f.status_of(1).joint);
   CHECK(f.copied_floats == elements); // Nothing was sent twice.
+  CHECK(f.copied_index == 1);         // As it was when it was asked for first.
   f.become(f.config({0, 1, 2}));
   f.become(f.config({2}));
   CHECK(f.read(2) == -3);
@@ -382,7 +390,7 @@ TEST_CASE("a_sealed_head_refuses") {
   f.loses = nullptr;
   f.obey({*f.record.proposed, 0, std::nullopt});
   f.pass(200ms);
-  CHECK(f.push(f.servers[0], f.gradient(0, 0))->reply->duplicate); // It stayed in the log.
+  CHECK(f.duplicate(0, f.gradient(0, 0))); // It stayed in the log.
   CHECK(f.read(0) == -1);
 }
 

@@ -131,7 +131,9 @@ TEST_CASE("before_it_has_partitions_a_server_is_not_ready") {
 TEST_CASE("orders_make_a_server_serve_and_it_says_so_at_once") {
   fixture f;
   f.serve();
-  CHECK(f.coordinator.reports().size() == 2);
+  REQUIRE(f.coordinator.reports().size() == 3);
+  const auto& loading = std::get<server_report>(f.coordinator.reports()[1].body).chains.at(0);
+  CHECK(loading.status == chain_status{{1}, {0}, {1}, false, false});
   CHECK(f.last().status == chain_status{{1}, {1}, {1}, true, false});
   CHECK(f.last().clocks.size() == 2);
   CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
@@ -400,6 +402,8 @@ TEST_CASE("what_cannot_be_restored_is_said_in_the_report") {
     fixture g;
     g.coordinator.order(g.server, restore);
     CHECK(g.last().failed == "there are no checkpoints to restore from");
+    CHECK_FALSE(g.last().status.complete);
+    return;
   }
   CHECK_FALSE(f.last().status.complete);
 }
