@@ -211,13 +211,11 @@ void chain::release(chain_effects& effects) {
 // -- reads, and who is who --
 
 bool chain::may_read(time_point now) const {
+  const bool needs_no_lease = options_.lease_time == std::chrono::milliseconds{0};
   return position_ && committed_ >= begun_with_
          && (!sealed() || mutated(mutation::read_while_sealed))
-         && (is_all_there_is() || now < lease_until_ || mutated(mutation::read_without_lease));
+         && (needs_no_lease || now < lease_until_ || mutated(mutation::read_without_lease));
 }
-
-/// No configuration can follow without its seal, or its death: nobody else has the state.
-bool chain::is_all_there_is() const { return config_.members.size() == 1 && !config_.joiner; }
 
 bool chain::is_member(const member_id& who) const {
   return std::find(config_.members.begin(), config_.members.end(), who) != config_.members.end();

@@ -24,7 +24,8 @@ struct chain_options {
   /// A joiner that lacks at most so many entries is waited for.
   std::uint64_t joint_lag = 1024;
   /// Reads are refused when the coordinator has echoed no report sent within this time. The
-  /// coordinator removes a silent server later than this, by the clocks' largest difference.
+  /// coordinator removes a silent server later than this, by the clocks' largest difference. 0:
+  /// reads need no lease, as where each chain has one server: nobody takes its place in silence.
   std::chrono::milliseconds lease_time{800};
 };
 
@@ -138,7 +139,6 @@ private:
   bool sealed() const { return sealed_ > config_.epoch; }
   bool is_current(epoch_id epoch) const { return epoch == config_.epoch && !sealed(); }
   bool is_joiner() const { return config_.joiner == self_; }
-  bool is_all_there_is() const;
   bool is_member(const member_id& who) const;
   /// Who sends entries to this one.
   std::optional<member_id> upstream() const;

@@ -192,6 +192,8 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   replica_options how;
   how.shard = context_->options.shard;
   how.chain = context_->options.chain;
+  if (orders_.job.replicas == 1)
+    how.chain.lease_time = {};
   replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, held, how);
   decide(
     [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });
