@@ -27,6 +27,7 @@ struct options {
 
 struct fixture : actor_fixture {
   explicit fixture(options how = {}) : apply_batch(how.apply_batch), job(job_of({how.sync})) {
+    job.servers = job.replicas = 3;
     auto& table = job.tables[0];
     table.optimizer.learning_rate = 1;
     table.shape = {elements};
