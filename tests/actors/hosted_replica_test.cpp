@@ -412,6 +412,7 @@ TEST_CASE("values_are_not_read_where_the_coordinator_was_not_heard") {
 
 TEST_CASE("one_replica_answers_however_long_the_coordinator_is_silent") {
   fixture f;
+  f.job.replicas = 1;
   f.become(f.config({0}));
   f.advance(60s, 1s);
   CHECK(f.read(0) == 0);
