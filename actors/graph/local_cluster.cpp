@@ -4,6 +4,7 @@
 #include "actors/training/worker_actor.hpp"
 
 #include "caf/actor.hpp"
+#include "caf/scoped_actor.hpp"
 #include "caf/send.hpp"
 
 #include <mutex>
@@ -107,8 +108,14 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
 }
 
 local_cluster::~local_cluster() {
+  if (actors_.empty())
+    return;
   for (const auto& x : actors_)
     caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
+  // A worker that its trainer's thread leaves to the scheduler must find one.
+  caf::scoped_actor self{actors_.front()->home_system()};
+  for (const auto& x : actors_)
+    self->wait_for(x);
 }
 
 coordinator_connector local_cluster::coordinator() const {
