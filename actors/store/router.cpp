@@ -37,6 +37,7 @@ void router::set_view(const view& now_valid, router_effects& effects) {
     known.entry = entry;
     if (is_back) {
       send_all(known, effects);
+      introduce_waiting(known, effects);
     } else if (!entry.serving) {
       known.resend_at.reset(); // A view in which it serves will come.
     }
@@ -151,6 +152,7 @@ void router::ask(request_token token, request what, router_effects& effects) {
   }
   if (what.pull) {
     split(*what.pull, parts);
+    open.pull = what.pull->step;
     open.answer.pulled.emplace();
     for (const auto& x : what.pull->rows)
       open.answer.pulled->rows.push_back({{x.table, x.width, x.count, nullptr}, nullptr});
@@ -226,6 +228,21 @@ void router::send_all(chain_queue& to, router_effects& effects) {
     send(to, id, effects);
 }
 
+/// By a pull of nothing, which is answered at once.
+void router::introduce_waiting(chain_queue& to, router_effects& effects) {
+  const auto is_ssp = [](const table_spec& x) { return x.sync.mode == consistency_mode::ssp; };
+  if (std::ranges::none_of(job_.tables, is_ssp))
+    return;
+  for (auto& [token, open] : requests_) {
+    const bool is_there =
+      std::ranges::any_of(to.open, [&](const auto& entry) { return entry.second.owner == token; });
+    if (!open.pull || is_there)
+      continue;
+    ++open.parts_open;
+    add_part(token, to.entry.chain, {{}, query{*open.pull}, to.entry.chain}, effects);
+  }
+}
+
 router::chain_queue* router::holder(part_id id) {
   const auto found = part_chain_.find(id);
   return found == part_chain_.end() ? nullptr : &chains_.at(found->second);
@@ -256,9 +273,12 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
     return;
   }
   if (part.what.pull) {
-    remember_version(*from, part.what.pull->step.batch, answer.pulled->version);
     auto& whole = *open.answer.pulled;
-    whole.version = std::max(whole.version, answer.pulled->version);
+    const bool is_introduction = part.what.pull->ranges.empty() && part.what.pull->rows.empty();
+    if (!is_introduction) {
+      remember_version(*from, part.what.pull->step.batch, answer.pulled->version);
+      whole.version = std::max(whole.version, answer.pulled->version);
+    }
     std::move(answer.pulled->pieces.begin(), answer.pulled->pieces.end(),
               std::back_inserter(whole.pieces));
     whole.unchanged.insert(whole.unchanged.end(), answer.pulled->unchanged.begin(),

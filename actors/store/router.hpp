@@ -51,7 +51,9 @@ using router_effects = std::vector<router_effect>;
 /// (1) each request ends in exactly one answered or failed effect.
 /// (2) open parts of one chain are sent in the order in which they were made, also when they are
 ///     sent again: the shard relies on a push being ahead of the next pull of its worker.
-/// (3) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
+/// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
+///     else it would let others wait for that worker.
+/// (4) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
 class router {
 public:
   explicit router(job_spec job, router_options options = {});
@@ -80,8 +82,9 @@ private:
   };
   struct open_request {
     std::size_t parts_open = 0;
-    std::vector<row_keys> rows; ///< Of its pull.
-    reply answer;               ///< Has what was asked for, as far as it is there.
+    std::optional<step_header> pull; ///< Whose values these are to be.
+    std::vector<row_keys> rows;      ///< Of its pull.
+    reply answer;                    ///< Has what was asked for, as far as it is there.
   };
   struct chain_queue {
     chain_entry entry;
@@ -98,6 +101,7 @@ private:
   void send(chain_queue& to, part_id id, router_effects& effects);
   void send_in_turn(chain_queue& to, part_id id, router_effects& effects);
   void send_all(chain_queue& to, router_effects& effects);
+  void introduce_waiting(chain_queue& to, router_effects& effects);
   static void remember_version(chain_queue& of, batch_id batch, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, batch_id batch);
   void fail_request(request_token token, const failure& why, router_effects& effects);

@@ -115,7 +115,7 @@ struct router_shell {
   std::map<std::uint32_t, server_handle> servers; ///< By index.
   std::unordered_map<std::uint64_t, promise> promises;
   std::uint64_t next_token = 1;
-  open_requests requests{request_timeout, late_replies::delivered}; // (3) of router.
+  open_requests requests{request_timeout, late_replies::delivered}; // (4) of router.
   std::optional<time_point> wake_at; ///< When the next tick comes; a later one may come too.
 
   static inline const char* name = "router";

@@ -452,6 +452,27 @@ TEST_CASE("pushed_rows_are_cut_and_every_server_still_marks_the_batch") {
   CHECK(f.sent.at(1 - owner).what.push->rows.empty());
 }
 
+TEST_CASE("a_new_head_hears_of_a_pull_that_waits_at_another_chain") {
+  for (const bool is_ssp : {true, false}) {
+    router_fixture f{false};
+    if (is_ssp)
+      f.job.tables[0].sync = {consistency_mode::ssp, 1};
+    f.decide = router{f.job};
+    f.set_view(routed_view(f.job));
+    f.pull(1);
+    f.pulled(1, 5);
+    auto next = routed_view(f.job, 2);
+    next.chains[0].head = {role::server, 7, {7}};
+    const auto told = f.set_view(next);
+    CHECK(told == (is_ssp ? texts{"pull 3 to 0 attempt 2"} : texts{}));
+    if (is_ssp) {
+      CHECK(f.last_of(3).what.pull->step == whole_query(f.job).step);
+      CHECK(f.pulled(2, 6).empty());
+      CHECK(f.answered(3, {{}, values{9, {}}}, 2) == texts{"pulled 1 version 6 elements 10003"});
+    }
+  }
+}
+
 TEST_CASE("rows_that_cannot_be_are_refused_and_other_answers_than_asked_for_too") {
   const auto refused = [](const row_keys& rows) {
     row_fixture f;
