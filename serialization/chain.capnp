@@ -1,4 +1,4 @@
-# Configurations of chains, and what their replicas say to each other. Protocol version 3.
+# Configurations of chains, and what their replicas say to each other. Protocol version 4.
 # serialization/chain.hpp says what each field means. In the second segment, each beginning at a
 # multiple of 8: of an entry what its pushes bring, one behind the other (data.capnp); of a copy the
 # keys and steps of each slab, u64, then values and state of each block, then the rows of each slab.
@@ -35,6 +35,7 @@ struct Entry {
   committed @2 :UInt64;
   pushes @3 :List(Data.Update);
   tables @4 :List(UInt32);
+  steps @5 :List(Data.Step);  # Empty: those of the pushes.
 }
 
 # Up to which index of an epoch.

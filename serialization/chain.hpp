@@ -89,9 +89,12 @@ struct copy_part {
   std::uint64_t clock_max = 0; ///< No pull of a later clock was answered.
 };
 
-/// What every replica does at one place of the log: a push, or all slots of a bsp clock in order.
+/// What every replica does at one place of the log: a push, or all slots of a bsp clock.
 struct log_entry {
+  /// One; or the slots in order, where they were not added up.
   std::vector<std::shared_ptr<const update>> pushes;
+  /// Of all slots that the one push is the sum of; empty: every push brings its own.
+  std::vector<step_header> steps = {};
   std::vector<table_id> tables; ///< Those that it steps and marks.
 };
 struct entry_message {

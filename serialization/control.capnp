@@ -1,5 +1,5 @@
 # The control path: whole states of members (report) and what they should become (orders), and what
-# opens a link. Protocol version 3. serialization/messages.hpp says what each field means.
+# opens a link. Protocol version 4. serialization/messages.hpp says what each field means.
 @0x9fa5ed2a43180fc5;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -56,6 +56,8 @@ struct WorkerCounters {
   lossCount @9 :UInt64;
   wireBytesSent @10 :UInt64;
   wireBytesReceived @11 :UInt64;
+  samplesComputed @12 :UInt64;
+  batchesComputed @13 :UInt64;
 }
 
 struct ServerCounters {
@@ -83,6 +85,7 @@ struct WorkerReport {
   clock @2 :UInt64;
   counters @3 :WorkerCounters;
   failed @4 :Text;
+  host @5 :Text;
 }
 
 struct FileEntry {
@@ -109,13 +112,13 @@ struct ChainReport {
   marks @7 :Data.BatchSet;
   clocks @8 :List(ClockEntry);
   version @9 :UInt64;
-  counters @10 :ServerCounters;
 }
 
 struct ServerReport {
   address @0 :Text;
   clockNs @1 :UInt64;
   chains @2 :List(ChainReport);
+  counters @3 :ServerCounters;
 }
 
 struct ObserverReport {
@@ -123,6 +126,8 @@ struct ObserverReport {
   done @1 :Bool;
   stop @2 :Bool;
   failed @3 :Text;
+  add @4 :List(UInt32);
+  drain @5 :List(UInt32);
 }
 
 struct Report {
@@ -200,6 +205,8 @@ struct ObserverOrders {
   members @4 :List(MemberStatus);
   events @5 :List(Text);
   eventsTotal @6 :UInt64;
+  servers @7 :List(UInt32);
+  draining @8 :List(UInt32);
 }
 
 struct Orders {

@@ -51,6 +51,8 @@ struct Job {
   tables @8 :List(Table);
   replicas @9 :UInt32;  # 0: 1
   chains @10 :UInt32;
+  backupWorkers @11 :UInt32;
+  durability @12 :UInt8;  # durability_mode
 }
 
 # The root of a job's file.

@@ -87,6 +87,17 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
   return static_cast<optimizer_kind>(found - optimizer_names.begin());
 }
 
+const char* to_string(durability_mode mode) {
+  return mode == durability_mode::log ? "log" : "memory";
+}
+
+result<durability_mode> parse_durability(const std::string& text) {
+  for (const auto mode : {durability_mode::memory, durability_mode::log})
+    if (text == to_string(mode))
+      return mode;
+  return {errc::invalid_argument, "durability must be memory or log, not '" + text + "'"};
+}
+
 std::uint64_t table_spec::size() const {
   if (is_sparse())
     return 0;

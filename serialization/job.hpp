@@ -91,6 +91,15 @@ struct table_spec {
   bool operator==(const table_spec&) const = default;
 };
 
+/// What an acknowledged push survives. Numbers are wire format.
+enum class durability_mode : std::uint8_t {
+  memory = 0, ///< The end of some replicas of its chain, at most R - 1 at a time.
+  log = 1,    ///< The end of all of them too: it is in their write-ahead logs.
+};
+
+const char* to_string(durability_mode mode);
+result<durability_mode> parse_durability(const std::string& text);
+
 struct job_spec {
   std::string name; ///< At most 64 printable ASCII characters.
   std::uint64_t seed = 1;
@@ -99,7 +108,10 @@ struct job_spec {
   std::uint32_t replicas = 1;    ///< Servers that hold each partition; at most `servers`.
   std::uint32_t chains = 0;      ///< What is placed on servers; 0: one for each server.
   std::uint32_t workers = 1;     ///< W: worker count at the start; the slots of a bsp clock.
-  std::uint64_t samples = 0;     ///< Samples of one pass.
+  /// bsp: workers beyond W, which compute slots that others have not finished yet.
+  std::uint32_t backup_workers = 0;
+  durability_mode durability = durability_mode::memory;
+  std::uint64_t samples = 0; ///< Samples of one pass.
   /// Samples of one batch; the last batch of a pass may be smaller.
   std::uint32_t batch_samples = 64;
   std::uint64_t passes = 1;
@@ -118,7 +130,7 @@ result<void> validate(const job_spec& job);
 /// 64-bit hash of what must be equal for two processes (or a checkpoint and a job) to fit together:
 /// name, seed, tables with shapes and optimiser kinds, partitions, batch size, samples and, where a
 /// table is bsp, the number of slots. Not the number of servers,
-/// replicas, chains, passes or asp workers, nor rates.
+/// replicas, chains, passes, backup workers or asp workers, nor rates or durability.
 std::uint64_t fingerprint(const job_spec& job);
 
 /// Some table is bsp: workers go by clocks, and servers roll back together.

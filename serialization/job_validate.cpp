@@ -155,6 +155,10 @@ result<void> validate(const job_spec& job) {
                   + " (the number of partitions), not " + std::to_string(job.chains));
   if (job.workers == 0 || job.workers > workers_max)
     return refuse("workers must be 1 to 65536, not " + std::to_string(job.workers));
+  if (job.backup_workers > workers_max - job.workers)
+    return refuse("workers and backup workers together must be at most 65536");
+  if (job.backup_workers > 0 && !any_bsp(job))
+    return refuse("backup workers need a bsp table: others wait for nobody");
   // Samples are numbered with 32 bits.
   if (job.samples == 0 || job.samples > samples_max)
     return refuse("samples must be 1 to 2^32 - 1, not " + std::to_string(job.samples));

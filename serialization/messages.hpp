@@ -48,7 +48,9 @@ struct worker_counters {
   std::uint64_t pushes_sent = 0;
   std::uint64_t pushes_acknowledged = 0;
   std::uint64_t pushes_refused = 0;
-  std::uint64_t samples = 0; ///< Samples of acknowledged batches.
+  std::uint64_t samples = 0;          ///< Samples of acknowledged batches.
+  std::uint64_t batches_computed = 0; ///< Acknowledged or not ...
+  std::uint64_t samples_computed = 0; ///< ... and their samples.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
   std::uint64_t wait_us = 0;         ///< Time without a batch to compute on, waiting for replies.
@@ -66,6 +68,7 @@ struct worker_report {
   std::vector<lease_progress> leases; ///< All that it holds.
   std::uint64_t clock = 0;            ///< Its next step.
   worker_counters counters;
+  std::string host;   ///< Of its process; workers of one machine share it.
   std::string failed; ///< Not empty: the worker cannot go on, the job must stop; the reason.
 
   bool operator==(const worker_report&) const = default;
@@ -82,6 +85,17 @@ struct server_counters {
   histogram staleness_versions;
   histogram staleness_clocks;
 
+  void add(const server_counters& other) {
+    applied += other.applied;
+    duplicates += other.duplicates;
+    refused += other.refused;
+    pulls += other.pulls;
+    waiting_pulls += other.waiting_pulls;
+    bytes_sent += other.bytes_sent;
+    bytes_received += other.bytes_received;
+    staleness_versions.merge(other.staleness_versions);
+    staleness_clocks.merge(other.staleness_clocks);
+  }
   bool operator==(const server_counters&) const = default;
 };
 
@@ -127,7 +141,6 @@ struct chain_report {
   batch_set marks; ///< Batches applied on all its partitions and tables.
   std::vector<clock_entry> clocks;
   std::uint64_t version = 0;
-  server_counters counters;
 
   bool operator==(const chain_report&) const = default;
 };
@@ -136,6 +149,7 @@ struct server_report {
   std::string address;        ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
   std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this.
   std::vector<chain_report> chains; ///< Those that it was told of.
+  server_counters counters;         ///< Of all chains since its start.
 
   bool operator==(const server_report&) const = default;
 };
@@ -146,12 +160,21 @@ struct death {
   bool operator==(const death&) const = default;
 };
 
-/// From a launcher: the one that the user started, or one on another host.
+/// Servers that a job is to have from now on, and those that it is not to have any more.
+struct resize {
+  std::vector<server_id> add;
+  std::vector<server_id> drain;
+
+  bool operator==(const resize&) const = default;
+};
+
+/// From a launcher: the one that the user started, or one on another host; or from a command.
 struct observer_report {
   std::vector<death> deaths; ///< All so far.
   bool done = false;         ///< It needs the servers no more: the job may end.
   bool stop = false;         ///< The user asked to end now: write a checkpoint, then stop.
   std::string failed;        ///< Not empty: give up, with this reason (a process died too often).
+  troupe::resize resize;     ///< The user's wish; the same one may come again.
 
   bool operator==(const observer_report&) const = default;
 };
@@ -227,7 +250,7 @@ struct server_orders {
 };
 
 /// One process as a person sees it.
-enum class member_state : std::uint8_t { absent, joining, restoring, active, finished };
+enum class member_state : std::uint8_t { absent, joining, restoring, active, finished, evicted };
 
 struct member_status {
   member_id member;
@@ -255,6 +278,8 @@ struct observer_orders {
   std::uint64_t batches_done = 0;     ///< Applied on every partition.
   std::uint64_t checkpoint = 0;       ///< Newest committed one; 0: none.
   std::vector<member_status> members; ///< The present incarnation of each.
+  std::vector<server_id> servers;     ///< Those that are to run.
+  std::vector<server_id> draining;    ///< Those that leave.
   std::vector<std::string> events;    ///< The last ones, oldest first, for the log.
   std::uint64_t events_total = 0;     ///< Events so far; the last of `events` has this number.
 

@@ -67,6 +67,8 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setPushesRefused(from.pushes_refused);
   to.setWindowWaitUs(from.window_wait_us);
   to.setSamples(from.samples);
+  to.setBatchesComputed(from.batches_computed);
+  to.setSamplesComputed(from.samples_computed);
   to.setBytesSent(from.bytes_sent);
   to.setBytesReceived(from.bytes_received);
   to.setWaitUs(from.wait_us);
@@ -81,6 +83,8 @@ worker_counters read(schema::WorkerCounters::Reader from) {
           .pushes_acknowledged = from.getPushesAcknowledged(),
           .pushes_refused = from.getPushesRefused(),
           .samples = from.getSamples(),
+          .batches_computed = from.getBatchesComputed(),
+          .samples_computed = from.getSamplesComputed(),
           .bytes_sent = from.getBytesSent(),
           .bytes_received = from.getBytesReceived(),
           .wait_us = from.getWaitUs(),

@@ -87,6 +87,8 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setReplicas(from.replicas);
   to.setChains(from.chains);
   to.setWorkers(from.workers);
+  to.setBackupWorkers(from.backup_workers);
+  to.setDurability(static_cast<std::uint8_t>(from.durability));
   to.setSamples(from.samples);
   to.setBatchSamples(from.batch_samples);
   to.setPasses(from.passes);
@@ -101,6 +103,8 @@ job_spec read(schema::Job::Reader from) {
                .replicas = std::max(from.getReplicas(), 1u),
                .chains = from.getChains(),
                .workers = from.getWorkers(),
+               .backup_workers = from.getBackupWorkers(),
+               .durability = read_enum(from.getDurability(), durability_mode::log, "durability"),
                .samples = from.getSamples(),
                .batch_samples = from.getBatchSamples(),
                .passes = from.getPasses(),

@@ -71,6 +71,8 @@ void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
   for (unsigned i = 0; i < events.size(); ++i)
     events.set(i, cut_text(from.events[i], scratch));
   to.setEventsTotal(from.events_total);
+  write_numbers(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
+  write_numbers(from.draining, to.initDraining(static_cast<unsigned>(from.draining.size())));
 }
 
 observer_orders read(schema::ObserverOrders::Reader from) {
@@ -80,6 +82,8 @@ observer_orders read(schema::ObserverOrders::Reader from) {
                        .checkpoint = from.getCheckpoint(),
                        .members =
                          read_list<member_status>(from.getMembers(), members_max, "members"),
+                       .servers = read_numbers<server_id>(from.getServers()),
+                       .draining = read_numbers<server_id>(from.getDraining()),
                        .events = {},
                        .events_total = from.getEventsTotal()};
   check_count(from.getEvents().size(), events_max, "events");
@@ -136,7 +140,7 @@ void write(const member_status& from, schema::MemberStatus::Builder to) {
 
 member_status read(schema::MemberStatus::Reader from) {
   return {.member = read(from.getMember()),
-          .state = read_enum(from.getState(), member_state::finished, "state of a member"),
+          .state = read_enum(from.getState(), member_state::evicted, "state of a member"),
           .rss_bytes_max = from.getRssBytesMax(),
           .clock = from.getClock(),
           .updates_rolled_back = from.getUpdatesRolledBack(),

@@ -11,6 +11,7 @@ void write(const worker_report& from, schema::WorkerReport::Builder to) {
   write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
   to.setClock(from.clock);
   detail::write(from.counters, to.initCounters());
+  to.setHost(cut_text(from.host, scratch));
   to.setFailed(cut_text(from.failed, scratch));
 }
 
@@ -19,6 +20,7 @@ worker_report read(schema::WorkerReport::Reader from) {
           .leases = read_list<lease_progress>(from.getLeases(), leases_max, "leases"),
           .clock = from.getClock(),
           .counters = detail::read(from.getCounters()),
+          .host = read_text(from.getHost()),
           .failed = read_text(from.getFailed())};
 }
 
@@ -41,12 +43,14 @@ void write(const server_report& from, schema::ServerReport::Builder to) {
   to.setAddress(cut_text(from.address, scratch));
   to.setClockNs(from.clock_ns);
   write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
+  detail::write(from.counters, to.initCounters());
 }
 
 server_report read(schema::ServerReport::Reader from) {
   return {.address = read_text(from.getAddress()),
           .clock_ns = from.getClockNs(),
-          .chains = read_list<chain_report>(from.getChains(), partitions_max, "chains")};
+          .chains = read_list<chain_report>(from.getChains(), partitions_max, "chains"),
+          .counters = detail::read(from.getCounters())};
 }
 
 void write(const observer_report& from, schema::ObserverReport::Builder to) {
@@ -57,13 +61,18 @@ void write(const observer_report& from, schema::ObserverReport::Builder to) {
   to.setDone(from.done);
   to.setStop(from.stop);
   to.setFailed(cut_text(from.failed, scratch));
+  const auto& [add, drain] = from.resize;
+  write_numbers(add, to.initAdd(static_cast<unsigned>(add.size())));
+  write_numbers(drain, to.initDrain(static_cast<unsigned>(drain.size())));
 }
 
 observer_report read(schema::ObserverReport::Reader from) {
-  observer_report made{.deaths = {},
-                       .done = from.getDone(),
-                       .stop = from.getStop(),
-                       .failed = read_text(from.getFailed())};
+  observer_report made{
+    .deaths = {},
+    .done = from.getDone(),
+    .stop = from.getStop(),
+    .failed = read_text(from.getFailed()),
+    .resize = {read_numbers<server_id>(from.getAdd()), read_numbers<server_id>(from.getDrain())}};
   for (const auto& member : read_list<member_id>(from.getDeaths(), deaths_max, "deaths"))
     made.deaths.push_back({member});
   return made;
@@ -105,7 +114,6 @@ void write(const chain_report& from, schema::ChainReport::Builder to) {
   write(from.marks, to.initMarks());
   write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
   to.setVersion(from.version);
-  write(from.counters, to.initCounters());
 }
 
 chain_report read(schema::ChainReport::Reader from) {
@@ -118,8 +126,7 @@ chain_report read(schema::ChainReport::Reader from) {
           .checkpoint_failure = read_text(from.getCheckpointFailure()),
           .marks = read(from.getMarks()),
           .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
-          .version = from.getVersion(),
-          .counters = read(from.getCounters())};
+          .version = from.getVersion()};
 }
 
 void write(const report& from, schema::Report::Builder to) {

@@ -1,6 +1,7 @@
-// One record under the key "state": u32 format (3), u32 crc32c of what follows, u64 term,
+// One record under the key "state": u32 format (4), u32 crc32c of what follows, u64 term,
 // u64 generation, u64 job, u64 committed, u64 n, u32[n] chain of each partition, u64 m, m records
-// of chains, u64 k, u32[k] draining servers, u8 whether it is rolling back; little-endian.
+// of chains, u64 k, u32[k] servers, u64 l, u32[l] draining servers, u8 whether it is rolling back;
+// little-endian.
 // A record: active, u64 origin, u8 whether there is a proposal, and that. A configuration:
 // u64 epoch, u64 generation, u64 members, these, u8 whether there is a joiner, and that. A member:
 // u32 index, u64 incarnation.
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t format = 3;
+constexpr std::uint32_t format = 4;
 constexpr std::size_t envelope_bytes = 8;
 constexpr const char* state_key = "state";
 
@@ -83,9 +84,11 @@ std::string encode(const coordinator_state& what) {
   body.little(std::uint64_t{what.chains.size()});
   for (const auto& record : what.chains)
     write(body, record);
-  body.little(std::uint64_t{what.draining.size()});
-  for (const auto server : what.draining)
-    body.little(server.value);
+  for (const auto* all : {&what.servers, &what.draining}) {
+    body.little(std::uint64_t{all->size()});
+    for (const auto server : *all)
+      body.little(server.value);
+  }
   body.little(std::uint8_t{what.rolling_back});
   const auto bytes = body.take();
   const auto sum = detail::crc32c(detail::bytes_of(bytes));
@@ -110,8 +113,9 @@ std::optional<coordinator_state> decode(std::string_view bytes) {
     what.chain_of.push_back({reader.little<std::uint32_t>()});
   for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
     what.chains.push_back(read_record(reader));
-  for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
-    what.draining.insert({reader.little<std::uint32_t>()});
+  for (auto* all : {&what.servers, &what.draining})
+    for (auto n = reader.little<std::uint64_t>(); n > 0 && reader.left() > 0; --n)
+      all->insert({reader.little<std::uint32_t>()});
   what.rolling_back = reader.little<std::uint8_t>() != 0;
   return reader.complete() ? std::optional{std::move(what)} : std::nullopt;
 }

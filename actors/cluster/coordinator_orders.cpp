@@ -32,18 +32,6 @@ member_status absent(role kind, std::uint32_t index) {
   return one;
 }
 
-void add(server_counters& to, const server_counters& from) {
-  to.applied += from.applied;
-  to.duplicates += from.duplicates;
-  to.refused += from.refused;
-  to.pulls += from.pulls;
-  to.waiting_pulls += from.waiting_pulls;
-  to.bytes_sent += from.bytes_sent;
-  to.bytes_received += from.bytes_received;
-  to.staleness_versions.merge(from.staleness_versions);
-  to.staleness_clocks.merge(from.staleness_clocks);
-}
-
 } // namespace
 
 void coordinator::send_changed(time_point now, coordinator_effects& effects) {
@@ -156,16 +144,14 @@ member_status coordinator::server_status(std::uint32_t index, bool over) const {
   if (found == servers_.end())
     return one;
   one.member = found->second.id;
-  std::size_t held = 0;
+  one.server = found->second.report.counters;
   bool complete = true;
   for (const auto& mine : found->second.report.chains) {
     const auto& active = placement_.records()[mine.chain.value].active;
     const bool joins = active.joiner == one.member;
     const bool is_member = std::ranges::find(active.members, one.member) != active.members.end();
-    held += joins || is_member ? 1 : 0;
     complete = complete && !joins && (!is_member || mine.status.complete);
     one.clock = std::max(one.clock, mine.version);
-    add(one.server, mine.counters);
   }
   one.state = over                                  ? member_state::finished
               : found->second.report.chains.empty() ? member_state::joining

@@ -74,6 +74,7 @@ span_of_line state_of(const process_progress& process) {
   case member_state::restoring: return {"restoring", yellow};
   case member_state::active: return {"active", green};
   case member_state::finished: return {"finished", dim};
+  case member_state::evicted: return {"evicted", red};
   }
   return {"unknown", red};
 }

@@ -172,6 +172,7 @@ struct hogwild_server_state {
 
   void send_report() {
     server_report body;
+    body.counters = tables->counters();
     for (const auto& [chain, record] : chains) {
       const auto& newest = record.proposed ? *record.proposed : record.active;
       chain_report mine;
@@ -181,8 +182,7 @@ struct hogwild_server_state {
       mine.clocks = workers;
       for (auto& x : mine.clocks)
         x.known = true;
-      mine.counters = tables->counters();
-      mine.version = mine.counters.applied;
+      mine.version = body.counters.applied;
       body.chains.push_back(std::move(mine));
     }
     port.send(std::move(body));

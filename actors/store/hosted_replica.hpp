@@ -53,6 +53,7 @@ public:
   /// The server has no part in the chain any more; orders may give it one again.
   void retire();
   chain_report report() const;
+  server_counters counters() const; ///< Of all generations.
   chain_status status() const;
 
 private:
@@ -102,6 +103,7 @@ private:
   void go_on();
   void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
   void obey_checkpoint();
+  server_counters counters_of_state() const;
 
   // -- other replicas --
   void take(const member_id& from, const entry_message& what, replica_effects& effects);
@@ -139,6 +141,7 @@ private:
   checkpoint_part part_;
   std::string failed_;
   std::uint64_t unreadable_ = 0;
+  server_counters former_; ///< Of states before the present one.
   std::uint64_t bytes_sent_ = 0;
   std::uint64_t bytes_received_ = 0;
 };

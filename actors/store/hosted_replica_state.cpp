@@ -98,6 +98,7 @@ void hosted_replica::begin_generation(const chain_record& record, const chain_co
   apply_admitted();
   generation_ = newest.generation;
   ++loading_;
+  former_.add(counters_of_state());
   replica_.reset();
   values_.reset();
   outgoing_.reset();
@@ -205,11 +206,24 @@ void hosted_replica::go_on() {
   context_->report();
 }
 
+server_counters hosted_replica::counters_of_state() const {
+  const auto* state = replica_ ? replica_->state() : nullptr;
+  return state != nullptr ? state->counters() : server_counters{};
+}
+
 chain_status hosted_replica::status() const {
   if (replica_)
     return replica_->status();
   const auto& newest = record_.proposed ? *record_.proposed : record_.active;
   return {generation_, {}, newest.epoch, false, false};
+}
+
+server_counters hosted_replica::counters() const {
+  auto all = former_;
+  all.add(counters_of_state());
+  all.bytes_sent = bytes_sent_;
+  all.bytes_received = bytes_received_;
+  return all;
 }
 
 chain_report hosted_replica::report() const {
@@ -225,9 +239,6 @@ chain_report hosted_replica::report() const {
   if (state == nullptr)
     return mine;
   mine.version = state->version();
-  mine.counters = state->counters();
-  mine.counters.bytes_sent = bytes_sent_;
-  mine.counters.bytes_received = bytes_received_;
   if (!replica_->is_head())
     return mine;
   mine.marks = state->marks();
@@ -280,8 +291,10 @@ void hosted_replica::install(replica_effects& effects) {
     return; // Another one will be asked for.
   apply_admitted();
   const auto& of = copy.first();
+  const auto counted = counters_of_state();
   if (!replica_->install(of.epoch, of.index, of.clock_max, marks_of(*images), now(), effects))
     return;
+  former_.add(counted);
   values_ = *std::move(read);
   context_->report();
 }

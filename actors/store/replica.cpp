@@ -10,9 +10,10 @@ namespace troupe {
 namespace {
 
 entry_header header_of(const log_entry& what) {
-  entry_header header{{}, what.tables, what.pushes.front()->base_version};
-  for (const auto& push : what.pushes)
-    header.steps.push_back(push->step);
+  entry_header header{what.steps, what.tables, what.pushes.front()->base_version};
+  if (header.steps.empty())
+    for (const auto& push : what.pushes)
+      header.steps.push_back(push->step);
   return header;
 }
 
@@ -160,7 +161,7 @@ void replica::tick(time_point now, replica_effects& effects) {
 // -- the log --
 
 void replica::append(const propose_effect& what, time_point now, replica_effects& effects) {
-  log_entry entry{{}, what.entry.tables};
+  log_entry entry{.pushes = {}, .tables = what.entry.tables};
   entry.pushes.reserve(what.pushes.size());
   for (const auto token : what.pushes)
     entry.pushes.push_back(payload_of(token));

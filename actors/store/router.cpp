@@ -239,7 +239,8 @@ void router::introduce_waiting(chain_queue& to, router_effects& effects) {
     if (!open.pull || is_there)
       continue;
     ++open.parts_open;
-    add_part(token, to.entry.chain, {{}, query{*open.pull}, to.entry.chain}, effects);
+    add_part(token, to.entry.chain, {{}, query{.step = *open.pull, .ranges = {}}, to.entry.chain},
+             effects);
   }
 }
 

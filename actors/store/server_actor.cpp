@@ -157,12 +157,22 @@ struct server_shell {
     return all;
   }
 
+  server_counters counters() const {
+    server_counters all;
+    for (const auto& [unused, replica] : replicas)
+      all.add(replica->counters());
+    for (const auto& [unused, former] : retired)
+      all.add(former.replica->counters());
+    return all;
+  }
+
   void send_report() {
     server_report body;
     body.address = shared.options.address;
     body.clock_ns = static_cast<std::uint64_t>(shared.options.boot_clock().count());
     for (const auto& [unused, replica] : replicas)
       body.chains.push_back(replica->report());
+    body.counters = counters();
     told = statuses();
     port.send(std::move(body));
   }

@@ -100,6 +100,7 @@ struct worker_shell {
       body.counters.wire_bytes_sent = traffic.sent_bytes;
       body.counters.wire_bytes_received = traffic.received_bytes;
     }
+    body.host = options.host;
     body.failed = failed;
     port.send(std::move(body));
   }
@@ -242,6 +243,8 @@ struct worker_shell {
       return advance(); // The history of that gradient is gone.
     if (!done.failed.empty())
       return fail(done.failed);
+    ++counters.batches_computed;
+    counters.samples_computed += done.samples;
     counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
     counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
     if (!done.finite) { // The batch is marked as done and changes nothing.

@@ -12,12 +12,14 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 
 namespace troupe {
 
 struct worker_options {
   member_id self;
   job_spec job;
+  std::string host{}; ///< Name of the machine; workers that share it stand and fall together.
   pipeline_options pipeline;
   /// Added to each step: a straggler, for experiments.
   std::chrono::milliseconds slowness{0};

@@ -100,6 +100,7 @@ struct fixture : actor_fixture {
   }
 
   const chain_report& last() const { return coordinator.last<server_report>().chains.at(0); }
+  server_counters counters() const { return coordinator.last<server_report>().counters; }
 
   job_spec job;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
@@ -152,10 +153,10 @@ TEST_CASE("a_push_is_applied_once_and_then_marked") {
   CHECK(f.read() == std::vector<float>{-1, -2, -3, -4});
   f.advance(100ms);
   CHECK(f.last().marks.contains({5}));
-  CHECK(f.last().counters.applied == 1);
-  CHECK(f.last().counters.duplicates == 1);
-  CHECK(f.last().counters.bytes_received == 32);
-  CHECK(f.last().counters.bytes_sent == 32);
+  CHECK(f.counters().applied == 1);
+  CHECK(f.counters().duplicates == 1);
+  CHECK(f.counters().bytes_received == 32);
+  CHECK(f.counters().bytes_sent == 32);
 }
 
 TEST_CASE("a_gradient_that_is_not_finite_is_refused_and_changes_nothing") {
@@ -173,7 +174,7 @@ TEST_CASE("a_gradient_that_is_not_finite_is_refused_and_changes_nothing") {
       CHECK(refused->error->text.find("2") != std::string::npos);
       CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
       f.advance(100ms);
-      CHECK(f.last().counters.refused == 1);
+      CHECK(f.counters().refused == 1);
       CHECK_FALSE(f.last().marks.contains({1}));
     }
   }
@@ -431,8 +432,8 @@ TEST_CASE("waiting_pushes_are_applied_together_to_the_same_bytes") {
     CHECK(versions.size() == 7);
     const auto found = f.read();
     f.advance(100ms);
-    CHECK(f.last().counters.applied == 6);
-    CHECK(f.last().counters.duplicates == 1);
+    CHECK(f.counters().applied == 6);
+    CHECK(f.counters().duplicates == 1);
     return found;
   };
   const auto one_by_one = run(1);

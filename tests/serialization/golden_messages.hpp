@@ -64,6 +64,15 @@ inline job_spec golden_replicated_job() {
   return job;
 }
 
+/// Appended later.
+inline job_spec golden_durable_job() {
+  auto job = golden_job();
+  job.tables.at(0).sync = {consistency_mode::bsp, 0};
+  job.backup_workers = 2;
+  job.durability = durability_mode::log;
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})
@@ -72,7 +81,7 @@ inline histogram golden_histogram() {
 }
 
 inline worker_counters golden_worker_counters() {
-  return {1, 2, 3, 5, 6, 7, 8, 4, 11, 12, 9.5, 10};
+  return {1, 2, 3, 5, 14, 13, 6, 7, 8, 4, 11, 12, 9.5, 10};
 }
 
 inline server_counters golden_server_counters() {
@@ -127,8 +136,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                 .checkpoint_failure = "no space",
                 .marks = marks,
                 .clocks = clocks,
-                .version = 200,
-                .counters = golden_server_counters()}}};
+                .version = 200}},
+    .counters = golden_server_counters()};
   const server_orders to_server{.job = golden_replicated_job(),
                                 .generation = {2},
                                 .chains = {{{1}, golden_record()}},
@@ -145,6 +154,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .checkpoint = 7,
     .members = {{server, member_state::active, 1 << 20, 200, 3, golden_worker_counters(),
                  golden_server_counters()}},
+    .servers = {{0}, {5}},
+    .draining = {{2}},
     .events = {"worker 0 joined", "checkpoint 7"},
     .events_total = 12};
   const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
@@ -188,17 +199,22 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"requests", two_requests},
     {"answers", two_answers},
     {"failure", failure_message{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
-    {"report_worker",
-     report{
-       {role::worker, 0, {5}},
-       1,
-       2,
-       3,
-       worker_report{
-         {2}, {{{6, {64}, 16, 1}, {{64}, {66}}}}, 12, golden_worker_counters(), "cannot go on"}}},
+    {"report_worker", report{{role::worker, 0, {5}},
+                             1,
+                             2,
+                             3,
+                             worker_report{{2},
+                                           {{{6, {64}, 16, 1}, {{64}, {66}}}},
+                                           12,
+                                           golden_worker_counters(),
+                                           "node7",
+                                           "cannot go on"}}},
     {"report_server", report{server, 1, 2, 3, of_server}},
-    {"report_observer",
-     report{{role::observer, 0, {1}}, 1, 2, 3, observer_report{{{server}}, true, true, "gave up"}}},
+    {"report_observer", report{{role::observer, 0, {1}},
+                               1,
+                               2,
+                               3,
+                               observer_report{{{server}}, true, true, "gave up", {{{5}}, {{2}}}}}},
     {"orders_worker", orders{{role::worker, 0, {5}},
                              1,
                              2,
@@ -209,7 +225,9 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
     {"peer_entry",
      peer_message{
-       {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {{1}, {3}}}}}},
+       {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {}, {{1}, {3}}}}}},
+    {"peer_sum",
+     peer_message{{1}, server, entry_message{{{8}, 202, 201}, {{pushed}, {step, step}, {{1}}}}}},
     {"peer_committed", peer_message{{1}, server, committed_message{{8}, 200}}},
     {"peer_joined", peer_message{{1}, server, joined_message{{8}, 199}}},
     {"peer_copy_request",

@@ -48,8 +48,8 @@ inline clock_entry random_clock(random_source& random) {
 }
 
 inline worker_counters random_worker_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.number(), random.number(),
+  return {random.number(), random.number(), random.number(), random.number(), random.number(),
+          random.number(), random.number(), random.number(), random.number(), random.number(),
           random.number(), random.number(), random.real(),   random.number()};
 }
 
@@ -90,12 +90,15 @@ inline job_spec random_job(random_source& random) {
   job.replicas = static_cast<std::uint32_t>(1 + random.below(job.servers));
   job.chains = static_cast<std::uint32_t>(random.below(job.partitions + 1));
   job.workers = static_cast<std::uint32_t>(1 + random.below(20));
+  job.durability = static_cast<durability_mode>(random.below(2));
   job.samples = 1 + random.below(100'000);
   job.batch_samples = static_cast<std::uint32_t>(1 + random.below(100));
   job.passes = 1 + random.below(10);
   const auto tables = static_cast<std::uint32_t>(1 + random.below(6));
   for (std::uint32_t i = 0; i < tables; ++i)
     job.tables.push_back(random_table(random, i));
+  if (any_bsp(job))
+    job.backup_workers = static_cast<std::uint32_t>(random.below(3));
   return job;
 }
 
@@ -123,6 +126,7 @@ inline worker_report random_worker_report(random_source& random) {
           }),
           random.number(),
           random_worker_counters(random),
+          random.text(),
           random.text()};
 }
 
@@ -143,18 +147,25 @@ inline chain_report random_chain_report(random_source& random) {
   made.marks = random_set(random);
   made.clocks = random.several([&] { return random_clock(random); });
   made.version = random.number();
-  made.counters = random_server_counters(random);
   return made;
 }
 
 inline server_report random_server_report(random_source& random) {
   return {random.text(), random.number(),
-          random.several([&] { return random_chain_report(random); })};
+          random.several([&] { return random_chain_report(random); }),
+          random_server_counters(random)};
+}
+
+inline std::vector<server_id> random_servers(random_source& random) {
+  return random.several([&] { return server_id{random.number32()}; });
 }
 
 inline observer_report random_observer_report(random_source& random) {
-  return {random.several([&] { return death{random_member(random)}; }), random.chance(),
-          random.chance(), random.text()};
+  return {random.several([&] { return death{random_member(random)}; }),
+          random.chance(),
+          random.chance(),
+          random.text(),
+          {random_servers(random), random_servers(random)}};
 }
 
 inline observer_orders random_observer_orders(random_source& random) {
@@ -164,13 +175,15 @@ inline observer_orders random_observer_orders(random_source& random) {
           random.number(),
           random.several([&] {
             return member_status{random_member(random),
-                                 static_cast<member_state>(random.below(5)),
+                                 static_cast<member_state>(random.below(6)),
                                  random.number(),
                                  random.number(),
                                  random.number(),
                                  random_worker_counters(random),
                                  random_server_counters(random)};
           }),
+          random_servers(random),
+          random_servers(random),
           random.several([&] { return random.text(); }),
           random.number()};
 }

@@ -126,7 +126,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 3");
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 4");
 
   // Whatever a later version puts behind the first 16 bytes.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
@@ -198,7 +198,8 @@ TEST_CASE("an entry's pushes share its body, each beginning at a multiple of eig
     return std::make_shared<const update>(
       update{{}, {}, 0, 0, {{{{0}, 0, count}, {values, values->data()}}}});
   };
-  const message sent = peer_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}}}};
+  const message sent =
+    peer_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}, {}}}};
   const auto received = decode_frame(flatten(wire::encode(sent)));
   REQUIRE(received);
   CHECK(same(sent, *received));

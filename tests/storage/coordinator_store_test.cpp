@@ -83,6 +83,7 @@ TEST_CASE("a state that was saved is there after a restart") {
     auto next = state_of(5, {3}, 77, {{1}, {0}});
     next.committed = 12;
     next.chains = records;
+    next.servers = {{0}, {7}};
     next.draining = {{2}, {4}};
     next.rolling_back = true;
     REQUIRE(store->save(next));
@@ -94,6 +95,7 @@ TEST_CASE("a state that was saved is there after a restart") {
   CHECK(state->job == 77);
   CHECK(state->committed == 12);
   CHECK(state->chains == records);
+  CHECK(state->servers == std::set<server_id>{{0}, {7}});
   CHECK(state->draining == std::set<server_id>{{2}, {4}});
   CHECK(state->rolling_back);
   CHECK(state->chain_of == std::vector<chain_id>{{1}, {0}});

@@ -59,7 +59,7 @@ std::future<store_ptr> campaign_beside(const etcd_address& etcd, story& told) {
   return std::async(std::launch::async, [=, &told] { return campaign(etcd, "standby", &told); });
 }
 
-const coordinator_state some_state{4, {2}, 77, {{0}, {1}, {1}}, {}, {}, 12};
+const coordinator_state some_state{4, {2}, 77, {{0}, {1}, {1}}, {}, {}, {}, 12};
 
 } // namespace
 
@@ -78,7 +78,7 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   REQUIRE(told.await("stands by"));
   CHECK(standby.wait_for(5s) == std::future_status::timeout); // More than two leases.
   CHECK(first->check_lead());
-  REQUIRE(first->save({5, {3}, 77, {{1}}, {}, {}, 13}));
+  REQUIRE(first->save({5, {3}, 77, {{1}}, {}, {}, {}, 13}));
   CHECK((*etcd_client{etcd.endpoints}.get("/troupe/job/leader", 2s))->bytes == "first");
 
   const auto ended_at = clock::now();
@@ -93,7 +93,7 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   CHECK(found->term == 5);
   CHECK(found->committed == 13);
   CHECK(found->chain_of == std::vector<chain_id>{{1}});
-  CHECK(second->save({6, {3}, 77, {{1}}, {}, {}, 13}));
+  CHECK(second->save({6, {3}, 77, {{1}}, {}, {}, {}, 13}));
 }
 
 TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {
@@ -103,13 +103,13 @@ TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {
   const etcd_address etcd{cluster.endpoints(), "job"};
   const auto older = campaign(etcd, "older");
   REQUIRE(older->load());
-  REQUIRE(older->save({4, {2}, 77, {}, {}, {}, 12}));
+  REQUIRE(older->save({4, {2}, 77, {}, {}, {}, {}, 12}));
   // Someone removes the key, so that there are two leaders for a moment.
   REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/leader", std::nullopt}, 2s));
   const auto newer = campaign(etcd, "newer");
   REQUIRE(newer->load());
-  REQUIRE(newer->save({5, {2}, 77, {}, {}, {}, 12}));
-  const auto refused = older->save({4, {2}, 77, {}, {}, {}, 99});
+  REQUIRE(newer->save({5, {2}, 77, {}, {}, {}, {}, 12}));
+  const auto refused = older->save({4, {2}, 77, {}, {}, {}, {}, 99});
   REQUIRE(!refused);
   CHECK(refused.error().code == errc::fenced);
   CHECK(older->check_lead().error().code == errc::fenced);
@@ -139,7 +139,7 @@ TEST_CASE("etcd: a state that someone else wrote is not overwritten, also by the
   REQUIRE(store->load());
   REQUIRE(store->save(some_state));
   REQUIRE(etcd_client{etcd.endpoints}.write({{}, "/troupe/job/state", "theirs"}, 2s));
-  CHECK(store->save({5, {2}, 77, {}, {}, {}, 12}).error().code == errc::fenced);
+  CHECK(store->save({5, {2}, 77, {}, {}, {}, {}, 12}).error().code == errc::fenced);
   CHECK((*etcd_client{etcd.endpoints}.get("/troupe/job/state", 2s))->bytes == "theirs");
 }
 
@@ -169,7 +169,7 @@ TEST_CASE(
   cluster.kill(0);
   const auto began = clock::now();
   CHECK(store->check_lead());
-  const auto refused = store->save({5, {2}, 77, {}, {}, {}, 12});
+  const auto refused = store->save({5, {2}, 77, {}, {}, {}, {}, 12});
   const auto waited = seconds_since(began);
   MESSAGE("gave up after " << waited << " s: " << (refused ? "" : refused.error().text));
   REQUIRE(!refused);
