@@ -112,6 +112,7 @@ struct ChainReport {
   marks @7 :Data.BatchSet;
   clocks @8 :List(ClockEntry);
   version @9 :UInt64;
+  recovered @10 :Bool;
 }
 
 struct ServerReport {

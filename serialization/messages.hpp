@@ -133,6 +133,7 @@ struct chain_report {
   chain_status status;
   std::string failed; ///< Not empty: what it was to begin with could not be loaded; the reason.
   std::uint64_t unreadable = 0; ///< With `failed`: the checkpoint that could not be restored.
+  bool recovered = false;       ///< It began its generation with all that the chain acknowledged.
   checkpoint_part part;         ///< The newest one written; checkpoint 0: none.
   /// Number of the newest checkpoint that could not be written.
   std::uint64_t checkpoint_failed = 0;

@@ -108,6 +108,7 @@ void write(const chain_report& from, schema::ChainReport::Builder to) {
   write(from.status, to.initStatus());
   to.setFailed(cut_text(from.failed, scratch));
   to.setUnreadable(from.unreadable);
+  to.setRecovered(from.recovered);
   write(from.part, to.initPart());
   to.setCheckpointFailed(from.checkpoint_failed);
   to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
@@ -121,6 +122,7 @@ chain_report read(schema::ChainReport::Reader from) {
           .status = read(from.getStatus()),
           .failed = read_text(from.getFailed()),
           .unreadable = from.getUnreadable(),
+          .recovered = from.getRecovered(),
           .part = read(from.getPart()),
           .checkpoint_failed = from.getCheckpointFailed(),
           .checkpoint_failure = read_text(from.getCheckpointFailure()),

@@ -4,6 +4,7 @@
 #include "storage/detail/live_database.hpp"
 #include "storage/detail/paths.hpp"
 #include "storage/directory_lock.hpp"
+#include "storage/kept_state.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -47,7 +48,7 @@ public:
     if (!names)
       return names.error();
     for (const auto& name : *names)
-      if (name != "LOCK")
+      if (name != "LOCK" && !detail::kept_sequence(name))
         if (auto removed = detail::remove_tree(home_ / name); !removed)
           return removed;
     return {};
@@ -55,6 +56,22 @@ public:
 
   result<checkpoint_part> write(const cut& what) {
     assert(what.chain == chain_);
+    auto part = what.checkpoint == 0 ? store(what) : write_part(what);
+    if (!part || !what.base)
+      return part;
+    if (auto kept = keep(*what.base, what.bases_from); !kept)
+      return kept.error();
+    return part;
+  }
+
+private:
+  result<checkpoint_part> store(const cut& what) {
+    if (auto stored = database_.store(what); !stored)
+      return stored.error();
+    return checkpoint_part{0, chain_, {}, 0};
+  }
+
+  result<checkpoint_part> write_part(const cut& what) {
     const auto home = detail::checkpoint_path(directory_, what.checkpoint);
     std::error_code error;
     if (fs::exists(home / detail::commit_name, error))
@@ -72,7 +89,28 @@ public:
     return part;
   }
 
-private:
+  /// What the live database has becomes the newest base, by hard links: it is whole or not there.
+  result<void> keep(const base_id& base, std::uint64_t oldest) {
+    const auto fresh = home_ / "base-new";
+    if (auto removed = detail::remove_tree(fresh); !removed)
+      return removed;
+    if (const auto sums = database_.link_to(fresh); !sums)
+      return sums.error();
+    if (auto named = detail::replace_file(fresh / detail::base_name, encode(base)); !named)
+      return named;
+    std::error_code error;
+    fs::rename(fresh, detail::base_path(home_, base.sequence), error);
+    if (error)
+      return detail::io_failure("rename", fresh, error);
+    const auto names = names_in(home_);
+    if (!names)
+      return names.error();
+    for (const auto& name : *names)
+      if (const auto sequence = detail::kept_sequence(name); sequence && *sequence < oldest)
+        (void)detail::remove_tree(home_ / name); // The next one tries again.
+    return {};
+  }
+
   result<checkpoint_part> write_to(const cut& what, const fs::path& target) {
     for (const auto& old : {staging_, target})
       if (auto removed = detail::remove_tree(old); !removed)

@@ -165,11 +165,18 @@ void replica::append(const propose_effect& what, time_point now, replica_effects
   entry.pushes.reserve(what.pushes.size());
   for (const auto token : what.pushes)
     entry.pushes.push_back(payload_of(token));
-  log_bytes_ += payload_bytes(entry);
-  log_.push_back(std::move(entry));
+  keep(std::move(entry), effects);
   chain_effects news;
   chain_.append(now, news);
   run(news, effects);
+}
+
+/// The next entry of the log.
+void replica::keep(log_entry entry, replica_effects& effects) {
+  if (options_.writes_log)
+    effects.push_back(write_effect{first_ + log_.size(), entry});
+  log_bytes_ += payload_bytes(entry);
+  log_.push_back(std::move(entry));
 }
 
 void replica::run(chain_effects& news, replica_effects& effects) {
@@ -185,7 +192,7 @@ void replica::run(chain_effects& news, replica_effects& effects) {
       std::visit([&](const auto& what) { effects.push_back(peer_effect{x.to, what}); }, x.what);
     }
     void operator()(const commit_effect& x) const { self.final_ = x.index; }
-    void operator()(const truncate_effect& x) const { self.truncate(x.last); }
+    void operator()(const truncate_effect& x) const { self.truncate(x.last, effects); }
     void operator()(const release_effect& x) const { self.released_ = x.index; }
     void operator()(const request_copy_effect& x) const { effects.push_back(x); }
   } const carry_out{*this, effects};
@@ -194,7 +201,9 @@ void replica::run(chain_effects& news, replica_effects& effects) {
   drop_released();
 }
 
-void replica::truncate(std::uint64_t last) {
+void replica::truncate(std::uint64_t last, replica_effects& effects) {
+  if (options_.writes_log && first_ + log_.size() > last + 1)
+    effects.push_back(take_back_effect{last});
   while (first_ + log_.size() > last + 1) {
     log_bytes_ -= payload_bytes(log_.back());
     log_.pop_back();
@@ -257,8 +266,7 @@ void replica::receive(const member_id& from, entry_message what, time_point now,
   chain_effects news;
   if (chain_.receive(from, what.place, now, news)) {
     shard_->append(header_of(what.entry));
-    log_bytes_ += payload_bytes(what.entry);
-    log_.push_back(std::move(what.entry));
+    keep(std::move(what.entry), effects);
   }
   run(news, effects);
   carry_out(now, effects);
@@ -278,6 +286,11 @@ void replica::receive(const member_id& from, const joined_message& what, time_po
   chain_.receive(from, what, now, news);
   run(news, effects);
   carry_out(now, effects);
+}
+
+std::pair<std::uint64_t, std::vector<log_entry>> replica::unapplied() const {
+  const auto next = applied_ + 1 - first_;
+  return {applied_ + 1, {log_.begin() + static_cast<std::ptrdiff_t>(next), log_.end()}};
 }
 
 std::optional<std::uint64_t> replica::copy_for(const member_id& from, epoch_id epoch) {

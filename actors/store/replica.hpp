@@ -22,6 +22,7 @@ struct replica_options {
   chain_options chain;
   /// A head refuses pushes while entries that are not final hold so many bytes: others come slower.
   std::uint64_t log_bytes_max = std::uint64_t{256} << 20;
+  bool writes_log = false; ///< Gives write_effects: entries outlive the process.
 };
 
 /// Take this step on the values with these pushes, added up in this order; the last effect of an
@@ -36,8 +37,20 @@ struct peer_effect {
   decltype(peer_message::what) what;
 };
 
-using replica_effect = std::variant<step_effect, acknowledge_effect, refuse_effect, answer_effect,
-                                    cut_effect, peer_effect, request_copy_effect>;
+/// Write this entry to the log, in the place of others with its index or later ones, before the
+/// effects behind it are carried out; where that fails, nothing of them may be.
+struct write_effect {
+  std::uint64_t index = 0;
+  log_entry entry;
+};
+/// The entries beyond `last` will never be final: take them back from the log.
+struct take_back_effect {
+  std::uint64_t last = 0;
+};
+
+using replica_effect =
+  std::variant<write_effect, take_back_effect, step_effect, acknowledge_effect, refuse_effect,
+               answer_effect, cut_effect, peer_effect, request_copy_effect>;
 using replica_effects = std::vector<replica_effect>;
 
 /// Events of one generation of the chain; where another one begins, the caller makes another
@@ -88,6 +101,9 @@ public:
                const std::vector<shard_partition>& partitions, time_point now,
                replica_effects& effects);
 
+  /// Entries that are not in the values yet, and the index of the first of them.
+  std::pair<std::uint64_t, std::vector<log_entry>> unapplied() const;
+
   bool leads() const { return chain_.leads(); }
   bool is_head() const { return chain_.is_head(); }
   chain_status status() const;
@@ -102,7 +118,8 @@ private:
   void stop_leading(bool led);
   void append(const propose_effect& what, time_point now, replica_effects& effects);
   void run(chain_effects& news, replica_effects& effects);
-  void truncate(std::uint64_t last);
+  void keep(log_entry entry, replica_effects& effects);
+  void truncate(std::uint64_t last, replica_effects& effects);
   void drop_released();
   void pass_on(propose_effect& what, time_point now, replica_effects& effects);
   void pass_on(apply_effect& what, time_point now, replica_effects& effects);

@@ -29,7 +29,69 @@ result<descriptor> open_file(const fs::path& path, int flags, std::string_view a
   return descriptor{number};
 }
 
-/// Returns the bytes read: less than asked for at the end of the file only.
+result<void> sync_file(const descriptor& file, const fs::path& path) {
+  // Never repeated after a failure: the kernel marks the lost pages as clean, so that a second
+  // fsync would succeed.
+  if (::fsync(file.get()) != 0)
+    return io_failure("sync", path, errno);
+  return {};
+}
+
+/// Calls `sink(chunk)` for each stretch of the file.
+template <class Sink>
+result<file_sum> read_through(const descriptor& file, const fs::path& path, Sink sink) {
+  std::vector<std::byte> chunk(chunk_bytes);
+  file_sum sum;
+  while (true) {
+    const auto n = read_some(file, chunk, path);
+    if (!n)
+      return n.error();
+    const std::span<const std::byte> bytes{chunk.data(), *n};
+    sum.crc32c = crc32c(bytes, sum.crc32c);
+    sum.size_bytes += bytes.size();
+    if (auto stored = sink(bytes); !stored)
+      return stored.error();
+    if (bytes.size() < chunk.size())
+      return sum;
+  }
+}
+
+result<void> write_new_file(const fs::path& path, std::string_view content) {
+  const auto file = create_file(path);
+  if (!file)
+    return file.error();
+  if (auto done = write_all(*file, std::as_bytes(std::span{content}), path); !done)
+    return done;
+  return sync_file(*file, path);
+}
+
+} // namespace
+
+descriptor& descriptor::operator=(descriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+descriptor::~descriptor() {
+  if (number_ >= 0)
+    ::close(number_);
+}
+
+failure io_failure(std::string_view action, const fs::path& path, int error) {
+  return io_failure(action, path, std::error_code{error, std::generic_category()});
+}
+
+failure io_failure(std::string_view action, const fs::path& path, const std::error_code& error) {
+  return {errc::io_failed,
+          "cannot " + std::string{action} + " " + path.string() + ": " + error.message()};
+}
+
+result<descriptor> create_file(const fs::path& path) {
+  return open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
+}
+
+result<descriptor> open_to_read(const fs::path& path) { return open_file(path, O_RDONLY, "open"); }
+
 result<std::size_t> read_some(const descriptor& file, std::span<std::byte> into,
                               const fs::path& path) {
   std::size_t done = 0;
@@ -60,65 +122,8 @@ result<void> write_all(const descriptor& file, std::span<const std::byte> bytes,
   return {};
 }
 
-result<void> sync_file(const descriptor& file, const fs::path& path) {
-  // Never repeated after a failure: the kernel marks the lost pages as clean, so that a second
-  // fsync would succeed.
-  if (::fsync(file.get()) != 0)
-    return io_failure("sync", path, errno);
-  return {};
-}
-
-/// Calls `sink(chunk)` for each stretch of the file.
-template <class Sink>
-result<file_sum> read_through(const descriptor& file, const fs::path& path, Sink sink) {
-  std::vector<std::byte> chunk(chunk_bytes);
-  file_sum sum;
-  while (true) {
-    const auto n = read_some(file, chunk, path);
-    if (!n)
-      return n.error();
-    const std::span<const std::byte> bytes{chunk.data(), *n};
-    sum.crc32c = crc32c(bytes, sum.crc32c);
-    sum.size_bytes += bytes.size();
-    if (auto stored = sink(bytes); !stored)
-      return stored.error();
-    if (bytes.size() < chunk.size())
-      return sum;
-  }
-}
-
-result<void> write_new_file(const fs::path& path, std::string_view content) {
-  const auto file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC, "create");
-  if (!file)
-    return file.error();
-  if (auto done = write_all(*file, std::as_bytes(std::span{content}), path); !done)
-    return done;
-  return sync_file(*file, path);
-}
-
-} // namespace
-
-descriptor& descriptor::operator=(descriptor&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-descriptor::~descriptor() {
-  if (number_ >= 0)
-    ::close(number_);
-}
-
-failure io_failure(std::string_view action, const fs::path& path, int error) {
-  return io_failure(action, path, std::error_code{error, std::generic_category()});
-}
-
-failure io_failure(std::string_view action, const fs::path& path, const std::error_code& error) {
-  return {errc::io_failed,
-          "cannot " + std::string{action} + " " + path.string() + ": " + error.message()};
-}
-
 result<std::string> read_file(const fs::path& path, std::size_t size_bytes_max) {
-  const auto file = open_file(path, O_RDONLY, "open");
+  const auto file = open_to_read(path);
   if (!file)
     return file.error();
   std::string content;
@@ -147,7 +152,7 @@ result<void> replace_file(const fs::path& path, std::string_view content) {
 }
 
 result<file_sum> copy_file(const fs::path& from, const fs::path& to) {
-  const auto source = open_file(from, O_RDONLY, "open");
+  const auto source = open_to_read(from);
   if (!source)
     return source.error();
   const auto target = open_file(to, O_WRONLY | O_CREAT | O_EXCL, "create");
@@ -170,7 +175,7 @@ result<file_sum> copy_file(const fs::path& from, const fs::path& to) {
 }
 
 result<file_sum> sum_file(const fs::path& path, bool from_disk) {
-  const auto file = open_file(path, O_RDONLY, "open");
+  const auto file = open_to_read(path);
   if (!file)
     return file.error();
   if (from_disk)

@@ -4,8 +4,10 @@
 
 #include "serialization/error.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +28,17 @@ public:
 private:
   int number_ = -1;
 };
+
+/// An empty file to write to; one of that name is replaced. Errors: io_failed.
+result<descriptor> create_file(const std::filesystem::path& path);
+/// Errors: io_failed.
+result<descriptor> open_to_read(const std::filesystem::path& path);
+/// Returns the bytes read: less than asked for at the end of the file only. Errors: io_failed.
+result<std::size_t> read_some(const descriptor& file, std::span<std::byte> into,
+                              const std::filesystem::path& path);
+/// Errors: io_failed.
+result<void> write_all(const descriptor& file, std::span<const std::byte> bytes,
+                       const std::filesystem::path& path);
 
 /// Size and checksum of a file's bytes.
 struct file_sum {

@@ -1,8 +1,18 @@
 #include "storage/detail/paths.hpp"
 
+#include <charconv>
+#include <string_view>
+
 namespace troupe::storage::detail {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* base_prefix = "base-";
+constexpr const char* log_prefix = "log-";
+
+} // namespace
 
 fs::path checkpoints_path(const fs::path& directory) { return directory / "checkpoints"; }
 
@@ -15,6 +25,25 @@ fs::path checkpoint_path(const fs::path& directory, std::uint64_t checkpoint) {
 
 fs::path live_path(const fs::path& directory, server_id server, chain_id chain) {
   return directory / "servers" / std::to_string(server.value) / part_name(chain);
+}
+
+fs::path base_path(const fs::path& live, std::uint64_t sequence) {
+  return live / (base_prefix + std::to_string(sequence));
+}
+
+fs::path log_path(const fs::path& live, std::uint64_t sequence) {
+  return live / (log_prefix + std::to_string(sequence));
+}
+
+std::optional<std::uint64_t> kept_sequence(const std::string& name) {
+  for (const std::string_view prefix : {base_prefix, log_prefix}) {
+    std::uint64_t number = 0;
+    const auto* const end = name.data() + name.size();
+    if (name.starts_with(prefix)
+        && std::from_chars(name.data() + prefix.size(), end, number).ptr == end)
+      return number;
+  }
+  return std::nullopt;
 }
 
 std::string part_name(chain_id chain) { return "chain-" + std::to_string(chain.value); }

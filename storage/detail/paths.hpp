@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace troupe::storage::detail {
@@ -16,6 +17,11 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& directory,
 /// DIR/servers/1/chain-3
 std::filesystem::path live_path(const std::filesystem::path& directory, server_id server,
                                 chain_id chain);
+/// DIR/servers/1/chain-3/base-17 and log-17: what a replica keeps for itself.
+std::filesystem::path base_path(const std::filesystem::path& live, std::uint64_t sequence);
+std::filesystem::path log_path(const std::filesystem::path& live, std::uint64_t sequence);
+/// The number in such a name; nothing for other names.
+std::optional<std::uint64_t> kept_sequence(const std::string& name);
 /// "chain-3", a chain's folder within a checkpoint.
 std::string part_name(chain_id chain);
 /// "checkpoint 12 in DIR", for people.
@@ -23,5 +29,6 @@ std::string title(const std::filesystem::path& directory, std::uint64_t checkpoi
 
 inline constexpr const char* manifest_name = "manifest.json";
 inline constexpr const char* commit_name = "COMMIT";
+inline constexpr const char* base_name = "BASE"; ///< In a base: which one it is.
 
 } // namespace troupe::storage::detail

@@ -131,6 +131,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                 .status = {{2}, {8}, {9}, true, true},
                 .failed = "cannot be read",
                 .unreadable = 14,
+                .recovered = true,
                 .part = {7, {1}, {{"chain-1/000012.sst", 4096, 0xdeadbeef}}, 199},
                 .checkpoint_failed = 6,
                 .checkpoint_failure = "no space",

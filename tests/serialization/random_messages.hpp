@@ -136,6 +136,7 @@ inline chain_report random_chain_report(random_source& random) {
   made.status = random_status(random);
   made.failed = random.text();
   made.unreadable = random.number();
+  made.recovered = random.chance();
   made.part.checkpoint = random.number();
   made.part.chain = {random.number32()};
   made.part.files = random.several([&] {
