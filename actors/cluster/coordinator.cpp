@@ -57,8 +57,9 @@ coordinator::coordinator(job_spec job, coordinator_options options,
                          time_point now, coordinator_effects& effects)
     : job_(std::move(job)), options_(options), state_(std::move(stored)),
       fingerprint_(fingerprint(job_)), bsp_(any_bsp(job_)), started_at_(now), last_call_(now),
-      observed_at_(now),
-      placement_({job_.replicas}, records_of(state_, job_, fingerprint_), state_.draining),
+      observed_at_(now), placement_({.replicas = job_.replicas,
+                                     .one_begins_again = job_.durability == durability_mode::log},
+                                    records_of(state_, job_, fingerprint_), state_.draining),
       chains_(job_.chain_count()), ledger_(job_, options.ledger),
       schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
                 last_checkpoint + numbers_skipped * state_.term) {
@@ -80,6 +81,9 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   for (auto& chain : chains_) {
     chain.started = known || options_.resume;
     chain.to_begin = frozen_;
+    const auto& record = placement_.records()[static_cast<std::size_t>(&chain - chains_.data())];
+    chain.restored = record.proposed && record.active.epoch != epoch_id{}
+                     && record.proposed->generation != record.active.generation;
   }
   for (std::uint32_t index = 0; index < job_.servers; ++index)
     gone_[index] = now;

@@ -204,12 +204,12 @@ private:
                 effects_ref effects);
   void place_chains(time_point now, effects_ref effects);
   void forsake(std::uint32_t chain, time_point now, effects_ref effects);
-  void roll_all_back(time_point now, effects_ref effects);
+  void roll_all_back(std::uint32_t index, time_point now, effects_ref effects);
   bool begin_chains(effects_ref effects);
   void follow_records(time_point now);
   std::set<server_id> expected_servers(time_point now) const;
   bool holds_alone(const member_id& who) const;
-  void begin_serving(std::uint32_t chain, effects_ref effects);
+  void begin_serving(std::uint32_t chain, time_point now, effects_ref effects);
   bool all_serving() const;
   void refresh_view();
 

@@ -1,6 +1,7 @@
 #include "actors/cluster/coordinator_actor.hpp"
 
 #include "actors/clock.hpp"
+#include "actors/draw_random.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -188,6 +189,9 @@ result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordin
       return loaded.error();
     stored = *std::move(loaded);
   }
+  // What servers kept in another run's directory must not look like a past of this one.
+  if (stored.term == 0)
+    stored.generation.value = draw_random() >> 16;
   return coordinator_service{
     system.spawn(run_coordinator, std::move(setup), std::move(stored), std::move(storage))};
 }

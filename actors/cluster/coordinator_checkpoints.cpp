@@ -26,6 +26,8 @@ void coordinator::count_rolled_back(std::uint32_t index, const batch_set& before
   chain.rolled_back += count;
   chain.lost_marks = {};
   const auto origin = placement_.records()[index].origin;
+  if (chain.report.recovered && count == 0)
+    return tell("chain " + std::to_string(index) + " goes on with what its server kept", effects);
   const auto from = origin == 0 ? std::string{" started over: "}
                                 : " restored from checkpoint " + std::to_string(origin) + ": ";
   tell("chain " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",

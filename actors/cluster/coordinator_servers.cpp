@@ -147,7 +147,7 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   chain.report = what;
   schedule_.skip_to(std::max(what.part.checkpoint, what.checkpoint_failed));
   if (!chain.serving)
-    begin_serving(what.chain.value, effects);
+    begin_serving(what.chain.value, now, effects);
 }
 
 /// It could not read the checkpoint that it was to begin with: an older one has to do.
@@ -193,19 +193,16 @@ void coordinator::forsake(std::uint32_t index, time_point now, coordinator_effec
   restore_.reset();
   if (schedule_.cutting())
     schedule_.abandon(now);
-  if (!bsp_)
-    return;
-  if (!frozen_) {
-    blamed_ = index;
-    acknowledged_ = ledger_.acknowledged();
-    acknowledged_.unite(chain.lost_marks);
-  }
-  roll_all_back(now, effects);
+  if (bsp_ && job_.durability == durability_mode::memory)
+    roll_all_back(index, now, effects);
 }
 
-/// bsp: every chain goes back to the same clock, in a new generation.
-void coordinator::roll_all_back(time_point now, coordinator_effects& effects) {
+/// bsp: every chain goes back to the same clock, in a new generation; because of that one.
+void coordinator::roll_all_back(std::uint32_t index, time_point now, coordinator_effects& effects) {
   if (!std::exchange(frozen_, true)) {
+    blamed_ = index;
+    acknowledged_ = ledger_.acknowledged();
+    acknowledged_.unite(chains_[index].lost_marks);
     ++state_.generation.value;
     state_.rolling_back = true;
     persist(effects);
@@ -214,7 +211,7 @@ void coordinator::roll_all_back(time_point now, coordinator_effects& effects) {
     chain.serving = false;
     chain.to_begin = chain.started = true;
   }
-  for (auto& [index, worker] : workers_)
+  for (auto& [unused, worker] : workers_)
     worker.start_clock = 0; // A worker's clock begins anew with a generation.
   if (schedule_.cutting())
     schedule_.abandon(now);
@@ -264,8 +261,12 @@ void coordinator::follow_records(time_point now) {
   }
 }
 
-void coordinator::begin_serving(std::uint32_t index, coordinator_effects& effects) {
+void coordinator::begin_serving(std::uint32_t index, time_point now, coordinator_effects& effects) {
   auto& chain = chains_[index];
+  if (bsp_ && chain.restored && !frozen_ && !chain.report.recovered) {
+    forsake(index, now, effects); // Its server had not kept what it had acknowledged.
+    return roll_all_back(index, now, effects);
+  }
   chain.serving = chain.started = true;
   marks_changed_ = true;
   if (!std::exchange(chain.restored, false))

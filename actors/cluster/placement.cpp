@@ -180,7 +180,11 @@ std::vector<server_id> placement::homes(std::uint32_t index) const {
 std::vector<member_id> placement::founders(std::uint32_t index,
                                            std::vector<member_id> members) const {
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
-  while (members.size() < options_.replicas) {
+  const bool goes_on = options_.one_begins_again && records_[index].active.epoch != epoch_id{};
+  const std::size_t wanted = goes_on ? 1 : options_.replicas;
+  if (members.size() > wanted)
+    members.resize(wanted);
+  while (members.size() < wanted) {
     const auto next = joiner_for(index, members);
     if (!next)
       break;

@@ -23,6 +23,9 @@ struct placement_options {
   /// longer trusted. Larger: a server that is
   /// heard and does nothing holds up its chains longer; smaller: a slow one is removed.
   std::chrono::milliseconds seal_time{3000};
+  /// A lost chain goes on with what one of its servers has kept, alone at first: others join. Else
+  /// all of them begin with the same checkpoint.
+  bool one_begins_again = false;
 };
 
 /// A change has two phases: members of the old configuration and the new one accept nothing more of

@@ -124,6 +124,8 @@ void run_server_process(child_process& self, const run_options& options) {
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
                      self.links.to_peers()};
   how.apply_batch = options.apply_batch;
+  how.directory = self.cluster.checkpoint_directory;
+  how.log = log_line;
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server);
   self.wait_for(server);

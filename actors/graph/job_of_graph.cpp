@@ -12,6 +12,7 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.servers = is_shared ? 1 : options.servers;
   job.replicas = options.replicas;
   job.chains = options.chains;
+  job.durability = options.durability;
   job.workers = options.workers;
   job.samples = described.samples();
   job.batch_samples = options.batch_samples;

@@ -313,6 +313,14 @@ void declare(CLI::App& app, run_options& options) {
   files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
     ->check(between(1, 1000))
     ->capture_default_str();
+  files
+    ->add_option_function<std::string>(
+      "--durability",
+      parsed_by("--durability", parse_durability,
+                [&](durability_mode x) { options.durability = x; }),
+      "memory: an acknowledged push survives the end of all but one of the servers that hold it; "
+      "log: of all of them, it is also in a write-ahead log of each beside the checkpoints")
+    ->default_str("memory");
   files->add_flag("--resume", options.resume, "Continue from the newest good checkpoint");
   files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
   files->add_option("--export", options.export_file,
@@ -396,6 +404,8 @@ result<void> validate(const run_options& options) {
                            : "--kill ends processes: use --processes");
   if (threads && (options.listen || options.join || !options.here.empty()))
     return invalid(single + " is one process: leave out --listen, --join and --here");
+  if (threads && options.durability == durability_mode::log)
+    return invalid(single + " ends as a whole: leave out --durability");
   if (threads && options.etcd)
     return invalid(single + " has no coordinator to lose: leave out --coordinator-store");
   if (options.standbys > 0 && !options.etcd)

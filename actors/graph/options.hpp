@@ -39,6 +39,7 @@ struct run_options {
   std::uint32_t servers = 2;
   std::uint32_t replicas = 1;
   std::uint32_t chains = 0; ///< 0: as many as servers.
+  durability_mode durability = durability_mode::memory;
   consistency sync{consistency_mode::asp, 0};
   optimizer_spec optimizer;
   std::uint32_t batch_samples = 64;

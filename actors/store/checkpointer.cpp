@@ -27,6 +27,17 @@ struct checkpointer_state {
     return *std::move(part);
   }
 
+  caf::result<std::shared_ptr<storage::kept_state>>
+  read_kept(chain_id chain, const job_spec& job,
+            const std::vector<partition_id>& partitions) const {
+    auto kept = storage::read_kept(options.directory, options.server, chain, job, partitions);
+    if (!kept)
+      return to_caf(kept.error());
+    if (!*kept)
+      return std::shared_ptr<storage::kept_state>{};
+    return std::make_shared<storage::kept_state>(**std::move(kept));
+  }
+
   caf::result<std::uint64_t> commit(const storage::manifest& what) {
     if (auto done = storage::commit(options.directory, what); !done)
       return to_caf(done.error());
@@ -59,6 +70,10 @@ checkpointer::behavior_type run(checkpointer::stateful_pointer<checkpointer_stat
     [&state](read_atom, std::uint64_t number, const job_spec& job,
              const std::vector<partition_id>& partitions) {
       return reply(storage::read(state.options.directory, number, job, partitions));
+    },
+    [&state](read_atom, chain_id chain, const job_spec& job,
+             const std::vector<partition_id>& partitions) {
+      return state.read_kept(chain, job, partitions);
     },
     [&state](find_atom, const job_spec& job, const std::vector<std::uint64_t>& unreadable) {
       return reply(storage::newest_good(state.options.directory, job, unreadable));

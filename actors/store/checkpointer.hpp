@@ -3,6 +3,7 @@
 
 #include "actors/kv.hpp"
 #include "storage/checkpoint.hpp"
+#include "storage/kept_state.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -23,7 +24,9 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::checkpoint_part)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::cut)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::found)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chain_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::storage::kept_state>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<std::uint64_t>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_id>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_image>)
@@ -32,7 +35,7 @@ namespace troupe {
 
 /// ~~~
 /// interface checkpointer {
-///   // Writes and verifies a chain's cut; only what changed since its last one is written anew.
+///   // Writes and verifies a chain's cut, or keeps it for the server; only what changed since its last one is written anew.
 ///   // errors:     io_failed, damaged, in_use. Nothing of the cut remains.
 ///   // idempotent: yes.
 ///   (write_atom, storage::cut) -> checkpoint_part
@@ -41,6 +44,11 @@ namespace troupe {
 ///   // errors:     io_failed, damaged, wrong_job.
 ///   // idempotent: yes.
 ///   (read_atom, uint64_t number, job_spec, vector<partition_id>) -> vector<partition_image>
+///
+///   // Reads what the server kept of a chain; null: nothing.
+///   // errors:     io_failed, damaged, version_mismatch.
+///   // idempotent: yes.
+///   (read_atom, chain_id, job_spec, vector<partition_id>) -> shared_ptr<storage::kept_state>
 ///
 ///   // Looks for the newest checkpoint that is committed and undamaged.
 ///   // unreadable: numbers that a server could not read; they are passed over.
@@ -63,6 +71,8 @@ using checkpointer = caf::typed_actor<
   caf::replies_to<write_atom, storage::cut>::with<checkpoint_part>,
   caf::replies_to<read_atom, std::uint64_t, job_spec,
                   std::vector<partition_id>>::with<std::vector<partition_image>>,
+  caf::replies_to<read_atom, chain_id, job_spec,
+                  std::vector<partition_id>>::with<std::shared_ptr<storage::kept_state>>,
   caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<storage::found>,
   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
 

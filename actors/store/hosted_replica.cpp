@@ -44,7 +44,7 @@ void hosted_replica::ask(asker by, request what) {
 }
 
 result<void> hosted_replica::check(const request& what) {
-  if (!replica_ || !values_)
+  if (!replica_ || !values_ || broken_)
     return {errc::not_ready, "the server does not have these partitions"};
   auto valid = what.push ? check(*what.push) : result<void>{};
   if (valid && what.pull)
@@ -70,11 +70,11 @@ void hosted_replica::pull(request_token token, replica_effects& effects) {
 // Carrying out an effect may append more. A pull follows when the push of its request is done.
 void hosted_replica::carry_out(replica_effects& effects) {
   for (std::size_t i = 0;;) {
-    while (i < effects.size()) {
+    while (i < effects.size() && !broken_) {
       auto effect = std::move(effects[i++]);
       std::visit([&](auto& x) { run(x, effects); }, effect);
     }
-    if (!admitted_.empty() || pulls_due_.empty())
+    if (!admitted_.empty() || pulls_due_.empty() || broken_)
       return;
     const auto token = pulls_due_.front();
     pulls_due_.pop_front();
@@ -153,8 +153,10 @@ void hosted_replica::deliver(request_token token) {
 
 void hosted_replica::run(cut_effect& effect, replica_effects&) {
   apply_admitted();
-  checkpoint_cut_ = effect.checkpoint;
-  storage::cut what{effect.checkpoint, chain_, values_->pin(replica_->state()->partitions())};
+  checkpoint_cut_ = kept_at_ = effect.checkpoint;
+  auto what = cut_of(effect.checkpoint, values_->pin(replica_->state()->partitions()));
+  if (broken_)
+    return;
   const auto during = loading_;
   context_->self->request(context_->storage, storage_timeout, write_atom_v, std::move(what))
     .then(
@@ -174,7 +176,7 @@ void hosted_replica::run(cut_effect& effect, replica_effects&) {
 }
 
 void hosted_replica::tick() {
-  if (replica_)
+  if (replica_ && !broken_)
     decide([this](replica_effects& effects) { replica_->tick(now(), effects); });
 }
 
@@ -199,7 +201,7 @@ void hosted_replica::run(peer_effect& effect, replica_effects&) {
 }
 
 void hosted_replica::receive(const peer_message& what) {
-  if (!replica_)
+  if (!replica_ || broken_)
     return;
   decide([&](replica_effects& effects) {
     std::visit([&](const auto& x) { take(what.from, x, effects); }, what.what);

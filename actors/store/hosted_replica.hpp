@@ -84,6 +84,8 @@ private:
   void run(cut_effect& effect, replica_effects& more);
   void run(peer_effect& effect, replica_effects& more);
   void run(request_copy_effect& effect, replica_effects& more);
+  void run(write_effect& effect, replica_effects& more);
+  void run(take_back_effect& effect, replica_effects& more);
   void admit(step_effect& effect, replica_effects& more);
   void apply_admitted();
   void pull(request_token token, replica_effects& effects);
@@ -94,16 +96,34 @@ private:
   // -- what it holds --
   void begin_generation(const chain_record& record, const chain_config& newest,
                         const server_orders& what);
-  void load(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void load(const job_spec& job, const partitions& here, const chain_record& record);
+  void load_from(const job_spec& job, const partitions& here, std::uint64_t origin);
   void fill(const job_spec& job, const partitions& here);
   void restore(const job_spec& job, const partitions& here, std::uint64_t origin);
   void restored(const job_spec& job, const std::vector<partition_image>& images,
                 std::uint64_t origin);
+  void found(std::shared_ptr<table_store> values, std::vector<shard_partition> held);
   void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& held);
   void go_on();
   void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
   void obey_checkpoint();
   server_counters counters_of_state() const;
+
+  // -- what it keeps for itself --
+  using kept_ptr = std::shared_ptr<storage::kept_state>;
+  bool is_durable() const { return orders_.job.durability == durability_mode::log; }
+  bool keeps_states() const;
+  storage::cut cut_of(std::uint64_t checkpoint, std::vector<partition_image> images);
+  void begin_log();
+  void keep(std::vector<partition_image> images, std::function<void(const result<void>&)> then);
+  void keep_present();
+  void break_off(const failure& why);
+  void recover(const job_spec& job, const partitions& here, const chain_record& record);
+  void replay(const job_spec& job, kept_ptr kept, std::function<void(const std::string&)> instead);
+  void read_kept(const job_spec& job, const partitions& here,
+                 std::function<void(kept_ptr, const std::string&)> then);
+  void read_own_past(const job_spec& job, const partitions& here);
+  void log(const std::string& what) const;
 
   // -- other replicas --
   void take(const member_id& from, const entry_message& what, replica_effects& effects);
@@ -113,6 +133,8 @@ private:
   void take(const member_id& from, const copy_part& what, replica_effects& effects);
   void ask_for_copy(const member_id& from);
   void install(replica_effects& effects);
+  void put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
+                    const std::vector<shard_partition>& held, replica_effects& effects);
 
   server_context* context_;
   chain_id chain_;
@@ -134,6 +156,14 @@ private:
   std::optional<outgoing_copy> outgoing_;
   std::optional<copy_in_progress> incoming_;
   time_point copy_asked_at_{0};
+  bool copy_waits_ = false;               ///< For what it has kept, or until the last copy is kept.
+  std::vector<partition_image> own_past_; ///< Of this generation, from before a restart.
+
+  std::optional<storage::push_log> log_; ///< Of the newest base.
+  std::uint64_t base_ = 0;               ///< Number of the newest base that was begun; 0: none.
+  std::uint64_t kept_at_ = 0;            ///< The checkpoint for which it kept a state last.
+  bool recovered_ = false;               ///< Its generation began with what it had kept.
+  bool broken_ = false;                  ///< Its log cannot be written: it does nothing any more.
 
   std::uint64_t checkpoint_cut_ = 0;
   std::uint64_t checkpoint_failed_ = 0;

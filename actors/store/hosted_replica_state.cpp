@@ -64,7 +64,7 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
   // Who has no part in the generation to come seals the one before.
   if (is_late || (is_other && (takes_part(newest, self) || generation_.value == 0)))
     begin_generation(record, newest, what);
-  if (!replica_)
+  if (!replica_ || broken_)
     return;
   if (outgoing_ && outgoing_->epoch < newest.epoch)
     outgoing_.reset();
@@ -79,8 +79,10 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
 
 void hosted_replica::obey_checkpoint() {
   const auto done = std::max(checkpoint_cut_, checkpoint_failed_);
-  if (orders_.checkpoint <= done || !context_->storage || !replica_->leads())
+  if (orders_.checkpoint <= done || !context_->storage)
     return;
+  if (!replica_->leads())
+    return keep_present();
   if (is_bsp_ && replica_->state()->bsp_clocks() > orders_.checkpoint_clock) {
     checkpoint_failed_ = orders_.checkpoint; // The others may have cut at that clock.
     checkpoint_failure_ = "the clock of the cut had passed when the order came";
@@ -106,23 +108,34 @@ void hosted_replica::begin_generation(const chain_record& record, const chain_co
   part_ = {};
   failed_.clear();
   unreadable_ = 0;
+  recovered_ = broken_ = copy_waits_ = false;
+  own_past_.clear();
   is_bsp_ = any_bsp(what.job);
   partitions here;
   for (std::uint32_t p = 0; p < what.chain_of.size(); ++p)
     if (what.chain_of[p] == chain_)
       here.push_back({p});
   if (founds(newest, context_->options.self))
-    load(what.job, here, record.origin);
+    load(what.job, here, record);
   else
     begin(nullptr, {});
+  if (!values_ && replica_)
+    read_own_past(what.job, here);
 }
 
 // -- what members begin with --
 
-void hosted_replica::load(const job_spec& job, const partitions& here, std::uint64_t origin) {
+void hosted_replica::load(const job_spec& job, const partitions& here, const chain_record& record) {
   if (fingerprint(job) != context_->options.job)
     give_up("the coordinator runs another job");
-  else if (origin == 0)
+  else if (is_durable() && record.active.epoch != epoch_id{})
+    recover(job, here, record);
+  else
+    load_from(job, here, record.origin);
+}
+
+void hosted_replica::load_from(const job_spec& job, const partitions& here, std::uint64_t origin) {
+  if (origin == 0)
     fill(job, here);
   else if (!context_->storage)
     give_up("there are no checkpoints to restore from");
@@ -144,8 +157,7 @@ void hosted_replica::fill(const job_spec& job, const partitions& here) {
         std::vector<shard_partition> fresh;
         for (const auto id : here)
           fresh.push_back({id, 0, std::vector<batch_set>(tables)});
-        begin(std::move(filled), fresh);
-        go_on();
+        found(std::move(filled), std::move(fresh));
       },
       [this, number = loading_, alive = std::weak_ptr{alive_}](const caf::error&) {
         if (!alive.expired() && number == loading_)
@@ -175,8 +187,7 @@ void hosted_replica::restored(const job_spec& job, const std::vector<partition_i
   auto read = table_store::restored(job, images, context_->pool);
   if (!read)
     return give_up(read.error().text, origin);
-  begin(*std::move(read), marks_of(images));
-  go_on();
+  found(*std::move(read), marks_of(images));
 }
 
 /// The generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
@@ -195,6 +206,7 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   how.chain = context_->options.chain;
   if (orders_.job.replicas == 1)
     how.chain.lease_time = {};
+  how.writes_log = is_durable();
   replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, held, how);
   decide(
     [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });
@@ -232,6 +244,7 @@ chain_report hosted_replica::report() const {
   mine.status = status();
   mine.failed = failed_;
   mine.unreadable = unreadable_;
+  mine.recovered = recovered_;
   mine.part = part_;
   mine.checkpoint_failed = checkpoint_failed_;
   mine.checkpoint_failure = checkpoint_failure_;
@@ -249,6 +262,8 @@ chain_report hosted_replica::report() const {
 // -- copies from the tail --
 
 void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
+  if (copy_waits_)
+    return;
   const auto present = now();
   const bool is_known = incoming_ && incoming_->epoch() == effect.epoch;
   if (is_known && present - copy_asked_at_ < copy_patience)
@@ -259,6 +274,8 @@ void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
       own = std::move(*incoming_).give_up();
     else if (const auto* state = replica_->state())
       own = values_->pin(state->partitions());
+    else
+      own = std::exchange(own_past_, {});
     incoming_.emplace(effect.epoch, std::move(own));
   }
   incoming_->ask_again();
@@ -289,13 +306,28 @@ void hosted_replica::install(replica_effects& effects) {
   auto read = table_store::restored(orders_.job, *images, context_->pool);
   if (!read)
     return; // Another one will be asked for.
+  auto first = copy.first();
+  first.image = {}; // Only what it says of the whole is needed.
+  if (!is_durable())
+    return put_in_place(first, *std::move(read), marks_of(*images), effects);
+  copy_waits_ = true;
+  keep(*images, [this, first, copied = *read, held = marks_of(*images)](const result<void>& kept) {
+    copy_waits_ = false;
+    if (!kept)
+      return break_off(kept.error());
+    decide([&](replica_effects& more) { put_in_place(first, copied, held, more); });
+  });
+}
+
+void hosted_replica::put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
+                                  const std::vector<shard_partition>& held,
+                                  replica_effects& effects) {
   apply_admitted();
-  const auto& of = copy.first();
   const auto counted = counters_of_state();
-  if (!replica_->install(of.epoch, of.index, of.clock_max, marks_of(*images), now(), effects))
+  if (!replica_->install(first.epoch, first.index, first.clock_max, held, now(), effects))
     return;
   former_.add(counted);
-  values_ = *std::move(read);
+  values_ = std::move(copied);
   context_->report();
 }
 

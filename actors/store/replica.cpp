@@ -7,8 +7,6 @@
 
 namespace troupe {
 
-namespace {
-
 entry_header header_of(const log_entry& what) {
   entry_header header{what.steps, what.tables, what.pushes.front()->base_version};
   if (header.steps.empty())
@@ -16,8 +14,6 @@ entry_header header_of(const log_entry& what) {
       header.steps.push_back(push->step);
   return header;
 }
-
-} // namespace
 
 replica::replica(const job_spec& job, member_id self, generation_id generation, generation_id of,
                  const std::vector<shard_partition>& partitions, replica_options options)

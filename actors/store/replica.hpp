@@ -17,6 +17,9 @@
 
 namespace troupe {
 
+/// What the shard is told of an entry.
+entry_header header_of(const log_entry& what);
+
 struct replica_options {
   shard_options shard;
   chain_options chain;

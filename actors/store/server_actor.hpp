@@ -12,6 +12,7 @@
 
 #include "caf/actor_system.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,6 +31,9 @@ struct server_options {
   /// memory, at most so many. More: less memory traffic under load, longer until the first of them
   /// may be read.
   std::size_t apply_batch = 1;
+  /// Where it keeps states of its replicas for itself (storage/kept_state.hpp); empty: nowhere.
+  std::filesystem::path directory{};
+  std::function<void(const std::string&)> log{}; ///< Lines for a person; null: for nobody.
   bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
   std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.
 };

@@ -246,6 +246,8 @@ private:
   void run(model_server& server, hosted& at, cut_effect& effect, replica_effects& more);
   void run(model_server& server, hosted& at, peer_effect& effect, replica_effects& more);
   void run(model_server& server, hosted& at, request_copy_effect& effect, replica_effects& more);
+  void run(model_server&, hosted&, write_effect&, replica_effects&) {}
+  void run(model_server&, hosted&, take_back_effect&, replica_effects&) {}
   void take(model_server& server, hosted& at, const peer_letter& what);
   bool is_rotten(std::uint64_t checkpoint);
   void send_copy(model_server& server, hosted& at, const member_id& to, copy what);

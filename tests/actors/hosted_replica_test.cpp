@@ -64,6 +64,10 @@ struct fixture : actor_fixture {
            const std::vector<partition_id>&) -> caf::result<std::vector<partition_image>> {
           return to_caf({errc::io_failed, "none"});
         },
+        [](read_atom, chain_id, const job_spec&,
+           const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::kept_state>> {
+          return std::shared_ptr<storage::kept_state>{};
+        },
         [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
           -> caf::result<storage::found> { return storage::found{}; },
         [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {

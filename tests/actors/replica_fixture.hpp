@@ -121,6 +121,12 @@ struct replica_node {
   void run(peer_effect& effect, replica_effects&) {
     sent.push_back({self, effect.to, std::move(effect.what)});
   }
+  void run(write_effect& effect, replica_effects&) {
+    told.push_back("write " + std::to_string(effect.index));
+  }
+  void run(take_back_effect& effect, replica_effects&) {
+    told.push_back("take back beyond " + std::to_string(effect.last));
+  }
   void run(request_copy_effect& effect, replica_effects&) {
     sent.push_back({self, effect.from, copy_wish{effect.epoch}});
   }

@@ -37,6 +37,10 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
           return to_caf(*files->fails);
         return files->images;
       },
+      [](read_atom, chain_id, const job_spec&,
+         const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::kept_state>> {
+        return std::shared_ptr<storage::kept_state>{};
+      },
       [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
         -> caf::result<storage::found> { return storage::found{}; },
       [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {

@@ -1,29 +1,30 @@
-"""With three replicas SIGKILLs of servers take nothing back: no update is rolled back, and every
-batch ends up applied exactly once. --kills 50 for a longer trial; --seed repeats the order.
+"""With three replicas SIGKILLs of servers take nothing back, and with write-ahead logs not even those
+of a chain's only server: no update is rolled back, and every batch ends up applied exactly once.
+--kills 50 for a longer trial; --seed repeats the order.
 """
 import random
 import time
 
 import cluster
 
-WORKERS, SERVERS = 4, 4
+WORKERS = 4
 ELEMENTS = 100_000
 
 
-class Replicas(cluster.ClusterTest):
+class Kills(cluster.ClusterTest):
     program = "count_batches"
-    common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", SERVERS,
-              "--replicas", 3, "--checkpoint-every", "2s",
+    common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS,
+              "--checkpoint-every", "2s",
               *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
 
     def check(self, kills, *options):
         samples = 900 * kills // WORKERS * WORKERS  # Whole clocks, as bsp needs them.
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
-        run = self.start("--samples", samples, "--epochs", 1, *options)
+        run = self.start("--samples", samples, "--epochs", 1, *self.safety, *options)
         run.await_text("training with")
         others = [("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
-        servers = [("server", i) for i in range(SERVERS)]
+        servers = [("server", i) for i in range(self.servers)]
         done = 0
         while done < kills and run.launcher.poll() is None:
             time.sleep(dice.uniform(0.8, 1.8))  # For the replica before to join again.
@@ -38,8 +39,27 @@ class Replicas(cluster.ClusterTest):
             self.assertEqual(each["updates_rolled_back"], 0, each)
         self.assertNotIn("rolled back", run.out)
 
+
+class Replicas(Kills):
+    servers = 4
+    safety = ("--servers", servers, "--replicas", 3)
+
     def test_asp(self):
         self.check(cluster.arguments.kills)
+
+    def test_bsp(self):
+        self.check(cluster.arguments.kills // 2, "--sync", "bsp")
+
+    def test_sparse(self):
+        self.check(cluster.arguments.kills // 2, "--sparse")
+
+
+class Logs(Kills):
+    servers = 2
+    safety = ("--servers", servers, "--durability", "log")
+
+    def test_asp(self):
+        self.check(cluster.arguments.kills // 2)
 
     def test_bsp(self):
         self.check(cluster.arguments.kills // 2, "--sync", "bsp")
