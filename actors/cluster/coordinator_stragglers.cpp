@@ -87,7 +87,10 @@ void coordinator::hear_progress(worker_state& worker, worker_id id, time_point n
 
 /// Of the last one, or of the one that it computes now where that takes longer.
 time_point coordinator::step_time(worker_id worker, time_point now) const {
-  const auto& one = workers_.at(worker.value);
+  const auto found = workers_.find(worker.value);
+  if (found == workers_.end())
+    return {}; // It was lost; others have its batches.
+  const auto& one = found->second;
   const auto blocked = progress_of(one.report).blocked - one.step.blocked;
   return std::max<time_point>(one.step_time, now - one.step_at - blocked);
 }
