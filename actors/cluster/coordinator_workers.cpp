@@ -110,6 +110,8 @@ void coordinator::hand_out(const crew& all, time_point now) {
   std::erase_if(ready, [&](worker_id id) {
     return workers_.at(id.value).duty == worker_duty::relieved && ledger_.holds_work(id);
   });
+  if (ready.empty())
+    ready = all.regular; // In bsp it may itself wait for what is queued.
   std::map<worker_id, std::uint32_t> lease_max;
   const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
   for (const auto id : ready) {

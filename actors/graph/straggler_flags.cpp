@@ -30,6 +30,13 @@ void read_degree(const std::string& text, run_options& options) {
                                                    "evict"};
 }
 
+/// The greatest force that does not break what the mode promises.
+worker_duty least_possible(const run_options& options) {
+  if (options.sync.mode == consistency_mode::hogwild)
+    return worker_duty::watched;
+  return options.mode() == run_mode::threads ? worker_duty::backup : worker_duty::out;
+}
+
 } // namespace
 
 void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options) {
@@ -45,7 +52,7 @@ void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options)
       "--stragglers", [&](const std::string& text) { read_degree(text, options); },
       "What is done at most about a worker much slower than others: off, watch (tell), relieve "
       "(less work), backup (nobody waits for it), evict (out for a while)")
-    ->default_str("evict; with --threads backup");
+    ->default_str("evict; with --threads backup, with hogwild watch");
   trials
     .add_option("--straggler-speed", options.straggler_speed,
                 "Divide the times of the rules for stragglers by this")
@@ -57,28 +64,27 @@ result<void> validate_stragglers(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
-  const bool hogwild = options.sync.mode == consistency_mode::hogwild;
-  const bool threads = options.mode() == run_mode::threads;
-  const bool given = options.given.contains("--stragglers");
   if (options.backup_workers > 0 && options.sync.mode != consistency_mode::bsp)
     return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
                    + " no update waits for all workers");
   if (options.backup_workers > options.workers)
     return invalid("--backup-workers must be at most --workers (" + std::to_string(options.workers)
                    + "), not " + std::to_string(options.backup_workers));
-  if (threads && given && options.stragglers == worker_duty::out)
-    return invalid(std::string{hogwild ? "--sync hogwild" : "--threads"}
-                   + " cannot start a worker again: use --stragglers backup");
-  return {};
+  const auto possible = least_possible(options);
+  if (!options.given.contains("--stragglers") || !options.stragglers
+      || *options.stragglers <= possible)
+    return {};
+  return possible == worker_duty::watched
+           ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
+                     "watch or off")
+           : invalid("--threads cannot start a worker again: use --stragglers backup");
 }
 
 std::optional<straggler_options> straggler_rules(const run_options& options) {
   if (!options.stragglers)
     return std::nullopt;
   straggler_options rules;
-  const bool threads = options.mode() == run_mode::threads;
-  rules.least_duty =
-    threads ? std::min(*options.stragglers, worker_duty::backup) : *options.stragglers;
+  rules.least_duty = std::min(*options.stragglers, least_possible(options));
   return hurried(rules, options.straggler_speed);
 }
 
