@@ -25,9 +25,9 @@ struct fleet : coordinator_fixture {
                  std::uint32_t spares = 0, straggler_options rules = {})
       : fleet(workers, job_with(mode, workers, spares), with(rules)) {}
 
-  fleet(std::uint32_t workers, const job_spec& job, const coordinator_options& how,
+  fleet(std::uint32_t workers, const job_spec& what, const coordinator_options& how,
         storage::coordinator_state stored = {})
-      : coordinator_fixture(job, how, std::move(stored)), machines(workers + job.backup_workers) {
+      : coordinator_fixture(what, how, std::move(stored)), machines(workers + what.backup_workers) {
     for (std::uint32_t i = 0; i < machines.size(); ++i)
       machines[i].incarnation = 200 + i;
   }
@@ -55,6 +55,9 @@ struct fleet : coordinator_fixture {
 
   void serve_all() {
     const member_id who{role::server, 0, {100}};
+    for (std::uint32_t i = 0; i < machines.size(); ++i)
+      if (last.contains(who) && machines[i].said.counters.batches_computed > 0 && !listed(i))
+        unlisted.insert(i);
     server(0, 100);
     if (!last.contains(who))
       return; // The coordinator began just now.
@@ -158,6 +161,7 @@ struct fleet : coordinator_fixture {
 
   std::vector<machine> machines;
   batch_set done;
+  std::set<std::uint32_t> unlisted; ///< At some time after they had begun to work.
   std::uint64_t doubled = 0;
   int restarts = 0;
 };
@@ -215,8 +219,10 @@ TEST_CASE("who is quick again has its full duty back, and is waited for again") 
   f.machines[5].step = 500ms;
   CHECK(f.await("nobody waits for it any more"));
   f.machines[5].step = 100ms;
+  CHECK(f.unlisted.empty());
   CHECK(f.await("worker 5 has its full duty back"));
   f.run(1s);
+  CHECK(f.unlisted == std::set{5u}); // To begin at a clock that readers were promised.
   REQUIRE(f.listed(5));
   CHECK(f.listed(5)->known);
   CHECK(f.listed(5)->clock != unbound_clock);
