@@ -290,7 +290,7 @@ class BadInput(cluster.ClusterTest):
     def test_strange_peers(self):
         hello = self.capture_hello()
         version = 8  # Behind the preamble's magic.
-        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 3)
+        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 4)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
         run = self.start("--slow", "0:20", "--slow", "1:20", "--slow", "2:20", "--slow", "3:20",
@@ -347,7 +347,8 @@ class BadInput(cluster.ClusterTest):
 
     def test_join_with_a_worker_that_runs_elsewhere(self):
         where = f"127.0.0.1:{free_port()}"
-        run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", common=self.small)
+        run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", "--slow", "2:20",
+                         "--slow", "3:20", common=self.small)
         run.await_text("training with")
         self.refused([*self.small, "--join", where, "--here", "worker:0"], 1,
                      ": worker 0 is already running elsewhere$", seconds=20)
