@@ -53,9 +53,9 @@ struct worker_counters {
   std::uint64_t samples_computed = 0; ///< ... and their samples.
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
-  std::uint64_t wait_us = 0;         ///< Time without a batch to compute on, waiting for replies.
-  std::uint64_t window_wait_us = 0;  ///< Time that its requests waited for a link's window.
-  std::uint64_t wire_bytes_sent = 0; ///< Frames of its requests as they went over links ...
+  std::uint64_t wait_us = 0; ///< Without a batch to compute on, for whatever reason, up to now.
+  std::uint64_t window_wait_us = 0;      ///< Time that its requests waited for a link's window.
+  std::uint64_t wire_bytes_sent = 0;     ///< Frames of its requests as they went over links ...
   std::uint64_t wire_bytes_received = 0; ///< ... and their answers.
   double loss_sum = 0.0;                 ///< Sum of mean losses of the batches computed ...
   std::uint64_t loss_count = 0;          ///< ... and their number.

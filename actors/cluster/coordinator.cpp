@@ -1,5 +1,5 @@
-// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp and _orders.cpp have
-// the rest.
+// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp, _stragglers.cpp and
+// _orders.cpp have the rest.
 #include "actors/cluster/coordinator.hpp"
 
 #include "serialization/layout.hpp"
@@ -73,6 +73,8 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   if ((!known && state_.term > 0) || frozen_)
     ++state_.generation.value;
   state_.rolling_back = frozen_;
+  if (options_.stragglers)
+    judge_.emplace(*options_.stragglers);
   ++state_.term;
   state_.job = fingerprint_;
   state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
@@ -125,7 +127,7 @@ void coordinator::receive(const report& what, time_point now, coordinator_effect
     return;
   case membership::standing::waiting:
   case membership::standing::repeated: return;
-  case membership::standing::joined: welcome(what.from, now, effects); break;
+  case membership::standing::joined: welcome(what, now, effects); break;
   case membership::standing::news: break;
   }
   std::visit([&](const auto& body) { take(what.from, body, now, effects); }, what.body);
@@ -158,6 +160,7 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
     effects.push_back(find_checkpoint_effect{unreadable_});
   }
   audit_overdue(now, effects);
+  judge(now, effects);
   decide(now, effects);
 }
 
@@ -245,16 +248,26 @@ void coordinator::notice_pause(time_point now) {
   last_call_ = now;
 }
 
-void coordinator::welcome(const member_id& who, time_point now, coordinator_effects& effects) {
+void coordinator::welcome(const report& what, time_point now, coordinator_effects& effects) {
+  const auto& who = what.from;
   if (who.role == role::observer)
     return;
   const bool again = !seen_.insert({who.role, who.index}).second;
   if (phase_ != job_phase::stopped)
     tell(name_of(who) + (again ? " rejoined" : " joined"), effects);
   if (who.role == role::worker) {
-    set_stage(workers_[who.index] = {}, admission::out);
+    auto& worker = workers_[who.index] = {};
+    set_stage(worker, admission::out);
+    worker.step_at = now;
     if (!first_worker_at_)
       first_worker_at_ = now;
+    if (judge_) {
+      straggler_verdicts verdicts;
+      judge_->joined({who.index}, std::get<worker_report>(what.body).host, now, verdicts);
+      for (const auto& verdict : verdicts)
+        tell(verdict.reason, effects);
+      worker.duty = duty_of({who.index});
+    }
     return;
   }
   servers_[who.index] = {who, {}, now, 0};
@@ -267,6 +280,7 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
   auto& worker = workers_[from.index];
   worker.report = body;
   measure_pace(worker, now);
+  hear_progress(worker, {from.index}, now);
   if (!body.failed.empty())
     fail(name_of(from) + ": " + body.failed, effects);
   if (frozen_ || body.generation != state_.generation)
@@ -324,8 +338,11 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
     advance_phase(now, effects);
     run_checkpoints(now, effects);
     admit_workers();
-    hand_out(now);
+    hand_out(muster(), now);
+    copy_work(now);
     release_idle_workers();
+    for (const auto worker : ledger_.take_shortened())
+      outdate(worker);
   }
   refresh_view();
   if (!recovering_ || phase_ == job_phase::stopped)
@@ -336,7 +353,8 @@ void coordinator::end_recovery(time_point now, coordinator_effects& effects) {
   if (!recovering_)
     return;
   const auto is_here = [&](const auto& x) { return servers_.contains(x.first); };
-  const bool all_here = workers_.size() >= job_.workers && std::ranges::all_of(gone_, is_here);
+  const bool all_here =
+    workers_.size() >= workers_expected() && std::ranges::all_of(gone_, is_here);
   if (!all_here && now - started_at_ < options_.recovery_timeout)
     return;
   recovering_ = false;
@@ -362,7 +380,7 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
   const bool settled = all_serving() && !frozen_;
   if (phase_ == job_phase::gathering && settled) {
     const bool waited = first_worker_at_ && now - *first_worker_at_ >= options_.gather_timeout;
-    if (workers_.size() >= job_.workers || (waited && !workers_.empty()))
+    if (workers_.size() >= workers_expected() || (waited && !workers_.empty()))
       begin_training(now, effects);
   }
   if (phase_ == job_phase::gathering && now - started_at_ >= options_.gather_timeout)
@@ -428,7 +446,8 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
     if (!servers_.contains(index))
       names.push_back(name_of({role::server, index, {}}));
   }
-  for (std::uint32_t index = 0; workers_.size() < job_.workers && index < job_.workers; ++index) {
+  for (std::uint32_t index = 0; workers_.size() < workers_expected() && index < workers_expected();
+       ++index) {
     if (!workers_.contains(index))
       names.push_back(name_of({role::worker, index, {}}));
   }

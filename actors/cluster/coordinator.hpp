@@ -9,6 +9,7 @@
 #include "actors/cluster/ledger.hpp"
 #include "actors/cluster/membership.hpp"
 #include "actors/cluster/placement.hpp"
+#include "actors/cluster/straggler_judge.hpp"
 #include "serialization/messages.hpp"
 #include "storage/checkpoint.hpp"
 
@@ -48,6 +49,8 @@ struct coordinator_options {
   std::chrono::milliseconds checkpoint_interval{2000};
   /// Batches per worker slot between checkpoints; 0: by time.
   std::uint64_t checkpoint_clocks = 0;
+  /// Nullopt: nobody is judged.
+  std::optional<straggler_options> stragglers;
   bool checkpoints = true; ///< False: only members' memory (threads without a directory, hogwild).
   bool resume = false;     ///< Start from the newest good checkpoint rather than from nothing.
 };
@@ -86,7 +89,9 @@ using coordinator_effects = std::vector<coordinator_effect>;
 /// (5) the job is finished only when every batch is in the marks of every chain, and (with
 ///     checkpoints) the last checkpoint was committed after that.
 /// (6) the job is ended only by the main launcher (observer 0); others report deaths.
-/// (7) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
+/// (7) who is out, as the judge of stragglers says, has no incarnation in the servers' lists and no
+///     leases. After a restart the judge begins anew, and nobody is.
+/// (8) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
 ///     passed, so that what members hold is known before anything new is decided.
 ///
 ///     gathering --all serve, workers came--> training --complete--> finishing --saved--> finished
@@ -133,6 +138,11 @@ private:
     std::optional<double> batches_per_second;
     std::uint64_t pace_base = 0; ///< Acknowledged pushes when the present stretch began ...
     time_point pace_since{0};    ///< ... and when that was.
+
+    worker_duty duty = worker_duty::full; ///< As was carried out.
+    worker_progress step;                 ///< At its newest report of another step ...
+    time_point step_at{0};                ///< ... which came then.
+    time_point step_time{0};              ///< Time of a step before that, without waiting.
   };
 
   /// The present incarnation of a server.
@@ -178,7 +188,7 @@ private:
   void take(const member_id& from, const observer_report& body, time_point now,
             effects_ref effects);
   bool may_belong(const member_id& who) const;
-  void welcome(const member_id& who, time_point now, effects_ref effects);
+  void welcome(const report& what, time_point now, effects_ref effects);
   void decide(time_point now, effects_ref effects);
   void end_recovery(time_point now, effects_ref effects);
   void advance_phase(time_point now, effects_ref effects);
@@ -227,8 +237,16 @@ private:
   batch_set common_marks() const;
 
   // -- coordinator_workers.cpp: admission and leases --
+  /// Those that may work now, in ascending order.
+  struct crew {
+    std::vector<worker_id> regular; ///< Get work of their own ...
+    std::vector<worker_id> spare;   ///< ... and copies of it: nobody waits for these.
+    bool more_to_come = false;
+  };
+  crew muster() const;
+  std::uint32_t workers_expected() const { return job_.workers + job_.backup_workers; }
   void admit_workers();
-  void hand_out(time_point now);
+  void hand_out(const crew& all, time_point now);
   void release_idle_workers();
   void set_stage(worker_state& worker, admission to);
   void outdate(worker_id worker);
@@ -237,6 +255,17 @@ private:
   bool listed_anywhere(const member_id& worker) const;
   std::optional<std::uint64_t> promised_clock(const member_id& worker) const;
   std::optional<std::uint64_t> slowest_clock() const;
+
+  // -- coordinator_stragglers.cpp: who is slow, and what is done about it --
+  void judge(time_point now, effects_ref effects);
+  void carry_out(const straggler_verdict& verdict, time_point now, effects_ref effects);
+  void evict(std::uint32_t index, time_point now, effects_ref effects);
+  void hear_progress(worker_state& worker, worker_id id, time_point now);
+  time_point step_time(worker_id worker, time_point now) const;
+  worker_duty duty_of(worker_id worker) const;
+  bool has_work_for(worker_id worker) const;
+  void copy_work(time_point now);
+  void copy_slowest(worker_id spare, std::set<worker_id>& copied, time_point now);
 
   // -- coordinator_orders.cpp: what members are told --
   void send_changed(time_point now, effects_ref effects);
@@ -280,6 +309,7 @@ private:
   std::set<member_id> told_of_;   ///< Other things worth one event a member.
   std::set<std::pair<role, std::uint32_t>> seen_;
 
+  std::optional<straggler_judge> judge_;
   ledger ledger_;
   std::uint64_t next_lease_ = 1;
   std::uint64_t placements_ = 0; ///< Changes of the chains' records.

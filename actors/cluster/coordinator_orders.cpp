@@ -1,6 +1,8 @@
 // What members are told: orders as functions of the coordinator's state.
 #include "actors/cluster/coordinator.hpp"
 
+#include "actors/store/clock_table.hpp"
+
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -113,11 +115,13 @@ server_orders coordinator::orders_for_server(const member_id& who) const {
     if (place.role != role::worker)
       continue;
     const auto& worker = workers_.at(place.index);
-    if (worker.stage == admission::candidate || worker.stage == admission::admitted)
+    const bool known = worker.stage == admission::admitted;
+    const bool unbound = known && worker.duty == worker_duty::backup;
+    if (known || worker.stage == admission::candidate)
       mine.workers.push_back({{place.index},
                               record.id.incarnation,
-                              worker.start_clock,
-                              worker.stage == admission::admitted});
+                              unbound ? unbound_clock : worker.start_clock,
+                              known});
   }
   mine.checkpoint = schedule_.asked();
   mine.checkpoint_clock = schedule_.asked_clock();
@@ -175,14 +179,20 @@ std::vector<member_status> coordinator::statuses() const {
     const bool busy = worker.stage == admission::admitted && ledger_.holds_work({index});
     const bool idle = over || phase_ == job_phase::finishing
                       || (phase_ == job_phase::training && ledger_.remaining() == 0);
-    one.state = busy ? member_state::active : idle ? member_state::finished : member_state::joining;
+    one.state = worker.duty == worker_duty::out ? member_state::evicted
+                : busy                          ? member_state::active
+                : idle                          ? member_state::finished
+                                                : member_state::joining;
     one.clock = worker.report.clock;
     one.worker = worker.report.counters;
     all.push_back(std::move(one));
   }
-  for (std::uint32_t index = 0; index < job_.workers; ++index) {
-    if (!workers_.contains(index))
-      all.push_back(absent(role::worker, index));
+  for (std::uint32_t index = 0; index < workers_expected(); ++index) {
+    if (workers_.contains(index))
+      continue;
+    all.push_back(absent(role::worker, index));
+    if (duty_of({index}) == worker_duty::out)
+      all.back().state = member_state::evicted;
   }
   for (auto& one : all) {
     const auto seat = members_.all().find({one.member.role, one.member.index, {}});

@@ -31,6 +31,8 @@ void coordinator::lose(const member_id& who, const std::string& why, time_point 
     ledger_.lost({who.index});
     workers_.erase(who.index);
     ++roster_;
+    if (judge_)
+      judge_->left({who.index}, now);
     if (phase_ != job_phase::stopped)
       tell(name_of(who) + " lost: " + std::to_string(ledger_.remaining() - before)
              + " batches go to others (" + why + ")",

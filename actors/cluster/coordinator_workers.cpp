@@ -52,17 +52,18 @@ std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker
 std::optional<std::uint64_t> coordinator::slowest_clock() const {
   std::optional<std::uint64_t> slowest;
   for (const auto& [index, worker] : workers_)
-    if (worker.stage == admission::admitted && worker.report.generation == state_.generation)
+    if (worker.stage == admission::admitted && worker.duty < worker_duty::backup
+        && worker.report.generation == state_.generation)
       slowest = std::min(slowest.value_or(worker.report.clock), worker.report.clock);
   return slowest;
 }
 
 void coordinator::admit_workers() {
-  const bool work = work_may_go_on() && ledger_.remaining() > 0;
   for (const auto& [seat, record] : members_.all()) {
     if (seat.role != role::worker)
       continue;
     auto& worker = workers_[seat.index];
+    const bool work = has_work_for({seat.index});
     const auto& last = worker.report;
     if (worker.stage == admission::leaving && !listed_anywhere(record.id))
       set_stage(worker, admission::out);
@@ -81,21 +82,36 @@ void coordinator::admit_workers() {
   }
 }
 
-void coordinator::hand_out(time_point now) {
-  if (!work_may_go_on() || ledger_.remaining() == 0)
-    return;
-  std::vector<worker_id> ready;
-  bool more_to_come = false;
+coordinator::crew coordinator::muster() const {
+  crew all;
   for (const auto& [seat, record] : members_.all()) {
     if (seat.role != role::worker)
       continue;
-    const auto stage = workers_[seat.index].stage;
-    more_to_come = more_to_come || stage == admission::candidate;
-    if (stage == admission::admitted && !record.unplugged)
-      ready.push_back({seat.index});
+    const auto& worker = workers_.at(seat.index);
+    all.more_to_come = all.more_to_come || worker.stage == admission::candidate;
+    if (worker.stage != admission::admitted || record.unplugged)
+      continue;
+    const bool enough = job_.backup_workers > 0 && all.regular.size() >= job_.workers;
+    const bool is_spare = worker.duty == worker_duty::backup || enough;
+    (is_spare ? all.spare : all.regular).push_back({seat.index});
   }
-  if (more_to_come && now - training_since_ < first_leases_wait)
+  if (all.regular.empty())
+    std::swap(all.regular, all.spare);
+  return all;
+}
+
+void coordinator::hand_out(const crew& all, time_point now) {
+  if (!work_may_go_on() || ledger_.remaining() == 0)
     return;
+  if (all.more_to_come && now - training_since_ < first_leases_wait)
+    return;
+  auto ready = all.regular;
+  // It gets its next lease when it has none.
+  std::erase_if(ready, [&](worker_id id) {
+    return workers_.at(id.value).duty == worker_duty::relieved && ledger_.holds_work(id);
+  });
+  if (ready.empty())
+    ready = all.regular; // In bsp it may itself wait for what is queued.
   std::map<worker_id, std::uint32_t> lease_max;
   const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
   for (const auto id : ready) {
@@ -104,6 +120,10 @@ void coordinator::hand_out(time_point now) {
     const auto batches = worker.batches_per_second
                            ? *worker.batches_per_second * seconds
                            : static_cast<double>(worker.report.counters.pushes_acknowledged);
+    if (worker.duty == worker_duty::relieved) {
+      lease_max[id] = 1;
+      continue;
+    }
     lease_max[id] = static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
   }
   for (const auto id : ledger_.hand_out(ready, next_lease_, lease_max))
@@ -127,9 +147,9 @@ void coordinator::measure_pace(worker_state& worker, time_point now) const {
 
 /// Nobody waits for a worker without work.
 void coordinator::release_idle_workers() {
-  const bool more = work_may_go_on() && ledger_.remaining() > 0;
   for (auto& [index, worker] : workers_) {
-    if (worker.stage == admission::admitted && !frozen_ && !more && !ledger_.holds_work({index}))
+    if (worker.stage == admission::admitted && !frozen_ && !has_work_for({index})
+        && !ledger_.holds_work({index}))
       set_stage(worker, admission::leaving);
   }
 }

@@ -35,6 +35,12 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
   std::set<worker_id> changed;
   if (workers.empty())
     return changed;
+  for (const auto worker : workers) {
+    if (const auto own = held_.find(worker); own != held_.end() && own->second.copy_of) {
+      held_.erase(own); // It gets work of its own.
+      changed.insert(worker);
+    }
+  }
   while (!queued_.empty()) {
     const auto to = least_loaded(workers, lease_max);
     const auto size_max = lease_max_of(to, lease_max);
@@ -132,6 +138,123 @@ worker_id ledger::fewest_leases(const std::vector<worker_id>& workers) const {
   });
 }
 
+// -- by others ----------------------------------------------------------------------------------
+
+void ledger::holding::erase(std::size_t position) {
+  leases.erase(leases.begin() + static_cast<std::ptrdiff_t>(position));
+  done.erase(done.begin() + static_cast<std::ptrdiff_t>(position));
+}
+
+/// Position in the lease, or its count.
+std::uint32_t ledger::holding::first_open(std::size_t position) const {
+  const auto& flags = done[position];
+  return static_cast<std::uint32_t>(std::find(flags.begin(), flags.end(), false) - flags.begin());
+}
+
+/// The lease with the smallest open batch. Requires: there is one, as always between calls.
+std::size_t ledger::holding::furthest_behind() const {
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < leases.size(); ++i)
+    if (leases[i].at(first_open(i)) < leases[first].at(first_open(first)))
+      first = i;
+  return first;
+}
+
+bool ledger::relieve(worker_id worker) {
+  if (!owns_work(worker))
+    return false;
+  auto& own = held_.at(worker);
+  const auto kept = own.furthest_behind();
+  bool changed = false;
+  for (auto i = own.leases.size(); i-- > 0;)
+    if (i != kept)
+      changed = cut(own, i, 0) || changed;
+  return (!bsp_ && cut(own, 0, own.first_open(0) + 1)) || changed;
+}
+
+/// The lease ends after `count` batches; the others are queued. Returns whether it changed.
+bool ledger::cut(holding& own, std::size_t position, std::uint32_t count) {
+  auto& what = own.leases[position];
+  if (count >= what.count)
+    return false;
+  give_back(what, count);
+  what.count = count;
+  own.done[position].resize(count);
+  if (count == 0)
+    own.erase(position);
+  return true;
+}
+
+void ledger::give_back(const lease& what, std::uint32_t from) {
+  for (auto i = from; i < what.count; ++i) {
+    const auto open = leased_.find(what.at(i).value);
+    if (open == leased_.end() || open->second != what.id)
+      continue;
+    if (!settled_.contains({open->first}))
+      queued_.insert(open->first);
+    leased_.erase(open);
+  }
+}
+
+bool ledger::copy(worker_id from, worker_id to, std::uint64_t& next_lease_id,
+                  std::uint32_t count_max) {
+  if (!owns_work(from) || copied_by(to) == from)
+    return false;
+  const auto& source = held_.at(from);
+  const auto position = source.furthest_behind();
+  const auto first = source.first_open(position);
+  const auto& whole = source.leases[position];
+  const auto count = std::min(whole.count - first, count_max);
+  held_[to] = {{{next_lease_id++, whole.at(first), count, whole.stride}},
+               {std::vector<bool>(count, false)},
+               from};
+  return true;
+}
+
+std::optional<worker_id> ledger::copied_by(worker_id worker) const {
+  const auto own = held_.find(worker);
+  return own != held_.end() && has_open(own->second) ? own->second.copy_of : std::nullopt;
+}
+
+bool ledger::has_open(const holding& copy) const {
+  for (std::size_t i = 0; i < copy.leases.size(); ++i)
+    for (std::uint32_t j = 0; j < copy.leases[i].count; ++j) {
+      const auto batch = copy.leases[i].at(j).value;
+      if (!copy.done[i][j] && (leased_.contains(batch) || queued_.contains(batch)))
+        return true;
+    }
+  return false;
+}
+
+/// Whoever holds it need not do it.
+void ledger::done_by_copy(std::uint64_t batch) {
+  finish(batch);
+  const auto open = leased_.extract(batch);
+  if (!open)
+    return;
+  for (auto& [worker, own] : held_)
+    for (std::size_t i = 0; i < own.leases.size(); ++i) {
+      auto& what = own.leases[i];
+      if (what.id != open.mapped())
+        continue;
+      own.done[i][position_in(what, batch)] = true;
+      const auto first = own.first_open(i);
+      if (first == 0)
+        return; // Others before it are open.
+      shortened_.insert(worker);
+      if (first == what.count) {
+        own.erase(i);
+        if (own.leases.empty())
+          held_.erase(worker);
+        return;
+      }
+      what.first = what.at(first);
+      what.count -= first;
+      own.done[i].erase(own.done[i].begin(), own.done[i].begin() + first);
+      return;
+    }
+}
+
 // -- coming back --------------------------------------------------------------------------------
 
 bool ledger::progress(worker_id worker, const std::vector<lease_progress>& leases,
@@ -139,7 +262,8 @@ bool ledger::progress(worker_id worker, const std::vector<lease_progress>& lease
   bool changed = false;
   for (const auto& reported : leases) {
     auto& own = held_[worker];
-    auto at = std::find(own.leases.begin(), own.leases.end(), reported.lease);
+    // By its id: it may have become shorter since.
+    auto at = std::ranges::find(own.leases, reported.lease.id, &lease::id);
     if (at == own.leases.end()) {
       if (!rebuilding || !believe(worker, reported))
         continue;
@@ -164,16 +288,19 @@ bool ledger::record_done(holding& own, std::size_t position, const std::vector<b
     if (i >= what.count || flags[i])
       continue;
     flags[i] = true;
+    if (own.copy_of) {
+      done_by_copy(batch.value);
+      continue;
+    }
     const auto open = leased_.find(batch.value);
     if (open == leased_.end() || open->second != what.id)
       continue;
     leased_.erase(open);
     finish(batch.value);
   }
-  if (std::find(flags.begin(), flags.end(), false) != flags.end())
+  if (own.first_open(position) < what.count)
     return false;
-  own.leases.erase(own.leases.begin() + static_cast<std::ptrdiff_t>(position));
-  own.done.erase(own.done.begin() + static_cast<std::ptrdiff_t>(position));
+  own.erase(position);
   return true;
 }
 
@@ -217,16 +344,8 @@ void ledger::lost(worker_id worker) {
   const auto own = held_.find(worker);
   if (own == held_.end())
     return;
-  for (const auto& what : own->second.leases) {
-    for (std::uint32_t i = 0; i < what.count; ++i) {
-      const auto open = leased_.find(what.at(i).value);
-      if (open == leased_.end() || open->second != what.id)
-        continue;
-      if (!settled_.contains({open->first}))
-        queued_.insert(open->first);
-      leased_.erase(open);
-    }
-  }
+  for (const auto& what : own->second.leases)
+    give_back(what, 0);
   held_.erase(own);
 }
 
@@ -302,6 +421,11 @@ const std::vector<lease>& ledger::leases_of(worker_id worker) const {
 }
 
 bool ledger::holds_work(worker_id worker) const { return !leases_of(worker).empty(); }
+
+bool ledger::owns_work(worker_id worker) const {
+  const auto own = held_.find(worker);
+  return own != held_.end() && !own->second.copy_of;
+}
 
 batch_id ledger::cursor() const { return {cursor_}; }
 

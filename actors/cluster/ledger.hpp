@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -26,11 +28,12 @@ struct ledger_options {
 /// Every batch of the job is in one of these states:
 ///   untouched  never given out (>= cursor())
 ///   queued     to be redone, by anyone
-///   leased     some worker holds it and has not reported it done
+///   leased     some worker holds it and nobody has reported it done
 ///   finished   reported done, or in the marks once and not any more; the marks will tell
 ///   settled    in the marks of every server
 /// Invariants:
-/// (1) a batch is open (not reported done) in at most one lease.
+/// (1) a batch is open (not reported done) in at most one lease. Copies do not count: their batches
+///     are somebody else's, and who reports one first has done it.
 /// (2) a batch below cursor() that is not settled is queued, leased or finished; cursor() jumps
 ///     over nothing: what marks or believed leases skip is queued.
 /// (3) bsp: new work is given out in groups of whole clocks, all slots of a group at once; a lease
@@ -48,11 +51,27 @@ public:
   std::set<worker_id> hand_out(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
                                const std::map<worker_id, std::uint32_t>& lease_max = {});
 
+  /// What the worker has to do at once is all it keeps: its oldest lease, where that is not bsp
+  /// only up to its first open batch. The rest is queued. Leases keep their ids and get shorter.
+  /// Returns whether they changed.
+  bool relieve(worker_id worker);
+
+  /// Gives `to` a copy of what is left of a lease of `from`, the one that is furthest behind, of at
+  /// most `count_max` batches. Nothing where `to` has it already. Returns whether the leases of
+  /// `to` changed. Requires: `to` holds nothing, or a copy, which it loses.
+  bool copy(worker_id from, worker_id to, std::uint64_t& next_lease_id, std::uint32_t count_max);
+  /// Whose batches it computes again, while some of them are still open.
+  std::optional<worker_id> copied_by(worker_id worker) const;
+
   /// A worker's own list: progress on leases, and, while `rebuilding` (after a restart of the
   /// coordinator), leases that the ledger does not know and now believes, unless another worker
   /// holds an open batch of them. Otherwise unknown leases are ignored. A lease whose batches are
-  /// all done is dropped. Returns whether the worker's leases changed.
+  /// all done is dropped. Returns whether the worker's leases changed. The lease of a batch that
+  /// was done by copy begins behind it from then on: see take_shortened().
   bool progress(worker_id worker, const std::vector<lease_progress>& leases, bool rebuilding);
+
+  /// Workers whose leases became shorter because others did their batches, since the last call.
+  std::set<worker_id> take_shortened() { return std::exchange(shortened_, {}); }
 
   /// What the worker holds goes back to the queue, but for batches it reported done.
   void lost(worker_id worker);
@@ -69,6 +88,10 @@ public:
 
   const std::vector<lease>& leases_of(worker_id worker) const;
   bool holds_work(worker_id worker) const;
+  /// Of its own: no copy.
+  bool owns_work(worker_id worker) const;
+  /// Someone does.
+  bool any_leased() const { return !leased_.empty(); }
   /// One past the largest batch ever given out.
   batch_id cursor() const;
   /// Batches not settled, not finished and not leased: what could still be handed out.
@@ -83,11 +106,20 @@ private:
   struct holding {
     std::vector<lease> leases;
     std::vector<std::vector<bool>> done;
+    std::optional<worker_id> copy_of; ///< All of it is.
+
+    void erase(std::size_t position);
+    std::uint32_t first_open(std::size_t position) const;
+    std::size_t furthest_behind() const;
   };
 
   bool believe(worker_id worker, const lease_progress& reported);
   bool record_done(holding& own, std::size_t position, const std::vector<batch_id>& done);
   void finish(std::uint64_t batch);
+  void done_by_copy(std::uint64_t batch);
+  bool cut(holding& own, std::size_t position, std::uint32_t count);
+  void give_back(const lease& what, std::uint32_t from);
+  bool has_open(const holding& copy) const;
   void raise_cursor(std::uint64_t end);
   void give(worker_id worker, const lease& what);
   lease take_queued(std::uint64_t count_max);
@@ -113,6 +145,7 @@ private:
   std::map<std::uint64_t, bool> finished_;        ///< Value: an audit has met it.
   std::map<std::uint64_t, std::uint64_t> leased_; ///< Open batch to lease id.
   std::map<worker_id, holding> held_;
+  std::set<worker_id> shortened_;
 };
 
 } // namespace troupe

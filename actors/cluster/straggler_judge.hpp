@@ -18,6 +18,15 @@
 
 namespace troupe {
 
+/// What a worker may do, by growing force.
+enum class worker_duty : std::uint8_t {
+  full,
+  watched,  ///< The same, but a person is told.
+  relieved, ///< It gives back a part of its work.
+  backup,   ///< Nobody waits for its gradients.
+  out,      ///< Its incarnation is over, its work is others'; a successor has to wait.
+};
+
 /// Each number of the rules. "Step": one batch of a worker; "typical step": the median number of
 /// samples in a step, over all workers, so that who has more data in a step is not slow for it.
 struct straggler_options {
@@ -61,6 +70,8 @@ struct straggler_options {
   std::chrono::milliseconds brake_time{10'000};
 
   // -- force --
+  /// Nobody gets less than this.
+  worker_duty least_duty = worker_duty::out;
   /// At least this between two degrees of force against a worker, so that the first can help.
   std::chrono::milliseconds force_interval{5000};
   /// A worker has its full duty back after so long without a slow window. Longer than a flapping
@@ -100,6 +111,8 @@ struct straggler_options {
 
 /// Errors: invalid_argument, naming the option.
 result<void> validate(const straggler_options& options);
+/// The same rules with all times of waiting divided by `speed`, for experiments.
+straggler_options hurried(straggler_options options, double speed);
 
 /// What a worker has done, by its newest report; cumulative since the start of its incarnation.
 struct worker_progress {
@@ -111,15 +124,6 @@ struct worker_progress {
   std::chrono::microseconds blocked{0};
 
   bool operator==(const worker_progress&) const = default;
-};
-
-/// What a worker may do, by growing force.
-enum class worker_duty : std::uint8_t {
-  full,
-  watched,  ///< The same, but a person is told.
-  relieved, ///< It gives back a part of its work.
-  backup,   ///< Nobody waits for its gradients.
-  out,      ///< Its incarnation is over, its work is others'; a successor has to wait.
 };
 
 struct straggler_verdict {

@@ -153,8 +153,10 @@ bool supervisor::gives_up(process_name who, process& what, int status, time_poin
                           const std::string& how) {
   const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
   what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
-  // SIGKILL comes from outside; the others from what the process does, and it will do it again.
-  if (!(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+  // SIGKILL comes from outside, status 0 from the coordinator, which put it out; the others from
+  // what the process does, and it will do it again.
+  const bool told = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!told && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
     what.crashes.push_back(now);
   std::erase_if(what.crashes, [&](time_point at) { return now - at > options_.crash_window; });
   const auto deaths =

@@ -29,8 +29,8 @@ struct supervisor_options {
   /// Pause before a start that follows a quick death; doubles up to pause_max.
   std::chrono::milliseconds pause_min{100};
   std::chrono::milliseconds pause_max{5000};
-  /// Quick deaths and failed starts in a row, or crashes (any end but by SIGKILL) within
-  /// crash_window, after which the job is given up.
+  /// Quick deaths and failed starts in a row, or crashes (any end but by SIGKILL or with status 0)
+  /// within crash_window, after which the job is given up.
   int deaths_max = 6;
   std::chrono::minutes crash_window{2};
   /// A process that ended with status 0 although the job goes on is started again after this. The

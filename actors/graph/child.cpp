@@ -6,7 +6,9 @@
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/preparation.hpp"
+#include "actors/graph/straggler_flags.hpp"
 #include "actors/links/node.hpp"
+#include "actors/machine_name.hpp"
 #include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
 #include "serialization/wire.hpp"
@@ -99,6 +101,7 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.options.checkpoint_interval = self.cluster.checkpoint_interval;
   setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
   setup.options.resume = self.cluster.resume;
+  setup.options.stragglers = straggler_rules(options);
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = log_line;
@@ -141,6 +144,7 @@ void run_worker_process(child_process& self, const run_options& options,
   worker_options how;
   how.self = self.who;
   how.job = self.cluster.job;
+  how.host = machine_name();
   how.pipeline.ahead_max = options.pipeline;
   how.window_wait = [&self] { return self.links.window_wait(); };
   how.traffic = [&self] { return self.links.traffic(); };

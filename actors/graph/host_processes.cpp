@@ -11,7 +11,7 @@ std::vector<process_name> processes_here(const run_options& options) {
   std::vector<process_name> all;
   for (std::uint32_t i = 0; i < options.servers; ++i)
     all.push_back({role::server, i});
-  for (std::uint32_t i = 0; i < options.workers; ++i)
+  for (std::uint32_t i = 0; i < options.workers + options.backup_workers; ++i)
     all.push_back({role::worker, i});
   return all;
 }

@@ -14,6 +14,7 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.chains = options.chains;
   job.durability = options.durability;
   job.workers = options.workers;
+  job.backup_workers = options.backup_workers;
   job.samples = described.samples();
   job.batch_samples = options.batch_samples;
   job.passes = options.passes;

@@ -1,6 +1,8 @@
 #include "actors/graph/local_cluster.hpp"
 
 #include "actors/draw_random.hpp"
+#include "actors/graph/straggler_flags.hpp"
+#include "actors/machine_name.hpp"
 #include "actors/training/worker_actor.hpp"
 
 #include "caf/actor.hpp"
@@ -50,6 +52,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   setup.options.checkpoints = checkpoints.has_value();
   setup.options.checkpoint_interval = options.checkpoint_interval;
   setup.options.checkpoint_clocks = options.checkpoint_clocks;
+  setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
   setup.log = std::move(log);
   checkpointer coordinator_files;
@@ -90,10 +93,11 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
         made.servers_->add([&] { return spawn_server(system, std::move(how), connect, files); })));
     }
   }
-  for (std::uint32_t i = 0; i < job.workers; ++i) {
+  for (std::uint32_t i = 0; i < job.workers + job.backup_workers; ++i) {
     worker_options how;
     how.self = identity(role::worker, i);
     how.job = job;
+    how.host = machine_name();
     how.pipeline.ahead_max = options.pipeline;
     how.delta_pulls = options.delta_pulls;
     if (auto slow = options.slow_workers.find(i); slow != options.slow_workers.end())

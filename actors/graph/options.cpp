@@ -1,5 +1,6 @@
 #include "actors/graph/options.hpp"
 
+#include "actors/graph/straggler_flags.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "CLI/CLI.hpp"
@@ -352,6 +353,7 @@ void declare(CLI::App& app, run_options& options) {
     "--no-key-book", [&] { options.key_book = false; },
     "Send the keys of sparse rows with each request, also those that the server was sent before");
 
+  declare_stragglers(*cluster, *trials, options);
   app.parse_complete_callback([groups = std::array{job, cluster, files, trials}, &options] {
     for (const auto* group : groups)
       for (const auto* option : group->get_options())
@@ -437,7 +439,8 @@ result<void> validate(const run_options& options) {
   if (options.resume && options.import_file)
     return invalid("--resume and --import both say where to start: choose one");
   // Who joins may bring more workers than the job began with.
-  const auto workers = options.join ? workers_max : options.workers;
+  const auto started = options.workers + options.backup_workers;
+  const auto workers = options.join ? workers_max : started;
   for (const auto& who : options.here) {
     const auto count = who.role == role::server ? options.servers : workers;
     if (who.role == role::coordinator)
@@ -452,17 +455,19 @@ result<void> validate(const run_options& options) {
   if (!options.here.empty() && !options.listen && !options.join)
     return invalid("--here without --listen or --join: nobody could start the other processes");
   for (const auto& [worker, unused] : options.slow_workers)
-    if (worker >= options.workers)
+    if (worker >= started)
       return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
-                     + std::to_string(options.workers - 1));
+                     + std::to_string(started - 1));
   for (const auto& plan : options.kills)
-    if ((plan.who.role == role::worker && plan.who.index >= options.workers)
+    if ((plan.who.role == role::worker && plan.who.index >= started)
         || (plan.who.role == role::server && plan.who.index >= options.servers))
-      return invalid("--kill: the job has only workers 0 to " + std::to_string(options.workers - 1)
+      return invalid("--kill: the job has only workers 0 to " + std::to_string(started - 1)
                      + " and servers 0 to " + std::to_string(options.servers - 1));
     else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
       return invalid("--kill: the job has only coordinators 0 to "
                      + std::to_string(options.standbys));
+  if (auto right = validate_stragglers(options); !right)
+    return right;
   return check_encryption(options);
 }
 

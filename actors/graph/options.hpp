@@ -1,6 +1,7 @@
 // The command line that every program has, and what it means.
 #pragma once
 
+#include "actors/cluster/straggler_judge.hpp"
 #include "actors/links/transport.hpp"
 #include "actors/process_name.hpp"
 #include "serialization/error.hpp"
@@ -50,6 +51,11 @@ struct run_options {
   std::uint32_t memory_cap_mib = 1024; ///< Of a process's pushes that are not answered yet.
   std::size_t apply_batch = 1;         ///< Waiting pushes that a server applies together.
   bool delta_pulls = false;            ///< Blocks that did not change are not pulled again.
+
+  std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
+  /// What a slow worker is left with at least; nullopt: nobody is judged.
+  std::optional<worker_duty> stragglers = worker_duty::out;
+  double straggler_speed = 1.0; ///< Divides the times of the rules.
 
   std::optional<std::filesystem::path> checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.

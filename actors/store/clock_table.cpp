@@ -16,6 +16,10 @@ void clock_table::list(const std::vector<clock_entry>& workers,
     next.admitting = !order.known;
     if (next.state == standing::promised && order.known)
       next.clock = std::max(next.clock, order.clock);
+    if (order.known && order.clock == unbound_clock) {
+      next.clock = order.clock;
+      next.state = standing::heard;
+    }
     listed.insert_or_assign(order.worker, next);
     std::erase(departed_, std::pair{order.worker, order.incarnation});
   }

@@ -14,6 +14,9 @@
 
 namespace troupe {
 
+/// Listed with this clock: nobody waits for the worker.
+constexpr std::uint64_t unbound_clock = ~std::uint64_t{0};
+
 /// Where an entry's clock comes from:
 ///
 ///     listed, known == false --> promised --first push or pull--> heard
@@ -29,7 +32,8 @@ public:
   /// Replaces the list of workers. One with known == false is being admitted and may start at
   /// `promise`, fixed when it is first seen; once listed as known with a later start clock, it
   /// moves there unless it was heard of before. One that is known but new here is unheard. Without
-  /// a promise one that is being admitted is unheard too, until promise().
+  /// a promise one that is being admitted is unheard too, until promise(). One that is known and
+  /// unbound stays so, whatever it does, until it left.
   void list(const std::vector<clock_entry>& workers, std::optional<std::uint64_t> promise);
   /// To those that are being admitted and have none yet.
   void promise(std::uint64_t clock);

@@ -13,7 +13,8 @@ namespace troupe {
 /// A batch is open, then in flight (a step was begun for it), then done; or open again.
 class work_list {
 public:
-  /// Leases that are no longer listed are forgotten with all their batches. A new lease opens its
+  /// Leases that are no longer listed are forgotten with all their batches; so are batches that a
+  /// lease, which may have become shorter, does not name any more. A new lease opens its
   /// batches also where they were done under an older one: a server has lost them.
   void set_leases(const std::vector<lease>& leases);
   /// Smallest open batch: in bsp another worker may wait for it.

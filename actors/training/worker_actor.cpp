@@ -49,6 +49,7 @@ struct worker_shell {
     steps.emplace(options.job, options.pipeline);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
       all_tables.push_back({i});
+    idle_since = now_of(*self);
     nothing_held = hold_nothing(options.job);
     held = nothing_held;
     is_sparse = any_sparse(options.job);
@@ -92,6 +93,8 @@ struct worker_shell {
     body.leases = steps->progress();
     body.clock = steps->clock();
     body.counters = counters;
+    if (computing == 0)
+      body.counters.wait_us += idle_us();
     if (options.window_wait)
       body.counters.window_wait_us =
         static_cast<std::uint64_t>(options.window_wait().count() / 1000);
@@ -103,6 +106,10 @@ struct worker_shell {
     body.host = options.host;
     body.failed = failed;
     port.send(std::move(body));
+  }
+
+  std::uint64_t idle_us() const {
+    return static_cast<std::uint64_t>((now_of(*self) - idle_since).count() / 1000);
   }
 
   void fail(std::string why) {
@@ -173,12 +180,11 @@ struct worker_shell {
       what.pull = query{header(*next), false, known->ranges, rows, options.delta_pulls};
     requests.send<reply>(
       self, values_of,
-      [this, pushed, samples, next, known, rows = std::move(rows),
-       asked_at = now_of(*self)](const reply& answer) {
+      [this, pushed, samples, next, known, rows = std::move(rows)](const reply& answer) {
         if (pushed)
           acknowledged(*pushed, samples);
         if (next)
-          arrived(*next, known, rows, *answer.pulled, asked_at);
+          arrived(*next, known, rows, *answer.pulled);
         advance();
       },
       [this, pushed, next](const caf::error& error) {
@@ -195,7 +201,7 @@ struct worker_shell {
 
   /// `known`: the values that the question named.
   void arrived(const training_step& step, const held_ptr& known, const std::vector<row_keys>& rows,
-               const values& answer, time_point asked_at) {
+               const values& answer) {
     if (!steps->pulled(step.number))
       return;
     counters.bytes_received += payload_bytes(answer);
@@ -208,15 +214,13 @@ struct worker_shell {
     std::vector<float_ptr> all = (*whole)->tables;
     for (const auto& x : answer.rows) // As they are: nobody writes to them.
       all[x.where.table.value] = x.values;
-    pulled.insert_or_assign(step.number, arrival{std::move(all), rows, answer.version, asked_at});
+    pulled.insert_or_assign(step.number, arrival{std::move(all), rows, answer.version});
   }
 
   void compute(const training_step& step) {
     auto found = pulled.find(step.number);
-    if (computing++ == 0) {
-      const auto idle = now_of(*self) - std::max(found->second.asked_at, idle_since);
-      counters.wait_us += static_cast<std::uint64_t>(idle.count() / 1000);
-    }
+    if (computing++ == 0)
+      counters.wait_us += idle_us();
     self->send(gradients,
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
                              std::move(found->second.rows), found->second.version});
@@ -239,12 +243,14 @@ struct worker_shell {
     if (!computed_steps.empty())
       self->delayed_send(self, options.slowness, step_atom_v);
     const auto step = steps->computed(done.number);
+    if (done.failed.empty()) {
+      ++counters.batches_computed;
+      counters.samples_computed += done.samples;
+    }
     if (!step)
-      return advance(); // The history of that gradient is gone.
+      return advance(); // Nobody wants that gradient any more.
     if (!done.failed.empty())
       return fail(done.failed);
-    ++counters.batches_computed;
-    counters.samples_computed += done.samples;
     counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
     counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
     if (!done.finite) { // The batch is marked as done and changes nothing.
@@ -281,7 +287,6 @@ struct worker_shell {
     std::vector<float_ptr> parameters;
     std::vector<row_keys> rows;
     std::uint64_t version = 0;
-    time_point asked_at{0};
   };
 
   /// A request that waits for the keys of the rows that it asks for.
@@ -307,7 +312,7 @@ struct worker_shell {
   std::map<std::uint64_t, open_question> prepared; ///< By number of the step that is pulled for.
   std::deque<gradient_outcome> computed_steps;     ///< More than one where steps are slowed.
   std::size_t computing = 0;                       ///< Gradients given out.
-  time_point idle_since{0};                        ///< When the last gradient was done.
+  time_point idle_since{0}; ///< When the last gradient was done; before one, the start.
   int non_finite_in_row = 0;
 
   epoch_id view_epoch;

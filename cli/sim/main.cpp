@@ -2,6 +2,7 @@
 // seed. Built with planted mistakes (actors/mutation.hpp), of which one at a time can be let loose.
 #include "actors/mutation.hpp"
 #include "cli/sim/chain_world.hpp"
+#include "cli/sim/straggler_matrix.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -32,6 +33,8 @@ struct sim_options {
   bool trace = false;
   bool mutants = false;
   std::string mutant;
+  bool stragglers = false;
+  sim::straggler_trial trial;
 };
 
 struct failed_seed {
@@ -214,6 +217,25 @@ std::string read_seeds(const std::string& text, sim_options& options) {
   return good && options.first <= options.last ? "" : "needs a number or FIRST..LAST";
 }
 
+void declare_stragglers(CLI::App& app, sim_options& options) {
+  auto* const flag =
+    app.add_flag("--stragglers", options.stragglers,
+                 "Instead: fleets of workers that are slow in many ways, before the judge");
+  app
+    .add_option("--worker-hours", options.trial.healthy_hours, "With --stragglers: of healthy ones")
+    ->needs(flag)
+    ->check(CLI::Range(1.0, 1e9))
+    ->capture_default_str();
+  auto* const careless = app.add_flag_callback(
+    "--careless", [&] { options.trial.judge = sim::judge_kind::careless; },
+    "With --stragglers: a judge without tolerance, which has to be noticed");
+  auto* const timid = app.add_flag_callback(
+    "--timid", [&] { options.trial.judge = sim::judge_kind::timid; },
+    "With --stragglers: a judge that uses no force, which has to be noticed");
+  careless->needs(flag)->excludes(timid);
+  timid->needs(flag);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -238,6 +260,7 @@ int main(int argc, char** argv) {
                                  "For each planted mistake, the first seed that notices it");
   all->excludes(trace_flag);
   app.add_option("--mutant", options.mutant, "Run with this planted mistake")->excludes(all);
+  declare_stragglers(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -250,6 +273,10 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "troupe sim: no mistake is called '{}' (see troupe sim --mutants)\n",
                options.mutant);
     return 2;
+  }
+  if (options.stragglers) {
+    options.trial.threads = options.threads;
+    return sim::try_stragglers(options.trial) ? EXIT_SUCCESS : EXIT_FAILURE;
   }
   if (options.trace)
     return trace(options.first, options.calm);

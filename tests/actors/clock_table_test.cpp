@@ -123,6 +123,28 @@ TEST_CASE("only the last 1024 that left are remembered") {
   CHECK(table.objection({0}, {1025})->code == errc::fenced);
 }
 
+TEST_CASE("nobody waits for a worker that is listed as unbound, whatever it does, until it left") {
+  clock_table table;
+  table.list({known(0, 10), known(1, 11)}, 0);
+  table.advance({0}, {10}, 3, 3);
+  table.advance({1}, {11}, 8, 8);
+  table.list({known(0, 10, unbound_clock), known(1, 11)}, 0);
+  table.advance({0}, {10}, 4, 4);
+  CHECK_FALSE(table.laggard(8));
+  CHECK(table.min() == 8);
+  table.list({known(0, 10, 9), known(1, 11)}, 0); // It would break what readers were promised.
+  CHECK_FALSE(table.laggard(8));
+  table.list({known(1, 11)}, 0);
+  table.list({admitted(0, 10), known(1, 11)}, 6);
+  CHECK(table.laggard(8) == known(0, 10, 6));
+}
+
+TEST_CASE("an unbound worker that is new here is not waited for") {
+  clock_table table;
+  table.list({known(0, 10, unbound_clock)}, 0);
+  CHECK_FALSE(table.laggard(8));
+}
+
 } // namespace
 
 } // namespace troupe

@@ -28,6 +28,8 @@ struct world_options {
   std::uint32_t replicas = 1;
   std::uint32_t added = 0; ///< Servers that come after a second.
   std::uint32_t workers = 3;
+  std::uint32_t backup_workers = 0;
+  std::uint32_t slow_workers = 0; ///< Judged, 20 times as hastily as others.
   std::uint64_t batches_per_pass = 100;
   std::uint64_t passes = 2;
   std::uint32_t lease_batches = 8;
@@ -47,6 +49,7 @@ struct tally {
   std::uint64_t restores = 0, rotten = 0, rollbacks_to_zero = 0, commits = 0, repeats = 0,
                 resumes = 0;
   std::uint64_t rejoined = 0, failovers = 0, moves = 0, copies = 0;
+  std::uint64_t backups = 0, evictions = 0, shared = 0;
 
   void add(const tally& other);
 };
@@ -136,7 +139,9 @@ struct model_worker {
   std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0};
   generation_id generation;
   view seen;
-  bool admitted = false, stalled_once = false;
+  bool admitted = false, stalled_once = false, unbound_once = false;
+  std::uint64_t computed = 0;
+  time_point waited{0};
   std::map<std::uint64_t, std::pair<lease, std::set<std::uint64_t>>> leases; ///< With what is done.
   std::map<std::uint64_t, flight> flights;
   std::optional<pull> pulling;
@@ -218,6 +223,8 @@ private:
   void persist(const storage::coordinator_state& state);
   void check_begin(const chain_record& before) const;
   void watch(const orders& what);
+  void watch(const server_orders& what);
+  bool may_share() const { return options_.slow_workers + options_.backup_workers > 0; }
   void start_coordinator(bool resume);
   void start_server(std::uint32_t index);
   void start_worker(std::uint32_t index);

@@ -13,6 +13,9 @@ inline report model_worker::describe(std::uint64_t job) {
   worker_report body;
   body.generation = generation;
   body.clock = clock;
+  body.counters.batches_computed = body.counters.samples_computed = computed;
+  body.counters.pushes_acknowledged = computed;
+  body.counters.wait_us = static_cast<std::uint64_t>(waited / 1us);
   for (const auto& [number, entry] : leases) {
     lease_progress mine{entry.first, {}};
     for (const auto batch : entry.second)
@@ -50,7 +53,7 @@ inline std::optional<batch_id> model_worker::next_open() const {
 inline void world::start_worker(std::uint32_t index) {
   workers_[index] = {};
   workers_[index].id = {role::worker, index, next_incarnation()};
-  workers_[index].step_ms = pick(2, 25);
+  workers_[index].step_ms = index < options_.slow_workers ? pick(80, 160) : pick(2, 25);
 }
 
 inline void world::obey(model_worker& worker, const orders& what) {
@@ -171,7 +174,10 @@ inline void world::act(model_worker& worker) {
   if (now_ < worker.stalled_until)
     return;
   send_pushes(worker);
+  if (!worker.computing)
+    worker.waited += 5ms;
   if (worker.computing && worker.computing->second <= now_) {
+    ++worker.computed;
     const auto batch = worker.computing->first;
     worker.computing.reset();
     if (worker.has_open(batch))
@@ -188,7 +194,7 @@ inline void world::act(model_worker& worker) {
 /// ssp: nobody who has work is more than the bound behind a reader.
 inline void world::check_staleness(std::uint64_t reader_clock) const {
   for (const auto& [index, other] : workers_) {
-    if (!other.admitted || other.stalled_once || !other.next_open())
+    if (!other.admitted || other.stalled_once || other.unbound_once || !other.next_open())
       continue;
     require(other.clock + options_.sync.staleness_clocks >= reader_clock,
             "worker " + std::to_string(index) + " at clock " + std::to_string(other.clock)

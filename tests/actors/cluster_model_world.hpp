@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/actors/cluster_model.hpp"
+#include "actors/store/clock_table.hpp"
 #include "tests/actors/cluster_model_servers.hpp"
 
 namespace troupe::model {
@@ -76,6 +77,10 @@ inline void world::start_coordinator(bool resume) {
   how.checkpoint_interval = 400ms;
   how.checkpoint_clocks = options_.checkpoint_clocks;
   how.resume = resume;
+  if (options_.slow_workers > 0) {
+    how.stragglers = hurried({}, 20);
+    how.stragglers->reporting_min = 3;
+  }
   coordinator_effects effects;
   ++term_;
   leases_now_.clear();
@@ -107,8 +112,12 @@ inline void world::carry_out(coordinator_effects& effects) {
       persist(state->state);
     } else if (auto* event = std::get_if<event_effect>(&effect)) {
       log_.push_back(std::to_string(now_.count() / 1000000) + " " + event->text);
-      if (event->text.find("rejoined") != std::string::npos)
-        ++tally_.rejoined;
+      const auto says = [&](const char* words) {
+        return event->text.find(words) != std::string::npos ? 1u : 0u;
+      };
+      tally_.rejoined += says("rejoined");
+      tally_.backups += says("nobody waits for it");
+      tally_.evictions += says("is out for");
     }
   }
 }
@@ -151,12 +160,19 @@ inline bool world::serves(const member_id& who) const {
 
 /// Two live workers never hold the same open batch within a term; a lease id means one lease.
 inline void world::watch(const orders& what) {
+  if (const auto* to_server = std::get_if<server_orders>(&what.body))
+    return watch(*to_server);
   const auto* mine = std::get_if<worker_orders>(&what.body);
   if (mine == nullptr || what.to.role != role::worker)
     return;
   for (const auto& one : mine->leases) {
     const auto [known, is_new] = leases_seen_.try_emplace(one.id, one, what.to);
-    require(known->second == std::pair(one, what.to),
+    const auto& [whole, holder] = known->second;
+    const auto skipped = one.first.value - whole.first.value;
+    const bool is_part = one.first >= whole.first && one.stride == whole.stride
+                         && skipped % whole.stride == 0
+                         && skipped / whole.stride + one.count <= whole.count;
+    require(holder == what.to && (may_share() ? is_part : one == whole),
             "lease id " + std::to_string(one.id) + " was used twice");
   }
   leases_now_[what.to] = what.stop ? std::vector<lease>{} : mine->leases;
@@ -172,10 +188,21 @@ inline void world::watch(const orders& what) {
         if (progress != worker->second.leases.end()
             && progress->second.second.contains(batch.value))
           continue;
-        require(holder.try_emplace(batch.value, who).second,
+        const bool alone = holder.try_emplace(batch.value, who).second;
+        tally_.shared += alone ? 0 : 1;
+        require(alone || may_share(),
                 "batch " + std::to_string(batch.value) + " is open in two leases");
       }
     }
+  }
+}
+
+/// For those nobody waits for, the bound of ssp does not hold.
+inline void world::watch(const server_orders& what) {
+  for (const auto& one : what.workers) {
+    auto* worker = find_worker({role::worker, one.worker.value, one.incarnation});
+    if (worker != nullptr && one.clock == unbound_clock)
+      worker->unbound_once = true;
   }
 }
 
@@ -260,7 +287,7 @@ inline void world::everything_dies() {
   deaths_.clear();
   for (std::uint32_t i = 0; i < job_.servers + options_.added; ++i)
     start_server(i);
-  for (std::uint32_t i = 0; i < job_.workers; ++i)
+  for (std::uint32_t i = 0; i < job_.workers + job_.backup_workers; ++i)
     start_worker(i);
 }
 
@@ -310,6 +337,7 @@ inline world::world(world_options options, std::uint64_t seed) : options_(option
   job_.servers = options.servers;
   job_.replicas = options.replicas;
   job_.workers = options.workers;
+  job_.backup_workers = options.backup_workers;
   job_.batch_samples = 1;
   job_.samples = options.batches_per_pass;
   job_.passes = options.passes;
@@ -322,7 +350,7 @@ inline world::world(world_options options, std::uint64_t seed) : options_(option
   observer_ = {role::observer, 0, next_incarnation()};
   for (std::uint32_t i = 0; i < job_.servers; ++i)
     start_server(i);
-  for (std::uint32_t i = 0; i < job_.workers; ++i)
+  for (std::uint32_t i = 0; i < job_.workers + job_.backup_workers; ++i)
     start_worker(i);
   start_coordinator(false);
 }
@@ -491,7 +519,7 @@ inline void tally::add(const tally& other) {
        {&tally::worker_kills, &tally::server_kills, &tally::coordinator_kills, &tally::stalls,
         &tally::restores, &tally::rotten, &tally::rollbacks_to_zero, &tally::commits,
         &tally::repeats, &tally::resumes, &tally::rejoined, &tally::failovers, &tally::moves,
-        &tally::copies})
+        &tally::copies, &tally::backups, &tally::evictions, &tally::shared})
     this->*member += other.*member;
 }
 

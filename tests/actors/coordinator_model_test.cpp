@@ -31,12 +31,27 @@ world_options random_options(consistency_mode mode, std::mt19937_64& random) {
   return how;
 }
 
-tally run_seeds(consistency_mode mode, std::uint64_t seeds) {
+/// Some of the workers are slow, and some too many.
+world_options slow_options(consistency_mode mode, std::mt19937_64& random) {
+  const auto pick = [&](int low, int high) {
+    return static_cast<std::uint32_t>(std::uniform_int_distribution<>(low, high)(random));
+  };
+  auto how = random_options(mode, random);
+  how.workers = pick(5, 7);
+  how.slow_workers = 1;
+  how.backup_workers = mode == consistency_mode::bsp ? pick(0, 2) : 0;
+  how.batches_per_pass = pick(200, 400);
+  how.kill_rate = pick(0, 2);
+  return how;
+}
+
+tally run_seeds(consistency_mode mode, std::uint64_t seeds,
+                world_options (*options)(consistency_mode, std::mt19937_64&) = random_options) {
   tally all;
   milliseconds longest{0};
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     std::mt19937_64 random(seed * 7919 + static_cast<std::uint64_t>(mode));
-    world one(random_options(mode, random), random());
+    world one(options(mode, random), random());
     try {
       longest = std::max(longest, one.run(60s));
     } catch (const violation& what) {
@@ -53,7 +68,8 @@ tally run_seeds(consistency_mode mode, std::uint64_t seeds) {
           all.stalls, " stalls, ", all.restores, " restores, ", all.rollbacks_to_zero,
           " starts over, ", all.commits, " commits, ", all.repeats, " repeats, ", all.resumes,
           " resumes, ", all.rejoined, " rejoined, ", all.failovers, " failovers, ", all.copies,
-          " copies, ", all.moves, " moves");
+          " copies, ", all.moves, " moves, ", all.backups, " backups, ", all.evictions,
+          " evictions, ", all.shared, " batches shared");
   return all;
 }
 
@@ -91,6 +107,17 @@ TEST_CASE("an ssp job ends with every batch applied once, whatever dies") {
 
 TEST_CASE("a bsp job ends with every batch applied once, whatever dies") {
   check_counts(run_seeds(consistency_mode::bsp, seeds), seeds);
+}
+
+TEST_CASE("whoever is slow, spare, put out or killed, every batch is applied once") {
+  constexpr auto some = seeds / 5;
+  for (const auto mode : {consistency_mode::asp, consistency_mode::ssp, consistency_mode::bsp}) {
+    const auto all = run_seeds(mode, some, slow_options);
+    CHECK(all.evictions > some / 5);
+    CHECK(all.backups > some / 5);
+    CHECK(all.shared > some);
+    CHECK(all.worker_kills > some / 2);
+  }
 }
 
 } // namespace troupe::model

@@ -292,5 +292,96 @@ TEST_CASE("random events keep the invariants, and all work is done in the end") 
   }
 }
 
+TEST_CASE("a relieved worker keeps its next batch, in bsp its oldest lease") {
+  for (const bool bsp : {false, true}) {
+    const auto mode = bsp ? consistency_mode::bsp : consistency_mode::asp;
+    ledger books(job_of(mode, 1000), {8, 2});
+    std::uint64_t next = 1;
+    books.hand_out({w0, w1}, next);
+    const auto oldest = books.leases_of(w0).front();
+    books.progress(w0, {{oldest, {oldest.at(0), oldest.at(1)}}}, false);
+    const auto before = books.remaining();
+    CHECK(books.relieve(w0));
+    REQUIRE(books.leases_of(w0).size() == 1);
+    const auto kept = books.leases_of(w0).front();
+    CHECK(kept == lease{oldest.id, oldest.first, bsp ? 8u : 3u, oldest.stride});
+    CHECK(books.remaining() - before == (bsp ? 8 : 13));
+    CHECK_FALSE(books.relieve(w0));
+    CHECK(books.progress(w0, {{oldest, batches_of(oldest)}}, false)); // Sent before it was told.
+    CHECK_FALSE(books.holds_work(w0));
+  }
+}
+
+TEST_CASE("a copy: who reports a batch first has done it, and the other's lease gets shorter") {
+  ledger books(job_of(consistency_mode::bsp, 64), {8, 1});
+  std::uint64_t next = 1;
+  books.hand_out({w0, w1}, next);
+  const auto own = books.leases_of(w0).front();
+  REQUIRE(own.count == 8);
+  books.progress(w0, {{own, {own.at(0)}}}, false);
+  REQUIRE(books.copy(w0, w2, next, 16));
+  CHECK(books.copied_by(w2) == w0);
+  CHECK_FALSE(books.copy(w0, w2, next, 16)); // It has it.
+  const auto copy = books.leases_of(w2).front();
+  CHECK(batches_of(copy) == [&] {
+    auto rest = batches_of(own);
+    rest.erase(rest.begin());
+    return rest;
+  }());
+  books.progress(w2, {{copy, {copy.at(0), copy.at(1)}}}, false);
+  CHECK(books.take_shortened() == std::set{w0});
+  CHECK(books.take_shortened().empty());
+  CHECK(books.leases_of(w0).front() == lease{own.id, own.at(3), 5, own.stride});
+  CHECK(books.acknowledged().contains(copy.at(1)));
+  // The holder does the rest: the copy is of no use any more.
+  CHECK(books.progress(w0, {{own, batches_of(own)}}, false));
+  CHECK_FALSE(books.holds_work(w0));
+  CHECK_FALSE(books.copied_by(w2));
+  CHECK_FALSE(books.copy(w0, w2, next, 16));
+}
+
+TEST_CASE("a copy that is done first ends the lease; a lost copy leaves nothing") {
+  ledger books(job_of(consistency_mode::bsp, 64), {8, 1});
+  std::uint64_t next = 1;
+  books.hand_out({w0, w1}, next);
+  const auto remaining = books.remaining();
+  REQUIRE(books.copy(w0, w2, next, 16));
+  books.lost(w2);
+  CHECK(books.remaining() == remaining);
+  REQUIRE(books.copy(w0, w2, next, 16));
+  finish_all(books, w2);
+  CHECK_FALSE(books.holds_work(w0));
+  CHECK_FALSE(books.holds_work(w2));
+  CHECK(books.take_shortened() == std::set{w0});
+  CHECK(books.remaining() == remaining);
+}
+
+TEST_CASE("what was copied from a lost worker counts wherever it went since") {
+  ledger books(job_of(consistency_mode::bsp, 64), {8, 1});
+  std::uint64_t next = 1;
+  books.hand_out({w0, w1}, next);
+  REQUIRE(books.copy(w0, w2, next, 16));
+  const auto copy = books.leases_of(w2).front();
+  books.lost(w0);
+  books.progress(w2, {{copy, {copy.at(0)}}}, false); // Queued.
+  books.hand_out({w1}, next);
+  CHECK_FALSE(held_by(books, w1).contains(copy.at(0).value));
+  REQUIRE(held_by(books, w1).contains(copy.at(1).value));
+  books.progress(w2, {{copy, {copy.at(0), copy.at(1)}}}, false); // Another's.
+  CHECK_FALSE(held_by(books, w1).contains(copy.at(1).value));
+}
+
+TEST_CASE("who gets work of its own loses its copy") {
+  ledger books(job_of(consistency_mode::asp, 64), {8, 1});
+  std::uint64_t next = 1;
+  books.hand_out({w0}, next);
+  REQUIRE(books.copy(w0, w1, next, 1));
+  CHECK(held_by(books, w1) == std::set{books.leases_of(w0).front().first.value});
+  CHECK(books.hand_out({w0, w1}, next) == std::set{w1});
+  CHECK_FALSE(books.copied_by(w1));
+  CHECK(books.owns_work(w1));
+  CHECK_FALSE(held_by(books, w1).contains(books.leases_of(w0).front().first.value));
+}
+
 } // namespace
 } // namespace troupe

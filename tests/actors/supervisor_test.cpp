@@ -258,6 +258,19 @@ TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_
   CHECK(f.supervise.failed().empty());
 }
 
+TEST_CASE("a_process_that_is_put_out_again_and_again_is_not_given_up") {
+  fixture f{"exit 0"};
+  f.start();
+  for (int i = 0; i < 12; ++i) {
+    f.now += 5s;
+    CHECK(f.tick_at_end().empty());
+    f.now += 1s;
+    CHECK(f.supervise.tick(f.now).empty());
+    REQUIRE(f.supervise.running() == 1);
+  }
+  CHECK(f.supervise.failed().empty());
+}
+
 TEST_CASE("a_process_that_ended_with_the_job_stays_ended") {
   fixture f{"exit 0"};
   f.start();

@@ -138,3 +138,20 @@ TEST_CASE("clear_forgets_everything") {
   work.set_leases({lease_of(1, 0, 3)});
   CHECK(work.next()->value == 0);
 }
+
+TEST_CASE("a_lease_may_get_shorter_at_both_ends") {
+  work_list work;
+  work.set_leases({lease_of(1, 0, 4)});
+  work.in_flight({0});
+  work.set_leases({lease_of(1, 1, 2)});
+  CHECK_FALSE(work.is_in_flight({0}));
+  CHECK(work.next()->value == 1);
+  work.in_flight({1});
+  work.in_flight({2});
+  CHECK_FALSE(work.next());
+  work.done({1});
+  work.set_leases({lease_of(1, 2, 1)});
+  CHECK_FALSE(work.next());
+  work.done({2});
+  CHECK(work.take_finished());
+}

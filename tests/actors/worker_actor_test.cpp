@@ -357,7 +357,20 @@ TEST_CASE("time_without_a_gradient_to_compute_is_counted") {
   f.advance(70ms);
   f.kv.on_pull(sevens);
   f.kv.release();
-  CHECK(f.report_now().counters.wait_us == 70'000);
+  f.lease({{2, {1}, 1, 1}});
+  f.advance(30ms);
+  CHECK(f.report_now().counters.wait_us == 200'000); // Also for a lease, and not ended yet.
+}
+
+TEST_CASE("a_gradient_that_nobody_wants_any_more_counts_as_computed") {
+  fixture f{asp(), 300ms};
+  f.lease({{1, {0}, 1, 1}});
+  f.advance(100ms);
+  f.lease({});
+  f.advance(300ms);
+  CHECK(f.pushed().empty());
+  CHECK(f.report_now().counters.batches_computed == 1);
+  CHECK(f.last().counters.wait_us == 200'000); // Not the time of that step.
 }
 
 TEST_CASE("bsp_may_have_as_many_slots_in_flight_as_a_clock_has") {

@@ -89,6 +89,15 @@ COMMAND_LINES = [
     ("--threads --import x.npz", 2, "--import with --threads needs --checkpoint"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
     ("--slow 9:5", 2, "no worker 9"),
+    ("--stragglers shoot", 2, "'shoot' is none of off, watch, relieve, backup, evict"),
+    ("--threads --stragglers evict", 2, "cannot start a worker again: use --stragglers backup"),
+    ("--sync hogwild --stragglers relieve", 2, "use --stragglers watch or off"),
+    ("--straggler-speed 0", 2, "--straggler-speed"),
+    ("--backup-workers 1", 2, "--backup-workers needs --sync bsp"),
+    ("--sync ssp:3 --backup-workers 1", 2, "--backup-workers needs --sync bsp"),
+    ("--sync bsp --workers 2 --backup-workers 3", 2, "at most --workers .2., not 3"),
+    ("--sync bsp --backup-workers -1", 2, "--backup-workers"),
+    ("--sync bsp --backup-workers 1 --slow 5:5", 2, "no worker 5, only 0 to 4"),
     ("--resume", 2, "--resume needs --checkpoint"),
     ("--resume --checkpoint {home}/x --import {home}/p.npz", 2, "choose one"),
     ("--resume --checkpoint {home}/missing", 1, "there is no .*missing"),
@@ -281,7 +290,7 @@ class BadInput(cluster.ClusterTest):
     def test_strange_peers(self):
         hello = self.capture_hello()
         version = 8  # Behind the preamble's magic.
-        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 3)
+        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 4)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
         run = self.start("--slow", "0:20", "--slow", "1:20", "--slow", "2:20", "--slow", "3:20",
@@ -338,7 +347,8 @@ class BadInput(cluster.ClusterTest):
 
     def test_join_with_a_worker_that_runs_elsewhere(self):
         where = f"127.0.0.1:{free_port()}"
-        run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", common=self.small)
+        run = self.start("--listen", where, "--slow", "0:20", "--slow", "1:20", "--slow", "2:20",
+                         "--slow", "3:20", common=self.small)
         run.await_text("training with")
         self.refused([*self.small, "--join", where, "--here", "worker:0"], 1,
                      ": worker 0 is already running elsewhere$", seconds=20)

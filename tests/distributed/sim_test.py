@@ -38,6 +38,21 @@ class SimTest(unittest.TestCase):
         self.assertRegex(said, r"servers killed +0  too few, expected \d+ a history")
         self.assertIn("no violation, but too little happened", said)
 
+    def test_stragglers_are_out_and_nobody_else(self):
+        status, said = sim("--stragglers", "--worker-hours", 200)
+        self.assertEqual(status, 0, said)
+        self.assertRegex(said, r"5 times as slow .*\n +out in fleet 1: worker \d+ at \d+ s \(slow")
+        self.assertRegex(said, r"\nhealthy +\d{3,} +\d+ +0 +0 +0 ")
+        self.assertTrue(said.endswith("\nas it should be"), said)
+
+    def test_a_wrong_judge_is_noticed(self):
+        for flag, wrong in (("--careless", "healthy workers were put out"),
+                            ("--timid", "stragglers were never put out")):
+            status, said = sim("--stragglers", flag, "--worker-hours", 10)
+            with self.subTest(flag=flag):
+                self.assertEqual(status, 1, said)
+                self.assertIn(wrong, said)
+
     def test_bad_input_gets_one_line(self):
         for words, line in (
                 (("--seeds", "x"), "needs a number or FIRST..LAST"),
@@ -45,6 +60,10 @@ class SimTest(unittest.TestCase):
                 (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
+                (("--careless",), "--stragglers"),
+                (("--worker-hours", "9"), "--stragglers"),
+                (("--stragglers", "--worker-hours", "0"), "--worker-hours"),
+                (("--stragglers", "--timid", "--careless"), "--timid"),
                 (("--nonsense",), "--nonsense")):
             status, said = sim(*words)
             with self.subTest(words=words):
