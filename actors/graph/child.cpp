@@ -6,6 +6,7 @@
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/preparation.hpp"
+#include "actors/graph/recording.hpp"
 #include "actors/links/node.hpp"
 #include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
@@ -124,6 +125,7 @@ void run_server_process(child_process& self, const run_options& options) {
   server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
                      self.links.to_peers()};
   how.apply_batch = options.apply_batch;
+  how.record = recording_of(options);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server);
   self.wait_for(server);

@@ -1,5 +1,6 @@
 #include "actors/graph/options.hpp"
 
+#include "actors/graph/recording.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "CLI/CLI.hpp"
@@ -344,12 +345,15 @@ void declare(CLI::App& app, run_options& options) {
     "--no-key-book", [&] { options.key_book = false; },
     "Send the keys of sparse rows with each request, also those that the server was sent before");
 
-  app.parse_complete_callback([groups = std::array{job, cluster, files, trials}, &options] {
-    for (const auto* group : groups)
-      for (const auto* option : group->get_options())
-        if (option->count() > 0)
-          options.given.insert(option->get_name());
-  });
+  auto* recording = declare_recording(app, options);
+
+  app.parse_complete_callback(
+    [groups = std::array<CLI::App*, 5>{job, cluster, files, recording, trials}, &options] {
+      for (const auto* group : groups)
+        for (const auto* option : group->get_options())
+          if (option->count() > 0)
+            options.given.insert(option->get_name());
+    });
 }
 
 result<void> validate(const run_options& options) {
@@ -453,6 +457,8 @@ result<void> validate(const run_options& options) {
     else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
       return invalid("--kill: the job has only coordinators 0 to "
                      + std::to_string(options.standbys));
+  if (auto valid = validate_recording(options); !valid)
+    return valid;
   return check_encryption(options);
 }
 

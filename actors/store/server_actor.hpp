@@ -7,6 +7,7 @@
 #include "actors/kv.hpp"
 #include "actors/store/chain.hpp"
 #include "actors/store/checkpointer.hpp"
+#include "actors/store/push_recorder.hpp"
 #include "actors/store/shard.hpp"
 #include "serialization/buffer.hpp"
 
@@ -14,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -30,7 +32,8 @@ struct server_options {
   /// memory, at most so many. More: less memory traffic under load, longer until the first of them
   /// may be read.
   std::size_t apply_batch = 1;
-  bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
+  std::optional<record_options> record{}; ///< Nullopt: what it applies is not written down.
+  bool own_thread = true;                 ///< Fills fresh partitions on a thread of their own.
   std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.
 };
 
