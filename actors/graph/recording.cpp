@@ -23,9 +23,14 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
                       "Compute again, in this process, what was recorded there; needs the same "
                       "data and model, the rest is in the record");
   group
+    ->add_option("--until", options.replay_seconds,
+                 "With --replay: only what was applied in so many seconds from the first step on")
+    ->check(CLI::NonNegativeNumber)
+    ->needs(replay);
+  group
     ->add_option("--compare", options.compare_file,
-                 "With --replay: parameters that the run exported; exit status 1 where the "
-                 "replayed ones differ in a byte")
+                 "With --replay: parameters that the run exported, or its directory of "
+                 "checkpoints; exit status 1 where the replayed ones differ in a byte")
     ->needs(replay);
   replay->excludes(record);
   return group;

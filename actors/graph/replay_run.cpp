@@ -2,17 +2,19 @@
 
 #include "actors/clock.hpp"
 #include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/replay_compare.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/training/replay.hpp"
 #include "storage/push_history.hpp"
-#include "storage/tensor_file.hpp"
 
 #include "fmt/format.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -21,8 +23,6 @@ namespace troupe {
 namespace {
 
 constexpr std::chrono::seconds show_interval{2};
-
-using parameters = std::vector<std::vector<float>>;
 
 /// The trainer has to be that of the run; rates and the like are the record's.
 result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
@@ -41,15 +41,18 @@ result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
 }
 
 result<void> check_files(const run_options& options, const job_spec& job) {
-  if ((options.export_file || options.compare_file) && any_sparse(job))
-    return {errc::invalid_argument, "--export and --compare know dense tables only"};
+  const bool is_file =
+    options.compare_file && !std::filesystem::is_directory(*options.compare_file);
+  if ((options.export_file || is_file) && any_sparse(job))
+    return {errc::invalid_argument, "files of parameters have dense tables only: use --compare "
+                                    "with the run's directory of checkpoints"};
   return check_outputs(options);
 }
 
-result<parameters> final_parameters(const replay& done, const job_spec& job) {
+result<dense_parameters> final_parameters(const replay& done, const job_spec& job) {
   query everything;
   everything.latest = true;
-  parameters all;
+  dense_parameters all;
   for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
     all.emplace_back(job.tables[i].size());
     if (!job.tables[i].is_sparse())
@@ -64,25 +67,23 @@ result<parameters> final_parameters(const replay& done, const job_spec& job) {
   return all;
 }
 
-/// Empty where they are equal, byte for byte.
-result<std::string> difference(const std::filesystem::path& file, const job_spec& job,
-                               const parameters& mine) {
-  const auto theirs = storage::read_tensors(file);
-  if (!theirs)
-    return theirs.error();
-  if (theirs->size() != mine.size())
-    return fmt::format("{} has {} tables, not {}", file.string(), theirs->size(), mine.size());
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const auto& name = job.tables[i].name;
-    const auto& x = (*theirs)[i];
-    if (x.name != name || x.values.size() != mine[i].size())
-      return fmt::format("{} has other tables: '{}'", file.string(), x.name);
-    for (std::size_t k = 0; k < mine[i].size(); ++k)
-      if (std::memcmp(&x.values[k], &mine[i][k], sizeof(float)) != 0)
-        return fmt::format("table '{}' differs first in element {}: {} in {}, {} here", name, k,
-                           x.values[k], file.string(), mine[i][k]);
-  }
-  return std::string{};
+/// The first difference from what --compare names; empty: there is none.
+result<std::string> difference(const std::filesystem::path& from, const job_spec& job,
+                               const dense_parameters& mine, replay& done) {
+  return std::filesystem::is_directory(from) ? difference_from_checkpoint(from, job, done.images())
+                                             : difference_from_export(from, job, mine);
+}
+
+/// What was applied later than so many seconds after the first step.
+void cut(storage::push_history& recorded, double seconds) {
+  auto begin = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& chain : recorded.chains)
+    for (const auto& x : chain.applied)
+      begin = std::min(begin, x.time_ns);
+  const auto end = static_cast<double>(begin) + seconds * 1e9;
+  for (auto& chain : recorded.chains)
+    std::erase_if(chain.applied,
+                  [end](const auto& x) { return static_cast<double>(x.time_ns) > end; });
 }
 
 result<int> replay_and_compare(const std::string& name, const run_options& options,
@@ -95,6 +96,8 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
     return fits.error();
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
+  if (options.replay_seconds)
+    cut(*recorded, *options.replay_seconds);
   auto now = replay::begin(*std::move(recorded), described.make_trainer());
   if (!now)
     return now.error();
@@ -121,10 +124,12 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
     return mine.error();
   int status = EXIT_SUCCESS;
   if (options.compare_file) {
-    const auto differs = difference(*options.compare_file, job, *mine);
+    const auto& from = *options.compare_file;
+    const auto differs = difference(from, job, *mine, again);
     if (!differs)
       return differs.error();
-    fmt::print("{}\n", differs->empty() ? "equal to " + options.compare_file->string() : *differs);
+    fmt::print("{} {}{}\n", differs->empty() ? "equal to" : "differs from", from.string(),
+               differs->empty() ? "" : ": " + *differs);
     status = differs->empty() ? EXIT_SUCCESS : EXIT_FAILURE;
   }
   if (options.export_file)

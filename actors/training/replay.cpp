@@ -1,6 +1,7 @@
 #include "actors/training/replay.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -64,6 +65,7 @@ result<void> replay::add(storage::chain_history& history) {
   for (const auto* const all : {&history.read, &history.applied}) // Those applied know better.
     for (const auto& x : *all)
       gradient_of(x).bases[at] = x.base_version;
+  chain.partitions = history.partitions;
   chain.records = std::move(history.applied);
   return {};
 }
@@ -119,6 +121,17 @@ result<values> replay::read(const query& what) const {
       return *std::get<answered_effect>(each).answer.pulled;
   }
   return values{};
+}
+
+std::vector<partition_image> replay::images() {
+  std::vector<partition_image> all;
+  for (const auto& chain : chains_) {
+    std::vector<shard_partition> held;
+    for (const auto id : chain.partitions)
+      held.push_back({id, chain.version, std::vector<batch_set>(job_.tables.size())});
+    std::ranges::move(chain.values->pin(held), std::back_inserter(all));
+  }
+  return all;
 }
 
 // -- gradients --

@@ -44,6 +44,8 @@ public:
 
   /// Present values. Requires: `what` fits the job.
   result<values> read(const query& what) const;
+  /// Of all partitions, without marks.
+  std::vector<partition_image> images();
 
 private:
   using gradient_key = std::tuple<worker_id, incarnation_id, batch_id>;
@@ -60,6 +62,7 @@ private:
   };
   struct chain {
     std::shared_ptr<table_store> values;
+    std::vector<partition_id> partitions;
     std::vector<storage::push_record> records;
     std::size_t next = 0; ///< Of `records`.
     std::uint64_t version = 0;

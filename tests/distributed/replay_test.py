@@ -3,6 +3,7 @@ meanwhile; a record that was changed does not, or is refused.
 """
 import os
 import pathlib
+import random
 import struct
 import subprocess
 
@@ -34,10 +35,10 @@ class Replay(cluster.ClusterTest):
         self.assertEqual(run.wait(100), 0)
         return run
 
-    def replay(self, run, model=MODEL, status=0):
+    def replay(self, run, model=MODEL, status=0, compare="trained.npz"):
         """What the replay says."""
         words = [cluster.arguments.programs / self.program, *model, "--replay", "record",
-                 "--compare", "trained.npz"]
+                 "--compare", compare]
         done = subprocess.run([str(word) for word in words], cwd=run.home, capture_output=True,
                               text=True, timeout=100)
         said = done.stdout + done.stderr
@@ -66,7 +67,28 @@ class Replay(cluster.ClusterTest):
         self.assertLess(size / pushes, RECORD + 1)
 
     def test_asp(self):
-        self.check("--optimizer", "adam", "--lr", 0.001, "--staleness-lr")
+        run = self.check("--optimizer", "adam", "--lr", 0.001, "--staleness-lr")
+        self.assertIn("equal to run/checkpoints\n",  # Also the optimiser's state.
+                      self.replay(run, compare="run/checkpoints"))
+
+    def test_sparse(self):
+        file = self.home / "samples"
+        dice = random.Random(1)
+        with file.open("w") as out:
+            for _ in range(8000):
+                keys = sorted(dice.sample(range(1, 3000), 12))
+                out.write(f"{keys[0] % 3} {' '.join(f'{key}:{key % 5 + 1}' for key in keys)}\n")
+        model = ("--data", f"libsvm:{file},{file}", "--model", "mlp:16", "--sparse")
+        run = self.start(*model, "--epochs", 4, "--optimizer", "adam", "--lr", 0.001,
+                         "--record", "record")
+        self.assertEqual(run.wait(100), 0)
+        self.assertIn("equal to run/checkpoints\n",
+                      self.replay(run, model, compare="run/checkpoints"))
+
+    def test_until(self):
+        run = self.record()
+        said = self.replay(run, (*MODEL, "--until", 0.5), status=1)
+        self.assertRegex(said, "differs from trained.npz: table '.*' differs first in element ")
 
     def test_pipeline_and_update_buffer(self):
         self.check("--pipeline", 2, "--apply-batch", 8, "--delta-pulls", "--clip-norm", 1)
@@ -84,12 +106,12 @@ class Replay(cluster.ClusterTest):
         self.assertIn("equal to trained.npz\n", self.replay(run))
 
     def test_workers_killed(self):
-        run = self.check("--kill", "worker:1@0.5", "--kill", "worker:2@1",
-                         "--kill", "worker:3@1.5", epochs=20)
+        run = self.check("--kill", "worker:1@0.4", "--kill", "worker:2@0.8",
+                         "--kill", "worker:3@1.2", epochs=12)
         self.assert_recovered(run, ("worker", 1), ("worker", 2), ("worker", 3))
 
     def test_replica_killed(self):
-        run = self.check("--replicas", 2, "--kill", "server:0@1", epochs=20)
+        run = self.check("--replicas", 2, "--kill", "server:0@0.7", epochs=12)
         self.assert_recovered(run, ("server", 0))
         self.assertGreater(len(self.files(run)), 4)  # The server that came back wrote its own.
 
