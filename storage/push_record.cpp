@@ -22,24 +22,18 @@ std::string push_record_name(const push_record_header& header) {
          + std::to_string(header.server.incarnation.value) + detail::push_record_suffix;
 }
 
-result<void> begin_push_record(const fs::path& directory, const job_spec& job, bool others_too) {
+result<void> begin_push_record(const fs::path& directory, const job_spec& job) {
   if (auto made = detail::make_directory(directory); !made)
     return made;
   const auto file = directory / detail::push_record_job_name;
-  const auto content = detail::bytes_of(job);
   std::error_code problem;
-  bool used = false;
   for (const auto& each : fs::directory_iterator{directory, problem})
-    used = used || each.path() == file || each.path().extension() == detail::push_record_suffix;
+    if (each.path() == file || each.path().extension() == detail::push_record_suffix)
+      return {errc::in_use,
+              directory.string() + " holds the record of another run: choose another one"};
   if (problem)
     return detail::io_failure("read", directory, problem);
-  if (!used)
-    return detail::replace_file(file, content);
-  const auto there = detail::read_file(file, content.size());
-  if (others_too && there && *there == content)
-    return {};
-  return {errc::in_use,
-          directory.string() + " holds the record of another run: choose another one"};
+  return detail::replace_file(file, detail::bytes_of(job));
 }
 
 } // namespace troupe::storage

@@ -55,10 +55,8 @@ struct push_record_header {
 /// "chain-0-generation-1-server-2-12345.pushes"; the last number is the server's incarnation.
 std::string push_record_name(const push_record_header& header);
 
-/// Makes the directory of a record and writes the job's file. `others_too`: hosts of one job may
-/// share a directory, so there is no error where this job's file lies there already.
+/// Makes the directory of a record and writes the job's file.
 /// Errors: io_failed, in_use (it holds a record).
-result<void> begin_push_record(const std::filesystem::path& directory, const job_spec& job,
-                               bool others_too);
+result<void> begin_push_record(const std::filesystem::path& directory, const job_spec& job);
 
 } // namespace troupe::storage

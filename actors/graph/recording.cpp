@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace troupe {
@@ -56,7 +58,15 @@ result<void> begin_recording(const run_options& options, const job_spec& job) {
   if (any_bsp(job) && !std::ranges::all_of(job.tables, is_bsp))
     return {errc::invalid_argument,
             "--record knows jobs of which all tables are bsp, or none: leave it out"};
-  return storage::begin_push_record(*options.record_directory, job, options.listen || options.join);
+  const auto& directory = *options.record_directory;
+  if (!options.join)
+    return storage::begin_push_record(directory, job);
+  // The main host writes the job's file.
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  if (problem)
+    return {errc::io_failed, "cannot make " + directory.string() + ": " + problem.message()};
+  return {};
 }
 
 std::optional<record_options> recording_of(const run_options& options) {

@@ -91,7 +91,7 @@ public:
       todo_.push_back({b});
     for (std::uint32_t w = 0; w < job_.workers; ++w)
       hire(w);
-    if (!storage::begin_push_record(folder_.path(), job_, false))
+    if (!storage::begin_push_record(folder_.path(), job_))
       throw std::runtime_error{"no record begun"};
   }
 
