@@ -82,8 +82,12 @@ void cut(storage::push_history& recorded, double seconds) {
       begin = std::min(begin, x.time_ns);
   const auto end = static_cast<double>(begin) + seconds * 1e9;
   for (auto& chain : recorded.chains)
-    std::erase_if(chain.applied,
-                  [end](const auto& x) { return static_cast<double>(x.time_ns) > end; });
+    std::erase_if(chain.applied, [&](const auto& x) {
+      const bool is_later = static_cast<double>(x.time_ns) > end;
+      if (is_later) // Another chain may have applied the push before.
+        chain.read.push_back(x);
+      return is_later;
+    });
 }
 
 result<int> replay_and_compare(const std::string& name, const run_options& options,
