@@ -7,6 +7,7 @@
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/straggler_flags.hpp"
+#include "actors/graph/recording.hpp"
 #include "actors/links/node.hpp"
 #include "actors/machine_name.hpp"
 #include "actors/process_name.hpp"
@@ -129,6 +130,7 @@ void run_server_process(child_process& self, const run_options& options) {
   how.apply_batch = options.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
   how.log = log_line;
+  how.record = recording_of(options);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server);
   self.wait_for(server);

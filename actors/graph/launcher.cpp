@@ -11,6 +11,7 @@
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/progress.hpp"
+#include "actors/graph/recording.hpp"
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
@@ -112,6 +113,7 @@ private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
     lock_ = std::move(made.lock);
+    required(begin_recording(options_, job_));
     if (!in_threads())
       fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
     std::fflush(stdout);

@@ -3,6 +3,7 @@
 #include "actors/draw_random.hpp"
 #include "actors/graph/straggler_flags.hpp"
 #include "actors/machine_name.hpp"
+#include "actors/graph/recording.hpp"
 #include "actors/training/worker_actor.hpp"
 
 #include "caf/actor.hpp"
@@ -89,6 +90,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
                            return servers->at(peer.server.index);
                          }};
       how.apply_batch = options.apply_batch;
+      how.record = recording_of(options);
       made.actors_.push_back(untyped(
         made.servers_->add([&] { return spawn_server(system, std::move(how), connect, files); })));
     }

@@ -1,6 +1,7 @@
 #include "actors/graph/options.hpp"
 
 #include "actors/graph/straggler_flags.hpp"
+#include "actors/graph/recording.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "CLI/CLI.hpp"
@@ -354,12 +355,14 @@ void declare(CLI::App& app, run_options& options) {
     "Send the keys of sparse rows with each request, also those that the server was sent before");
 
   declare_stragglers(*cluster, *trials, options);
-  app.parse_complete_callback([groups = std::array{job, cluster, files, trials}, &options] {
-    for (const auto* group : groups)
-      for (const auto* option : group->get_options())
-        if (option->count() > 0)
-          options.given.insert(option->get_name());
-  });
+  auto* recording = declare_recording(app, options);
+  app.parse_complete_callback(
+    [groups = std::array<CLI::App*, 5>{job, cluster, files, recording, trials}, &options] {
+      for (const auto* group : groups)
+        for (const auto* option : group->get_options())
+          if (option->count() > 0)
+            options.given.insert(option->get_name());
+    });
 }
 
 result<void> validate(const run_options& options) {
@@ -468,6 +471,8 @@ result<void> validate(const run_options& options) {
                      + std::to_string(options.standbys));
   if (auto right = validate_stragglers(options); !right)
     return right;
+  if (auto valid = validate_recording(options); !valid)
+    return valid;
   return check_encryption(options);
 }
 

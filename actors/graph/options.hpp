@@ -66,6 +66,10 @@ struct run_options {
   std::optional<std::filesystem::path> report_file;
   std::optional<std::filesystem::path> export_file;
   std::optional<std::filesystem::path> import_file;
+  std::optional<std::filesystem::path> record_directory; ///< See recording.hpp.
+  std::optional<std::filesystem::path> replay_directory;
+  std::optional<double> replay_seconds; ///< Nullopt: all of the record.
+  std::optional<std::filesystem::path> compare_file;
   std::filesystem::path run_directory; ///< Empty: runs/NAME-TIME-PID.
 
   std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;

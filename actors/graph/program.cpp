@@ -3,6 +3,7 @@
 #include "actors/exception_text.hpp"
 #include "actors/graph/child.hpp"
 #include "actors/graph/launcher.hpp"
+#include "actors/graph/replay_run.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -78,6 +79,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                  : complain(name_, who.error().text, bad_command_line);
     }
     const auto described = build();
+    if (options_.replay_directory)
+      return run_replay(name_, options_, described);
     return run_launcher(name_, options_, described, {argv, argv + argc});
   } catch (...) {
     return complain(name_, exception_text(), EXIT_FAILURE);

@@ -37,6 +37,8 @@ void hosted_replica::ask(asker by, request what) {
       return pull(token, effects);
     auto push = std::make_shared<const update>(*std::move(open.what.push));
     open.what.push.reset();
+    open.pushed = push->step;
+    open.base_version = push->base_version;
     replica_->push(token, std::move(push), now(), effects);
   });
   if (admitted_.size() >= context_->options.apply_batch)
@@ -88,10 +90,10 @@ void hosted_replica::run(step_effect& effect, replica_effects& more) {
   std::vector<const update*> pushes;
   for (const auto& push : effect.pushes)
     pushes.push_back(push.get());
-  if (auto done = values_->apply(effect.what, pushes); done)
-    replica_->applied(now(), more);
-  else
-    replica_->discarded(done.error(), now(), more);
+  if (auto done = values_->apply(effect.what, pushes); !done)
+    return replica_->discarded(done.error(), now(), more);
+  replica_->applied(now(), more);
+  record(pushes);
 }
 
 /// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
@@ -102,8 +104,20 @@ void hosted_replica::admit(step_effect& effect, replica_effects& more) {
   if (admitted_.empty())
     context_->self->send(context_->self, step_atom_v); // Behind the requests that wait already.
   gathered_.push_back(std::move(push));
-  admitted_.push_back({effect.what, gathered_.back().get()});
+  const update* const pushed = gathered_.back().get();
+  admitted_.push_back({effect.what, pushed});
   replica_->applied(now(), more);
+  record({&pushed, 1});
+}
+
+void hosted_replica::record(std::span<const update* const> pushes) {
+  if (recorder_)
+    recorder_->applied(now(), replica_->state()->version(), pushes, is_bsp_);
+}
+
+void hosted_replica::flush_record() {
+  if (recorder_)
+    recorder_->flush();
 }
 
 void hosted_replica::apply_admitted() {
@@ -122,6 +136,8 @@ void hosted_replica::end_gathering() {
 void hosted_replica::run(acknowledge_effect& effect, replica_effects&) {
   auto& open = requests_.at(effect.push.value);
   open.answer.pushed = effect.receipt;
+  if (recorder_ && effect.receipt.duplicate && !is_bsp_)
+    recorder_->repeated(now(), open.pushed, open.base_version);
   if (open.what.pull)
     pulls_due_.push_back(effect.push);
   else
@@ -142,6 +158,8 @@ void hosted_replica::run(answer_effect& effect, replica_effects&) {
   auto& open = requests_.at(effect.pull.value);
   open.answer.pulled = values_->read(*open.what.pull, effect.previous);
   open.answer.pulled->version = effect.version;
+  if (recorder_ && !is_bsp_ && !open.what.pull->latest)
+    recorder_->answered(open.what.pull->step, effect.version);
   bytes_sent_ += payload_bytes(*open.answer.pulled);
   deliver(effect.pull);
 }
@@ -178,6 +196,7 @@ void hosted_replica::run(cut_effect& effect, replica_effects&) {
 void hosted_replica::tick() {
   if (replica_ && !broken_)
     decide([this](replica_effects& effects) { replica_->tick(now(), effects); });
+  flush_record();
 }
 
 void hosted_replica::fail_open(const failure& why) {
@@ -192,6 +211,7 @@ void hosted_replica::retire() {
     decide([this](replica_effects& effects) { replica_->retire(now(), effects); });
   incoming_.reset();
   outgoing_.reset();
+  flush_record();
 }
 
 // -- other replicas --

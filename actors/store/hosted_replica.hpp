@@ -4,6 +4,7 @@
 
 #include "actors/askers.hpp"
 #include "actors/store/chain_copy.hpp"
+#include "actors/store/push_recorder.hpp"
 #include "actors/store/replica.hpp"
 #include "actors/store/server_actor.hpp"
 #include "actors/store/table_store.hpp"
@@ -14,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,6 +54,8 @@ public:
   void fail_open(const failure& why);
   /// The server has no part in the chain any more; orders may give it one again.
   void retire();
+  /// What was recorded so far outlives the process.
+  void flush_record();
   chain_report report() const;
   server_counters counters() const; ///< Of all generations.
   chain_status status() const;
@@ -61,6 +65,8 @@ private:
     asker by;
     request what; ///< Without the push once that was taken.
     reply answer;
+    step_header pushed{};           ///< That push's, ...
+    std::uint64_t base_version = 0; ///< ... for the record.
   };
   struct outgoing_copy {
     member_id to;
@@ -88,6 +94,7 @@ private:
   void run(take_back_effect& effect, replica_effects& more);
   void admit(step_effect& effect, replica_effects& more);
   void apply_admitted();
+  void record(std::span<const update* const> pushes);
   void pull(request_token token, replica_effects& effects);
   void deliver(request_token token);
   result<void> check(const request& what);
@@ -146,6 +153,7 @@ private:
   std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
   std::optional<replica> replica_;
   std::shared_ptr<table_store> values_;
+  std::optional<push_recorder> recorder_;
   bool is_bsp_ = false; ///< Some table is.
 
   std::unordered_map<std::uint64_t, open_request> requests_;

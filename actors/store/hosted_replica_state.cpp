@@ -68,6 +68,8 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
     return;
   if (outgoing_ && outgoing_->epoch < newest.epoch)
     outgoing_.reset();
+  if (recorder_ && other_workers)
+    recorder_->set_workers(now(), what.workers);
   decide([&](replica_effects& effects) {
     replica_->renew(time_point{what.heard_ns});
     if (other_workers)
@@ -115,6 +117,11 @@ void hosted_replica::begin_generation(const chain_record& record, const chain_co
   for (std::uint32_t p = 0; p < what.chain_of.size(); ++p)
     if (what.chain_of[p] == chain_)
       here.push_back({p});
+  recorder_.reset();
+  if (const auto& how = context_->options.record)
+    recorder_.emplace(*how,
+                      storage::push_record_header{context_->options.job, chain_, generation_,
+                                                  record.origin, context_->options.self, here});
   if (founds(newest, context_->options.self))
     load(what.job, here, record);
   else

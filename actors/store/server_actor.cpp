@@ -110,8 +110,10 @@ struct server_shell {
   }
 
   void end(const orders& what) {
-    for (auto& [unused, replica] : replicas)
+    for (auto& [unused, replica] : replicas) {
       replica->fail_open({errc::peer_lost, "the server ends"});
+      replica->flush_record();
+    }
     shared.answers.send(self);
     self->quit(reason_to_end(what));
   }

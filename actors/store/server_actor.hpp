@@ -7,6 +7,7 @@
 #include "actors/kv.hpp"
 #include "actors/store/chain.hpp"
 #include "actors/store/checkpointer.hpp"
+#include "actors/store/push_recorder.hpp"
 #include "actors/store/shard.hpp"
 #include "serialization/buffer.hpp"
 
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -34,6 +36,7 @@ struct server_options {
   /// Where it keeps states of its replicas for itself (storage/kept_state.hpp); empty: nowhere.
   std::filesystem::path directory{};
   std::function<void(const std::string&)> log{}; ///< Lines for a person; null: for nobody.
+  std::optional<record_options> record{};        ///< Nullopt: what it applies is not written down.
   bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
   std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.
 };

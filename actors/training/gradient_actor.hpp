@@ -2,57 +2,12 @@
 // worker hears its coordinator while a batch takes long.
 #pragma once
 
-#include "actors/training/trainer.hpp"
-#include "serialization/buffer.hpp"
+#include "actors/training/gradient_computer.hpp"
 #include "serialization/job.hpp"
-#include "serialization/messages.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/allowed_unsafe_message_type.hpp"
 #include "caf/typed_actor.hpp"
-
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
-namespace troupe {
-
-using trainer_factory = std::function<std::unique_ptr<trainer>()>;
-
-struct gradient_task {
-  std::uint64_t number = 0; ///< Comes back with the outcome.
-  batch_id batch;
-  std::vector<float_ptr> parameters; ///< One array for each table: whole, or the rows of `rows`.
-  std::vector<row_keys> rows;        ///< Of sparse tables; from keys_outcome.
-  std::uint64_t version = 0;         ///< Of the parameters; comes back with the outcome.
-};
-
-struct gradient_outcome {
-  std::uint64_t number = 0;
-  std::string failed;          ///< What the trainer threw; the rest is then empty.
-  bool finite = true;          ///< Every element.
-  std::vector<piece> pieces;   ///< One for each dense table; none where the gradient is not finite.
-  std::vector<row_piece> rows; ///< The same for sparse tables.
-  float norm = 0;              ///< 0 where no table clips by it: another pass over the gradient.
-  double loss = 0;             ///< Mean over the batch.
-  std::uint64_t samples = 0;
-  std::uint64_t base_version = 0;
-};
-
-/// Which rows of sparse tables does the batch need?
-struct keys_task {
-  std::uint64_t number = 0; ///< Comes back with the outcome.
-  batch_id batch;
-};
-
-struct keys_outcome {
-  std::uint64_t number = 0;
-  std::string failed;         ///< What the trainer threw; `rows` is then empty.
-  std::vector<row_keys> rows; ///< One for each sparse table.
-};
-
-} // namespace troupe
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::keys_task)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::keys_outcome)

@@ -1,0 +1,79 @@
+#include "actors/graph/recording.hpp"
+
+#include "storage/push_record.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace troupe {
+
+CLI::App* declare_recording(CLI::App& app, run_options& options) {
+  auto* group = app.add_option_group("Recording");
+  auto* record =
+    group->add_option("--record", options.record_directory,
+                      "Write down in this directory in which order each chain applies which "
+                      "pushes, and which values they were computed from: 64 bytes a push");
+  auto* replay =
+    group->add_option("--replay", options.replay_directory,
+                      "Compute again, in this process, what was recorded there; needs the same "
+                      "data and model, the rest is in the record");
+  group
+    ->add_option("--until", options.replay_seconds,
+                 "With --replay: only what was applied in so many seconds from the first step on")
+    ->check(CLI::NonNegativeNumber)
+    ->needs(replay);
+  group
+    ->add_option("--compare", options.compare_file,
+                 "With --replay: parameters that the run exported, or its directory of "
+                 "checkpoints; exit status 1 where the replayed ones differ in a byte")
+    ->needs(replay);
+  replay->excludes(record);
+  return group;
+}
+
+result<void> validate_recording(const run_options& options) {
+  const auto invalid = [](std::string text) {
+    return result<void>{errc::invalid_argument, std::move(text)};
+  };
+  if (!options.record_directory)
+    return {};
+  if (options.sync.mode == consistency_mode::hogwild)
+    return invalid("--sync hogwild applies in no order that could be recorded: leave out --record");
+  if (options.resume || options.import_file)
+    return invalid("--record begins with the initial values: leave out --resume and --import");
+  return {};
+}
+
+result<void> begin_recording(const run_options& options, const job_spec& job) {
+  if (!options.record_directory)
+    return {};
+  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
+  if (any_bsp(job) && !std::ranges::all_of(job.tables, is_bsp))
+    return {errc::invalid_argument,
+            "--record knows jobs of which all tables are bsp, or none: leave it out"};
+  const auto& directory = *options.record_directory;
+  if (!options.join)
+    return storage::begin_push_record(directory, job);
+  // The main host writes the job's file.
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  if (problem)
+    return {errc::io_failed, "cannot make " + directory.string() + ": " + problem.message()};
+  return {};
+}
+
+std::optional<record_options> recording_of(const run_options& options) {
+  if (!options.record_directory)
+    return std::nullopt;
+  return record_options{*options.record_directory,
+                        [](const std::string& why) { fmt::print(stderr, "{}\n", why); }};
+}
+
+} // namespace troupe

@@ -1,0 +1,155 @@
+#include "actors/graph/replay_run.hpp"
+
+#include "actors/clock.hpp"
+#include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/replay_compare.hpp"
+#include "actors/graph/run_result.hpp"
+#include "actors/training/replay.hpp"
+#include "storage/push_history.hpp"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::seconds show_interval{2};
+
+/// The trainer has to be that of the run; rates and the like are the record's.
+result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
+  bool fits = recorded.name == mine.name && recorded.samples == mine.samples
+              && recorded.tables.size() == mine.tables.size();
+  for (std::size_t i = 0; fits && i < mine.tables.size(); ++i) {
+    const auto& x = recorded.tables[i];
+    const auto& y = mine.tables[i];
+    fits = x.name == y.name && x.shape == y.shape && x.kind == y.kind && x.width == y.width;
+  }
+  if (fits)
+    return {};
+  return {errc::wrong_job, "the record is of '" + recorded.name
+                             + "' with other data or another model than this command line's ('"
+                             + mine.name + "')"};
+}
+
+result<void> check_files(const run_options& options, const job_spec& job) {
+  const bool is_file =
+    options.compare_file && !std::filesystem::is_directory(*options.compare_file);
+  if ((options.export_file || is_file) && any_sparse(job))
+    return {errc::invalid_argument, "files of parameters have dense tables only: use --compare "
+                                    "with the run's directory of checkpoints"};
+  return check_outputs(options);
+}
+
+result<dense_parameters> final_parameters(const replay& done, const job_spec& job) {
+  query everything;
+  everything.latest = true;
+  dense_parameters all;
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
+    all.emplace_back(job.tables[i].size());
+    if (!job.tables[i].is_sparse())
+      everything.ranges.push_back({{i}, 0, job.tables[i].size()});
+  }
+  const auto found = done.read(everything);
+  if (!found)
+    return found.error();
+  for (const auto& x : found->pieces)
+    std::memcpy(all[x.where.table.value].data() + x.where.first, x.values.get(),
+                x.where.count * sizeof(float));
+  return all;
+}
+
+/// The first difference from what --compare names; empty: there is none.
+result<std::string> difference(const std::filesystem::path& from, const job_spec& job,
+                               const dense_parameters& mine, replay& done) {
+  return std::filesystem::is_directory(from) ? difference_from_checkpoint(from, job, done.images())
+                                             : difference_from_export(from, job, mine);
+}
+
+/// What was applied later than so many seconds after the first step.
+void cut(storage::push_history& recorded, double seconds) {
+  auto begin = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& chain : recorded.chains)
+    for (const auto& x : chain.applied)
+      begin = std::min(begin, x.time_ns);
+  const auto end = static_cast<double>(begin) + seconds * 1e9;
+  for (auto& chain : recorded.chains)
+    std::erase_if(chain.applied, [&](const auto& x) {
+      const bool is_later = static_cast<double>(x.time_ns) > end;
+      if (is_later) // Another chain may have applied the push before.
+        chain.read.push_back(x);
+      return is_later;
+    });
+}
+
+result<int> replay_and_compare(const std::string& name, const run_options& options,
+                               const graph& described) {
+  auto recorded = storage::read_push_history(*options.replay_directory);
+  if (!recorded)
+    return recorded.error();
+  const auto job = recorded->job;
+  if (auto fits = check_fit(job, make_job(name, described, options)); !fits)
+    return fits.error();
+  if (auto fine = check_files(options, job); !fine)
+    return fine.error();
+  if (options.replay_seconds)
+    cut(*recorded, *options.replay_seconds);
+  auto now = replay::begin(*std::move(recorded), described.make_trainer());
+  if (!now)
+    return now.error();
+  auto& again = **now;
+  const auto all = again.steps_in_all();
+  const auto began_at = steady_now();
+  auto shown_at = began_at;
+  const auto show = [&] {
+    const auto present = steady_now();
+    if (present - shown_at < show_interval)
+      return;
+    shown_at = present;
+    fmt::print("{} of {} steps, loss {:.4f}\n", again.steps(), all, again.loss());
+    std::fflush(stdout);
+  };
+  if (auto ran = again.run(show); !ran)
+    return ran.error();
+  fmt::print(
+    "replayed {} steps of {} chains, {} gradients of {} batches, in {:.1f} s; loss {:.4f}\n", all,
+    job.chain_count(), again.gradients(), job.batches(),
+    std::chrono::duration<double>(steady_now() - began_at).count(), again.loss());
+  auto mine = final_parameters(again, job);
+  if (!mine)
+    return mine.error();
+  int status = EXIT_SUCCESS;
+  if (options.compare_file) {
+    const auto& from = *options.compare_file;
+    const auto differs = difference(from, job, *mine, again);
+    if (!differs)
+      return differs.error();
+    fmt::print("{} {}{}\n", differs->empty() ? "equal to" : "differs from", from.string(),
+               differs->empty() ? "" : ": " + *differs);
+    status = differs->empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  if (options.export_file)
+    if (auto written = export_parameters(*options.export_file, job, *std::move(mine)); !written)
+      return written.error();
+  return status;
+}
+
+} // namespace
+
+int run_replay(const std::string& name, const run_options& options, const graph& described) {
+  const auto status = replay_and_compare(name, options, described);
+  if (status)
+    return *status;
+  fmt::print(stderr, "{}: {}\n", name, status.error().text);
+  return EXIT_FAILURE;
+}
+
+} // namespace troupe

@@ -1,0 +1,306 @@
+#include "actors/training/replay.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using storage::push_record;
+
+constexpr request_token pull_token{1};
+constexpr request_token push_token{2};
+
+std::string title(const push_record& x, std::size_t chain) {
+  return "step " + std::to_string(x.version) + " of chain " + std::to_string(chain) + " (batch "
+         + std::to_string(x.batch.value) + " of worker " + std::to_string(x.worker.value) + ")";
+}
+
+} // namespace
+
+replay::replay(job_spec job, const trainer_factory& make)
+    : job_(std::move(job)), is_bsp_(any_bsp(job_)), computer_(job_, make),
+      nothing_held_(hold_nothing(job_)), chains_(job_.chain_count()) {
+  for (std::uint32_t i = 0; i < job_.tables.size(); ++i)
+    all_tables_.push_back({i});
+  view_.epoch = {1};
+  view_.chain_of.resize(job_.partitions);
+  for (std::uint32_t i = 0; i < chains_.size(); ++i)
+    view_.chains.push_back({{i}, {}, {}, true});
+}
+
+result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
+                                              const trainer_factory& make) {
+  std::unique_ptr<replay> made{new replay{std::move(recorded.job), make}};
+  for (auto& history : recorded.chains)
+    if (auto added = made->add(history); !added)
+      return added.error();
+  for (std::size_t i = 0; i < made->chains_.size(); ++i)
+    if (!made->chains_[i].values)
+      return {errc::damaged, "no server's record has chain " + std::to_string(i)};
+  return made;
+}
+
+result<void> replay::add(storage::chain_history& history) {
+  const auto at = history.chain.value;
+  const auto name = "chain " + std::to_string(at);
+  if (history.origin != 0 || (at < chains_.size() && chains_[at].values))
+    return {errc::invalid_argument,
+            name + " began again with "
+              + (history.origin == 0 ? "its initial values"
+                                     : "checkpoint " + std::to_string(history.origin))
+              + " in this run: what was taken back cannot be replayed"};
+  const auto beyond = [&](const push_record& x) { return x.batch.value >= job_.batches(); };
+  const auto elsewhere = [&](partition_id x) { return x.value >= job_.partitions; };
+  if (at >= chains_.size() || std::ranges::any_of(history.partitions, elsewhere)
+      || std::ranges::any_of(history.applied, beyond) || std::ranges::any_of(history.read, beyond))
+    return {errc::damaged, "the record of " + name + " does not fit its job"};
+  auto& chain = chains_[at];
+  chain.values = std::make_shared<table_store>(job_, history.partitions, pool_);
+  for (const auto partition : history.partitions)
+    view_.chain_of[partition.value] = {at};
+  for (const auto* const all : {&history.read, &history.applied}) // Those applied know better.
+    for (const auto& x : *all)
+      gradient_of(x).bases[at] = x.base_version;
+  chain.partitions = history.partitions;
+  chain.records = std::move(history.applied);
+  return {};
+}
+
+replay::gradient& replay::gradient_of(const push_record& record) {
+  const auto [at, is_new] =
+    gradients_.try_emplace({record.worker, record.incarnation, record.batch});
+  auto& found = at->second;
+  if (is_new) {
+    found.step = {record.worker, record.incarnation, {}, record.batch, record.clock};
+    found.bases.resize(chains_.size());
+    // All workers read the same of a clock, so none has to be known to have read it.
+    if (is_bsp_)
+      std::ranges::fill(found.bases, bsp_clock(job_, record.batch));
+  }
+  return found;
+}
+
+router replay::make_router() const {
+  router made{job_};
+  router_effects none;
+  made.set_view(view_, none);
+  return made;
+}
+
+std::uint64_t replay::steps_in_all() const {
+  std::uint64_t all = steps_;
+  for (const auto& chain : chains_)
+    for (std::size_t i = chain.next; i < chain.records.size(); i += chain.records[i].slots)
+      ++all;
+  return all;
+}
+
+double replay::loss() const {
+  if (losses_.empty())
+    return 0;
+  const auto [sum, count] = losses_.rbegin()->second;
+  return sum / static_cast<double>(count);
+}
+
+result<values> replay::read(const query& what) const {
+  auto way = make_router();
+  router_effects effects;
+  way.ask(pull_token, {{}, what}, effects);
+  for (std::size_t i = 0; i < effects.size(); ++i) {
+    const auto each = effects[i]; // More may follow.
+    if (const auto* part = std::get_if<send_part_effect>(&each))
+      way.answered(part->part, part->attempt,
+                   {{}, chains_[part->to.chain.value].values->read(*part->what.pull, {})}, effects);
+    else if (const auto* failed = std::get_if<failed_effect>(&each))
+      return failed->why;
+    else
+      return *std::get<answered_effect>(each).answer.pulled;
+  }
+  return values{};
+}
+
+std::vector<partition_image> replay::images() {
+  std::vector<partition_image> all;
+  for (const auto& chain : chains_) {
+    std::vector<shard_partition> held;
+    for (const auto id : chain.partitions)
+      held.push_back({id, chain.version, std::vector<batch_set>(job_.tables.size())});
+    std::ranges::move(chain.values->pin(held), std::back_inserter(all));
+  }
+  return all;
+}
+
+// -- gradients --
+
+/// Asks as its worker did.
+result<void> replay::open(gradient& what) {
+  what.opened = true;
+  what.asked.resize(chains_.size());
+  what.parts.resize(chains_.size());
+  if (any_sparse(job_)) {
+    auto named = computer_.keys({0, what.step.batch});
+    if (!named.failed.empty())
+      return {errc::invalid_argument, named.failed};
+    what.rows = std::move(named.rows);
+  }
+  what.way.emplace(make_router());
+  router_effects effects;
+  what.way->ask(pull_token, {{}, query{what.step, false, nothing_held_->ranges, what.rows}},
+                effects);
+  return follow(what, effects);
+}
+
+result<void> replay::follow(gradient& what, const router_effects& effects) {
+  for (const auto& each : effects) {
+    if (const auto* part = std::get_if<send_part_effect>(&each))
+      what.asked[part->to.chain.value] = *part;
+    else if (const auto* failed = std::get_if<failed_effect>(&each))
+      return failed->why;
+    else if (auto done = compute(what, *std::get<answered_effect>(each).answer.pulled); !done)
+      return done;
+  }
+  return {};
+}
+
+result<void> replay::answer_reads(std::size_t at) {
+  auto& chain = chains_[at];
+  const auto [first, last] = chain.reads.equal_range(chain.version);
+  for (auto each = first; each != last; ++each) {
+    auto& what = *each->second;
+    if (!what.opened)
+      if (auto opened = open(what); !opened)
+        return opened;
+    const auto part = std::exchange(what.asked[at], std::nullopt);
+    if (!part)
+      continue; // It needs nothing of this chain.
+    auto found = chain.values->read(*part->what.pull, {});
+    found.version = chain.version;
+    router_effects effects;
+    what.way->answered(part->part, part->attempt, {{}, std::move(found)}, effects);
+    if (auto followed = follow(what, effects); !followed)
+      return followed;
+  }
+  chain.reads.erase(first, last);
+  return {};
+}
+
+result<void> replay::compute(gradient& what, const values& answer) {
+  const auto whole = hold(job_, *nothing_held_, answer, *pool_);
+  if (!whole)
+    return whole.error();
+  gradient_task task{0, what.step.batch, (*whole)->tables, what.rows, answer.version};
+  for (const auto& x : answer.rows)
+    task.parameters[x.where.table.value] = x.values;
+  auto outcome = computer_.compute(task);
+  if (!outcome.failed.empty())
+    return {errc::invalid_argument, outcome.failed};
+  what.computed = true;
+  ++computed_;
+  auto& [sum, count] = losses_[what.step.batch.value / job_.batches_per_pass()];
+  sum += outcome.loss;
+  ++count;
+  router_effects effects;
+  auto way = std::move(*what.way);
+  what.way.reset();
+  way.ask(push_token,
+          {update{what.step, all_tables_, answer.version, outcome.norm, std::move(outcome.pieces),
+                  std::move(outcome.rows)},
+           {}},
+          effects);
+  for (auto& each : effects) {
+    if (const auto* failed = std::get_if<failed_effect>(&each))
+      return failed->why;
+    auto& part = std::get<send_part_effect>(each);
+    what.parts[part.to.chain.value] = std::make_shared<const update>(*std::move(part.what.push));
+  }
+  return {};
+}
+
+// -- steps --
+
+result<void> replay::run(const std::function<void()>& stepped) {
+  for (auto& [unused, each] : gradients_)
+    for (std::size_t i = 0; i < chains_.size(); ++i)
+      if (each.bases[i])
+        chains_[i].reads.emplace(*each.bases[i], &each);
+  for (std::size_t i = 0; i < chains_.size(); ++i)
+    if (auto read = answer_reads(i); !read)
+      return read;
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (std::size_t i = 0; i < chains_.size(); ++i) {
+      const auto taken = step(i);
+      if (!taken)
+        return taken.error();
+      if (*taken && stepped)
+        stepped();
+      goes_on = goes_on || *taken;
+    }
+  }
+  const bool done =
+    std::ranges::all_of(chains_, [](const auto& x) { return x.next == x.records.size(); });
+  return done ? result<void>{} : stuck();
+}
+
+/// Whether the chain could take its next step.
+result<bool> replay::step(std::size_t at) {
+  auto& chain = chains_[at];
+  if (chain.next == chain.records.size())
+    return false;
+  const auto& record = chain.records[chain.next];
+  std::vector<std::shared_ptr<const update>*> parts;
+  for (std::size_t i = 0; i < record.slots; ++i) {
+    auto& gradient = gradient_of(chain.records[chain.next + i]);
+    if (!gradient.opened)
+      if (auto opened = open(gradient); !opened)
+        return opened.error();
+    if (!gradient.computed)
+      return false;
+    parts.push_back(&gradient.parts[at]);
+  }
+  std::vector<const update*> pushes;
+  for (const auto* const part : parts)
+    pushes.push_back(part->get());
+  const auto staleness =
+    is_bsp_ || chain.version < record.base_version ? 0 : chain.version - record.base_version;
+  if (auto done = chain.values->apply({all_tables_, {}, staleness, pushes.size()}, pushes); !done)
+    return failure{done.error().code, title(record, at) + ": " + done.error().text};
+  for (auto* const part : parts)
+    part->reset();
+  chain.next += record.slots;
+  ++chain.version;
+  ++steps_;
+  if (auto read = answer_reads(at); !read)
+    return read.error();
+  return true;
+}
+
+/// What the first step that cannot be taken waits for.
+failure replay::stuck() const {
+  for (std::size_t at = 0; at < chains_.size(); ++at) {
+    const auto& chain = chains_[at];
+    if (chain.next == chain.records.size())
+      continue;
+    for (std::size_t i = 0; i < chain.records[chain.next].slots; ++i) {
+      const auto& record = chain.records[chain.next + i];
+      const auto& gradient = gradients_.at({record.worker, record.incarnation, record.batch});
+      for (std::size_t of = 0; of < chains_.size(); ++of) {
+        if (gradient.asked.empty() || !gradient.asked[of])
+          continue;
+        const auto base = gradient.bases[of];
+        const auto needed = base ? "version " + std::to_string(*base) : std::string{"a version"};
+        return {errc::damaged,
+                title(record, at) + " was computed from " + needed + " of chain "
+                  + std::to_string(of)
+                  + (base ? ", which is not there before that step" : " that no record names")};
+      }
+    }
+  }
+  return {errc::damaged, "the record does not go on"};
+}
+
+} // namespace troupe

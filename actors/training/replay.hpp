@@ -1,0 +1,98 @@
+// Computes a recorded run again, in one thread: each gradient from the values that its worker read,
+// each chain's steps in the order in which the servers took them. Ends with the same bytes.
+#pragma once
+
+#include "actors/store/router.hpp"
+#include "actors/store/table_store.hpp"
+#include "actors/training/gradient_computer.hpp"
+#include "actors/training/held_values.hpp"
+#include "storage/push_history.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace troupe {
+
+/// A gradient reads each chain when that has the version that the record names; once it has read
+/// all of them it is computed; a chain takes its next step when that step's gradients are there.
+/// As each gradient of the run was computed from values that were there before, this always goes
+/// on, or the record is not that of a run.
+///
+/// Capacity: the values, and gradients and pinned blocks of what was under way in the run.
+class replay {
+public:
+  /// Errors: invalid_argument (a chain went back to a checkpoint), damaged (a chain is missing, or
+  /// a batch that the job does not have).
+  static result<std::unique_ptr<replay>> begin(storage::push_history recorded,
+                                               const trainer_factory& make);
+
+  /// Takes all steps; calls `stepped` after each. Errors: damaged (values were read that no chain
+  /// ever has; the text names the step), invalid_argument (what the trainer threw), non_finite.
+  result<void> run(const std::function<void()>& stepped);
+
+  std::uint64_t steps() const { return steps_; } ///< Taken by all chains together.
+  std::uint64_t steps_in_all() const;
+  std::uint64_t gradients() const { return computed_; }
+  /// Mean of the losses of the newest pass; 0 where there are none.
+  double loss() const;
+
+  /// Present values. Requires: `what` fits the job.
+  result<values> read(const query& what) const;
+  /// Of all partitions, without marks.
+  std::vector<partition_image> images();
+
+private:
+  using gradient_key = std::tuple<worker_id, incarnation_id, batch_id>;
+
+  struct gradient {
+    step_header step;
+    std::vector<std::optional<std::uint64_t>> bases; ///< One for each chain.
+    bool opened = false;
+    std::optional<router> way; ///< From its first read until it is computed.
+    std::vector<row_keys> rows;
+    std::vector<std::optional<send_part_effect>> asked; ///< Of each chain, until it answers.
+    std::vector<std::shared_ptr<const update>> parts;   ///< For each chain, until that takes it.
+    bool computed = false;
+  };
+  struct chain {
+    std::shared_ptr<table_store> values;
+    std::vector<partition_id> partitions;
+    std::vector<storage::push_record> records;
+    std::size_t next = 0; ///< Of `records`.
+    std::uint64_t version = 0;
+    std::multimap<std::uint64_t, gradient*> reads; ///< By version.
+  };
+
+  replay(job_spec job, const trainer_factory& make);
+  result<void> add(storage::chain_history& history);
+  gradient& gradient_of(const storage::push_record& record);
+  router make_router() const;
+
+  result<void> open(gradient& what);
+  result<void> answer_reads(std::size_t at);
+  result<void> follow(gradient& what, const router_effects& effects);
+  result<void> compute(gradient& what, const values& answer);
+  result<bool> step(std::size_t at);
+  failure stuck() const;
+
+  job_spec job_;
+  bool is_bsp_;
+  std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
+  gradient_computer computer_;
+  held_ptr nothing_held_;
+  std::vector<table_id> all_tables_;
+  troupe::view view_;
+  std::vector<chain> chains_;
+  std::map<gradient_key, gradient> gradients_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t computed_ = 0;
+  std::map<std::uint64_t, std::pair<double, std::uint64_t>> losses_; ///< Sum and number, by pass.
+};
+
+} // namespace troupe

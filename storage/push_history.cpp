@@ -1,0 +1,155 @@
+#include "storage/push_history.hpp"
+
+#include "storage/detail/file.hpp"
+#include "storage/detail/push_record_bytes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace troupe::storage {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t job_bytes_max = std::size_t{16} << 20;
+
+std::pair<std::uint64_t, std::uint16_t> place_of(const push_record& x) {
+  return {x.version, x.slot};
+}
+
+std::string title(const chain_history& of) {
+  return "chain " + std::to_string(of.chain.value)
+         + (of.generation.value == 1 ? ""
+                                     : " (generation " + std::to_string(of.generation.value) + ")");
+}
+
+failure in_file(failure why, const std::string& name) { return {why.code, name + ": " + why.text}; }
+
+/// The last clock, where some of its slots were not written any more.
+void drop_unfinished(std::vector<push_record>& applied) {
+  if (!applied.empty() && applied.back().slot + 1 < applied.back().slots)
+    std::erase_if(applied,
+                  [last = applied.back().version](const auto& x) { return x.version == last; });
+}
+
+/// Keeps the earliest of equal steps.
+result<void> merge_replicas(chain_history& history) {
+  auto& all = history.applied;
+  std::ranges::stable_sort(all, [](const auto& x, const auto& y) {
+    return std::tuple{place_of(x), x.time_ns} < std::tuple{place_of(y), y.time_ns};
+  });
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (place_of(all[i - 1]) == place_of(all[i]) && !all[i - 1].same_step(all[i]))
+      return {errc::damaged, "servers disagree about step " + std::to_string(all[i].version)
+                               + " of " + title(history)};
+  const auto doubles = std::ranges::unique(all, {}, place_of);
+  all.erase(doubles.begin(), doubles.end());
+  drop_unfinished(all);
+  return {};
+}
+
+result<void> find_gap(const chain_history& history) {
+  const push_record* before = nullptr;
+  for (const auto& x : history.applied) {
+    const bool within = before != nullptr && before->slot + 1 < before->slots;
+    const auto version = before == nullptr ? (history.origin == 0 ? 1 : x.version)
+                                           : before->version + (within ? 0 : 1);
+    const auto slot = within ? before->slot + 1 : 0;
+    if (x.version != version || x.slot != slot)
+      return {errc::damaged, "no server's record has step " + std::to_string(version) + " of "
+                               + title(history) + ", but step " + std::to_string(x.version)};
+    before = &x;
+  }
+  return {};
+}
+
+} // namespace
+
+result<push_record_file> read_push_record_file(const fs::path& path) {
+  constexpr std::size_t no_limit = std::size_t{1} << 40;
+  const auto content = detail::read_file(path, no_limit);
+  if (!content)
+    return content.error();
+  push_record_file file{path.filename(), {}, {}, content->size(), 0};
+  std::string_view bytes{*content};
+  auto header = detail::take_push_record_header(bytes);
+  if (!header)
+    return in_file(header.error(), file.name);
+  file.header = *std::move(header);
+  std::optional<std::size_t> first_bad;
+  for (std::size_t i = 0; i < bytes.size() / push_record_bytes; ++i) {
+    const auto record =
+      detail::push_record_from(bytes.substr(i * push_record_bytes, push_record_bytes));
+    if (record && first_bad)
+      return {errc::damaged, file.name + ": record " + std::to_string(*first_bad) + " is damaged"};
+    if (record)
+      file.records.push_back(*record);
+    else if (!first_bad)
+      first_bad = i;
+  }
+  file.torn_bytes = bytes.size() - file.records.size() * push_record_bytes;
+  return file;
+}
+
+result<push_history> merge_push_records(job_spec job, std::vector<push_record_file> files) {
+  push_history all;
+  all.job = std::move(job);
+  std::map<std::pair<chain_id, generation_id>, chain_history> chains;
+  std::ranges::sort(files, {}, &push_record_file::name);
+  for (const auto& file : files) {
+    const auto& of = file.header;
+    ++all.files;
+    all.size_bytes += file.size_bytes;
+    all.torn_bytes += file.torn_bytes;
+    if (of.job != fingerprint(all.job))
+      return {errc::wrong_job, file.name + " is of another job"};
+    const auto [at, is_new] = chains.try_emplace({of.chain, of.generation});
+    auto& history = at->second;
+    if (is_new)
+      history = {of.chain, of.generation, of.origin, of.partitions, {}, {}};
+    if (history.origin != of.origin || history.partitions != of.partitions)
+      return {errc::damaged, "servers disagree about what " + title(history) + " began with"};
+    for (const auto& x : file.records)
+      (x.event == push_event::applied ? history.applied : history.read).push_back(x);
+  }
+  for (auto& [unused, history] : chains) {
+    if (auto merged = merge_replicas(history); !merged)
+      return merged.error();
+    if (auto whole = find_gap(history); !whole)
+      return whole.error();
+    all.chains.push_back(std::move(history));
+  }
+  return all;
+}
+
+result<push_history> read_push_history(const fs::path& directory) {
+  const auto bytes = detail::read_file(directory / detail::push_record_job_name, job_bytes_max);
+  if (!bytes)
+    return {bytes.error().code, "no record of a run: " + bytes.error().text};
+  auto job = detail::job_from(*bytes);
+  if (!job)
+    return in_file(job.error(), (directory / detail::push_record_job_name).string());
+  std::vector<push_record_file> files;
+  std::error_code problem;
+  for (const auto& each : fs::directory_iterator{directory, problem}) {
+    if (each.path().extension() != detail::push_record_suffix)
+      continue;
+    auto file = read_push_record_file(each.path());
+    if (!file)
+      return file.error();
+    files.push_back(*std::move(file));
+  }
+  if (problem)
+    return detail::io_failure("read", directory, problem);
+  if (files.empty())
+    return {errc::io_failed, directory.string() + " has no records of pushes"};
+  return merge_push_records(*std::move(job), std::move(files));
+}
+
+} // namespace troupe::storage

@@ -1,0 +1,36 @@
+// Writes one file of a record of pushes.
+#pragma once
+
+#include "serialization/error.hpp"
+#include "storage/push_record.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace troupe::storage {
+
+/// Gathers in memory; what was flushed outlives the process. The file is made by the first flush
+/// that has something to write, so a server that applies nothing leaves none. After an error
+/// nothing more is written: what is there stays a good beginning.
+class push_record_writer {
+public:
+  push_record_writer(std::filesystem::path directory, push_record_header header);
+  push_record_writer(const push_record_writer&) = delete;
+  push_record_writer& operator=(const push_record_writer&) = delete;
+  ~push_record_writer();
+
+  void add(const push_record& record);
+  /// Errors: io_failed, once.
+  result<void> flush();
+
+private:
+  result<void> write();
+
+  std::filesystem::path path_;
+  std::string header_;
+  int file_ = -1;
+  bool failed_ = false;
+  std::string unwritten_;
+};
+
+} // namespace troupe::storage

@@ -1,0 +1,65 @@
+#include "cli/record.hpp"
+
+#include "doctest/doctest.h"
+
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+storage::push_record record_at(std::uint64_t ms, std::uint64_t version, std::uint64_t base) {
+  storage::push_record made;
+  made.time_ns = ms * 1'000'000;
+  made.version = version;
+  made.base_version = base;
+  made.batch = {version};
+  made.worker = {static_cast<std::uint32_t>(version % 2)};
+  return made;
+}
+
+storage::push_history sample_history() {
+  storage::push_history all;
+  all.job.name = "tiny";
+  all.job.samples = 128;
+  all.job.workers = 2;
+  all.files = 2;
+  all.size_bytes = 400;
+  auto& one = all.chains.emplace_back();
+  one.generation = {1};
+  one.applied = {record_at(1000, 1, 0), record_at(1002, 2, 0), record_at(1502, 3, 0)};
+  auto& two = all.chains.emplace_back();
+  two.chain = {1};
+  two.generation = {2};
+  two.origin = 4;
+  two.applied = {record_at(1001, 7, 6)};
+  two.read = {record_at(1001, 0, 6)};
+  two.read[0].event = storage::push_event::read;
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("the_summary_of_a_record") {
+  CHECK(record_summary(sample_history())
+        == "job 'tiny': 2 batches, 2 workers\n"
+           "chain 0, generation 1: 3 pushes in 0.502 s\n"
+           "chain 1, generation 2: 1 pushes in 0.000 s, from checkpoint 4\n"
+           "4 pushes of 2 workers (restarts counted), 1 reads of pushes that others applied\n"
+           "400 bytes in 2 files, 100.0 a push\n"
+           "staleness in versions: mean 0.75, median 0, 90 % 2, 99 % 2, max 2\n"
+           "chain 0: longest pause 500.0 ms, at 0.002 s\n"
+           "chain 1: longest pause 0.0 ms, at 0.000 s\n");
+}
+
+TEST_CASE("the_lines_of_a_record") {
+  CHECK(record_lines(sample_history())
+        == "seconds chain generation version slot worker batch clock base_version\n"
+           "0.000000 0 1 1 0 1 1 0 0\n"
+           "0.002000 0 1 2 0 0 2 0 0\n"
+           "0.502000 0 1 3 0 1 3 0 0\n"
+           "0.001000 1 2 7 0 1 7 0 6\n"
+           "0.001000 1 2 read 0 0 0 0 6\n");
+}
+
+} // namespace troupe

@@ -1,0 +1,156 @@
+"""A real run, recorded, is computed again in one process and ends in the same bytes, whatever died
+meanwhile; a record that was changed does not, or is refused.
+"""
+import os
+import pathlib
+import random
+import struct
+import subprocess
+
+import cluster
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = pathlib.Path(os.environ.get("TROUPE_DATA", ROOT.parent / "shared/data"))
+MODEL = ("--data", "digits", "--model", "mlp:64")
+RECORD = 64  # Bytes.
+BASE_VERSION = 16  # Where it lies in them.
+
+
+def crc32c(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+class Replay(cluster.ClusterTest):
+    common = ("--workers", 4, "--servers", 2, "--batch", 64)
+
+    def record(self, *options, model=MODEL, epochs=4):
+        """A run in whose home lie its record and its parameters."""
+        run = self.start(*model, "--epochs", epochs, *options, "--record", "record",
+                         "--export", "trained.npz")
+        self.assertEqual(run.wait(100), 0)
+        return run
+
+    def replay(self, run, model=MODEL, status=0, compare="trained.npz"):
+        """What the replay says."""
+        words = [cluster.arguments.programs / self.program, *model, "--replay", "record",
+                 "--compare", compare]
+        done = subprocess.run([str(word) for word in words], cwd=run.home, capture_output=True,
+                              text=True, timeout=100)
+        said = done.stdout + done.stderr
+        self.assertEqual(done.returncode, status, said)
+        return said
+
+    def check(self, *options, model=MODEL, epochs=4):
+        run = self.record(*options, model=model, epochs=epochs)
+        said = self.replay(run, model)
+        self.assertIn("equal to trained.npz\n", said)
+        print(said.splitlines()[-2], end="; ", flush=True)
+        return run
+
+    def files(self, run):
+        return sorted((run.home / "record").glob("*.pushes"), key=lambda path: path.stat().st_size)
+
+    # -- byte-equal --
+
+    def test_mnist(self):
+        if not (DATA / "mnist").is_dir():
+            self.skipTest(f"no MNIST in {DATA}; set TROUPE_DATA")
+        model = ("--data", f"mnist:{DATA / 'mnist'}", "--model", "mlp:256")
+        run = self.check(model=model, epochs=2)
+        pushes = 2 * 2 * 938  # Of each chain.
+        size = sum(path.stat().st_size for path in self.files(run))
+        self.assertLess(size / pushes, RECORD + 1)
+
+    def test_asp(self):
+        run = self.check("--optimizer", "adam", "--lr", 0.001, "--staleness-lr")
+        self.assertIn("equal to run/checkpoints\n",  # Also the optimiser's state.
+                      self.replay(run, compare="run/checkpoints"))
+
+    def test_sparse(self):
+        file = self.home / "samples"
+        dice = random.Random(1)
+        with file.open("w") as out:
+            for _ in range(8000):
+                keys = sorted(dice.sample(range(1, 3000), 12))
+                out.write(f"{keys[0] % 3} {' '.join(f'{key}:{key % 5 + 1}' for key in keys)}\n")
+        model = ("--data", f"libsvm:{file},{file}", "--model", "mlp:16", "--sparse")
+        run = self.start(*model, "--epochs", 4, "--optimizer", "adam", "--lr", 0.001,
+                         "--record", "record")
+        self.assertEqual(run.wait(100), 0)
+        self.assertIn("equal to run/checkpoints\n",
+                      self.replay(run, model, compare="run/checkpoints"))
+
+    def test_until(self):
+        run = self.record()
+        for seconds in (0, 0.1, 0.2, 0.5):
+            said = self.replay(run, (*MODEL, "--until", seconds), status=1)
+            self.assertRegex(said, "differs from trained.npz: table '.*' differs first in elem")
+
+    def test_pipeline_and_update_buffer(self):
+        self.check("--pipeline", 2, "--apply-batch", 8, "--delta-pulls", "--clip-norm", 1)
+
+    def test_ssp(self):
+        self.check("--sync", "ssp:3", "--optimizer", "momentum", "--lr", 0.01)
+
+    def test_bsp(self):
+        self.check("--sync", "bsp")
+
+    def test_threads(self):
+        run = self.start(*MODEL, "--epochs", 2, "--threads", "--record", "record", "--export", "trained.npz",
+                         processes=False)
+        self.assertEqual(run.wait(100), 0)
+        self.assertIn("equal to trained.npz\n", self.replay(run))
+
+    def test_workers_killed(self):
+        run = self.check("--kill", "worker:1@0.4", "--kill", "worker:2@0.8",
+                         "--kill", "worker:3@1.2", epochs=12)
+        self.assert_recovered(run, ("worker", 1), ("worker", 2), ("worker", 3))
+
+    def test_replica_killed(self):
+        run = self.check("--replicas", 2, "--kill", "server:0@0.7", epochs=12)
+        self.assert_recovered(run, ("server", 0))
+        self.assertGreater(len(self.files(run)), 4)  # The server that came back wrote its own.
+
+    # -- refused, or different --
+
+    def test_rolled_back(self):
+        run = self.record("--checkpoint-every", "500ms", "--kill", "server:0@1.5", epochs=20)
+        self.assertIn("what was taken back cannot be replayed", self.replay(run, status=1))
+
+    def test_changed(self):
+        run = self.record()
+        path = self.files(run)[0]
+        whole = path.read_bytes()
+        header = len(whole) % RECORD
+        at = header + (len(whole) - header) // RECORD // 2 * RECORD
+        # A bit that fell over is noticed by the checksum, ...
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+        self.assertIn("is damaged", self.replay(run, status=1))
+        # ... one base version less by the outcome, ...
+        record = bytearray(whole[at:at + RECORD - 4])
+        base, = struct.unpack_from("<Q", record, BASE_VERSION)
+        struct.pack_into("<Q", record, BASE_VERSION, base - 1)
+        record += struct.pack("<I", crc32c(record))
+        path.write_bytes(whole[:at] + record + whole[at + RECORD:])
+        self.assertRegex(self.replay(run, status=1), "table '.*' differs first in element ")
+        # ... and a record that is gone by the gap.
+        path.write_bytes(whole[:at] + whole[at + RECORD:])
+        self.assertIn("no server's record has step ", self.replay(run, status=1))
+        path.write_bytes(whole)
+        self.assertIn("equal to trained.npz\n", self.replay(run))
+
+    def test_other_options(self):
+        run = self.record()
+        self.assertIn("another model", self.replay(run, ("--model", "mlp:32"), status=1))
+        again = self.start(*MODEL, "--record", run.home / "record")
+        self.assertEqual(again.wait(), 1)
+        self.assertIn("holds the record of another run", again.err)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
