@@ -1,5 +1,6 @@
 #include "actors/graph/options.hpp"
 
+#include "actors/cluster/membership.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "CLI/CLI.hpp"
@@ -426,10 +427,11 @@ result<void> validate(const run_options& options) {
     return invalid("--resume needs --checkpoint DIR: say what to continue from");
   if (options.resume && options.import_file)
     return invalid("--resume and --import both say where to start: choose one");
-  // Who joins may bring more workers than the job began with.
+  // Who joins may bring more servers and workers than the job began with.
+  const auto servers = options.join ? servers_max : options.servers;
   const auto workers = options.join ? workers_max : options.workers;
   for (const auto& who : options.here) {
-    const auto count = who.role == role::server ? options.servers : workers;
+    const auto count = who.role == role::server ? servers : workers;
     if (who.role == role::coordinator)
       return invalid("--here: the job has no second coordinator");
     if (who.index >= count)

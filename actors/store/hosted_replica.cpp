@@ -174,6 +174,7 @@ void hosted_replica::run(cut_effect& effect, replica_effects&) {
 }
 
 void hosted_replica::tick() {
+  free_if_unnamed();
   if (replica_)
     decide([this](replica_effects& effects) { replica_->tick(now(), effects); });
 }
@@ -182,14 +183,6 @@ void hosted_replica::fail_open(const failure& why) {
   for (auto& [unused, open] : std::exchange(requests_, {}))
     context_->answers.add(open.by, why);
   pulls_due_.clear();
-}
-
-void hosted_replica::retire() {
-  apply_admitted();
-  if (replica_)
-    decide([this](replica_effects& effects) { replica_->retire(now(), effects); });
-  incoming_.reset();
-  outgoing_.reset();
 }
 
 // -- other replicas --

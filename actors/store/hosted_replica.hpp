@@ -50,8 +50,6 @@ public:
   /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
   void end_gathering();
   void fail_open(const failure& why);
-  /// The server has no part in the chain any more; orders may give it one again.
-  void retire();
   chain_report report() const;
   server_counters counters() const; ///< Of all generations.
   chain_status status() const;
@@ -102,6 +100,7 @@ private:
   void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& held);
   void go_on();
   void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
+  void free_if_unnamed();
   void obey_checkpoint();
   server_counters counters_of_state() const;
 
@@ -124,7 +123,8 @@ private:
   std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
   std::optional<replica> replica_;
   std::shared_ptr<table_store> values_;
-  bool is_bsp_ = false; ///< Some table is.
+  bool is_bsp_ = false;                     ///< Some table is.
+  std::optional<time_point> unnamed_since_; ///< No configuration gives it a part.
 
   std::unordered_map<std::uint64_t, open_request> requests_;
   std::deque<request_token> pulls_due_; ///< Their pushes are done.
