@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -132,6 +133,8 @@ private:
   std::deque<std::shared_ptr<const update>> gathered_; ///< Those of admitted_.
   std::uint64_t next_token_ = 1;
   std::optional<outgoing_copy> outgoing_;
+  /// Its sender was told of its epoch first.
+  std::optional<std::pair<member_id, copy_request>> early_request_;
   std::optional<copy_in_progress> incoming_;
   time_point copy_asked_at_{0};
 
