@@ -318,7 +318,7 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
   end_recovery(now, effects);
   if (!recovering_ && phase_ != job_phase::stopped) {
     place_chains(now, effects);
-    settle_newcomers(effects);
+    settle_newcomers(now, effects);
     release_drained(now, effects);
     compare_marks(now, effects);
     advance_phase(now, effects);

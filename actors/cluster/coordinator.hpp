@@ -219,7 +219,7 @@ private:
   std::string objection_to(const resize& wish) const;
   void seat(const server_id& server, time_point now, effects_ref effects);
   void welcome_server(const member_id& who, time_point now, effects_ref effects);
-  void settle_newcomers(effects_ref effects);
+  void settle_newcomers(time_point now, effects_ref effects);
   void release_drained(time_point now, effects_ref effects);
 
   // -- coordinator_checkpoints.cpp: marks and checkpoints --

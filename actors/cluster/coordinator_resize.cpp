@@ -102,9 +102,12 @@ void coordinator::welcome_server(const member_id& who, time_point now, effects_r
   ++placements_;
 }
 
-void coordinator::settle_newcomers(effects_ref effects) {
+void coordinator::settle_newcomers(time_point now, effects_ref effects) {
   if (newcomers_.empty() || !placement_.is_at_rest())
     return;
+  for (const auto& server : expected_servers(now))
+    if (newcomers_.contains(server))
+      return; // Chains wait for it.
   const bool some_get_none =
     chains_.size() * job_.replicas < seats().size() - state_.draining.size();
   std::erase_if(newcomers_, [&](const server_id& server) {

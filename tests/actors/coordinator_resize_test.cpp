@@ -99,6 +99,22 @@ TEST_CASE("a server that is added is waited for, and then gets its share") {
   }));
 }
 
+TEST_CASE("of several that are added none has its share before all have come, or took too long") {
+  for (const bool comes : {true, false}) {
+    CAPTURE(comes);
+    auto one = resized::training(2);
+    one.wish({{{3}, {4}}, {}});
+    one.alive[3] = 103;
+    one.pass(2000ms);
+    CHECK_FALSE(one.told("holds"));
+    if (comes)
+      one.alive[4] = 104;
+    one.pass(comes ? 2000ms : 10'000ms);
+    CHECK(one.told("server 3 holds 1 chain"));
+    CHECK(one.told("server 4 holds 1 chain") == comes);
+  }
+}
+
 TEST_CASE("where chains are too few one that is added is ready without any") {
   auto one = resized::training(1);
   one.wish({{{3}}, {}});

