@@ -199,4 +199,25 @@ result<void> coordinator_store::forget(const fs::path& directory) {
   return {};
 }
 
+bool forget_servers(coordinator_state& what) {
+  if (what.servers.empty() && what.draining.empty())
+    return false;
+  what.servers.clear();
+  what.draining.clear();
+  return true;
+}
+
+result<void> coordinator_store::prepare_resume(const fs::path& directory) {
+  std::error_code error;
+  if (!fs::exists(directory / "coordinator" / "db", error))
+    return {};
+  const auto store = open(directory);
+  if (!store)
+    return store.error();
+  auto state = (*store)->load();
+  if (!state)
+    return state.error();
+  return forget_servers(*state) ? (*store)->save(*state) : result<void>{};
+}
+
 } // namespace troupe::storage

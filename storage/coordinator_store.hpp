@@ -33,6 +33,8 @@ struct coordinator_state {
 std::string encode(const coordinator_state& what);
 /// Nothing where they are not such bytes, or their checksum does not fit.
 std::optional<coordinator_state> decode(std::string_view bytes);
+/// As the job began: without those that were added and drained. Returns whether there were any.
+bool forget_servers(coordinator_state& what);
 
 class coordinator_store {
 public:
@@ -42,6 +44,9 @@ public:
   /// Removes what another run stored there, so that a new one does not take it for its own past.
   /// Nothing else that lies there is touched. Errors: in_use, io_failed.
   static result<void> forget(const std::filesystem::path& directory);
+  /// A run that resumes has the servers of its command line, whatever there were in the end.
+  /// Errors: in_use, io_failed, damaged.
+  static result<void> prepare_resume(const std::filesystem::path& directory);
 
   virtual ~coordinator_store() = default;
   /// A default state where none was saved. Call it before the first save().

@@ -22,6 +22,24 @@ std::string key_of(const etcd_address& etcd, const char* what) {
   return "/troupe/" + etcd.job + "/" + what;
 }
 
+/// As coordinator_store::prepare_resume(), where nobody leads.
+result<void> forget_servers_in(const etcd_client& client, const etcd_address& etcd) {
+  const auto key = key_of(etcd, "state");
+  const auto stored = client.get(key, launcher_patience);
+  if (!stored)
+    return stored.error();
+  auto state = *stored ? decode((*stored)->bytes) : std::nullopt;
+  if (!state || !forget_servers(*state)) // What is no state a coordinator reports.
+    return {};
+  const auto outcome = client.write(
+    {{{key, etcd_transaction::condition::modified, (*stored)->modified}}, key, encode(*state)},
+    launcher_patience);
+  if (!outcome)
+    return outcome.error();
+  return outcome->written ? result<void>{}
+                          : result<void>{errc::in_use, "the job '" + etcd.job + "' runs already"};
+}
+
 } // namespace
 
 etcd_store::etcd_store(const etcd_candidate& who, std::unique_ptr<etcd_leadership> lead)
@@ -99,7 +117,7 @@ result<void> etcd_store::prepare(const etcd_address& etcd, bool keep_state) {
     if (!present)
       return present.error();
     if (!*present && keep_state)
-      return {};
+      return forget_servers_in(client, etcd);
     if (!*present) {
       const auto outcome = client.write(forget, launcher_patience);
       if (!outcome)

@@ -23,8 +23,6 @@ constexpr auto search_pause = 1000ms;
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
 constexpr std::size_t strangers_max = 1000;
-/// Seats of servers, those that are added later included.
-constexpr std::uint32_t servers_max = partitions_max;
 /// Observers at a time: one for each host that joined.
 constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
@@ -43,11 +41,16 @@ bool well_formed(const report& what) {
   return false;
 }
 
-/// Those that were stored for this job, or new ones.
-std::vector<chain_record> records_of(const storage::coordinator_state& stored, const job_spec& job,
-                                     std::uint64_t fingerprint) {
-  const bool fit = stored.job == fingerprint && stored.chains.size() == job.chain_count();
-  return fit ? stored.chains : std::vector<chain_record>(job.chain_count());
+/// What counts of it for this job.
+storage::coordinator_state fitting(storage::coordinator_state stored, const job_spec& job,
+                                   std::uint64_t fingerprint) {
+  if (stored.job != fingerprint) {
+    stored.servers.clear();
+    stored.draining.clear();
+  }
+  if (stored.job != fingerprint || stored.chains.size() != job.chain_count())
+    stored.chains.assign(job.chain_count(), {});
+  return stored;
 }
 
 } // namespace
@@ -55,11 +58,12 @@ std::vector<chain_record> records_of(const storage::coordinator_state& stored, c
 coordinator::coordinator(job_spec job, coordinator_options options,
                          storage::coordinator_state stored, std::uint64_t last_checkpoint,
                          time_point now, coordinator_effects& effects)
-    : job_(std::move(job)), options_(options), state_(std::move(stored)),
-      fingerprint_(fingerprint(job_)), bsp_(any_bsp(job_)), started_at_(now), last_call_(now),
-      observed_at_(now), placement_({.replicas = job_.replicas,
-                                     .one_begins_again = job_.durability == durability_mode::log},
-                                    records_of(state_, job_, fingerprint_), state_.draining),
+    : job_(std::move(job)), options_(options),
+      state_(fitting(std::move(stored), job_, fingerprint(job_))), fingerprint_(fingerprint(job_)),
+      bsp_(any_bsp(job_)), started_at_(now), last_call_(now), observed_at_(now),
+      placement_(
+        {.replicas = job_.replicas, .one_begins_again = job_.durability == durability_mode::log},
+        state_.chains, state_.draining),
       chains_(job_.chain_count()), ledger_(job_, options.ledger),
       schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
                 last_checkpoint + numbers_skipped * state_.term) {
@@ -87,11 +91,11 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     chain.restored = record.proposed && record.active.epoch != epoch_id{}
                      && record.proposed->generation != record.active.generation;
   }
-  for (std::uint32_t index = 0; index < job_.servers; ++index)
-    gone_[index] = now;
-  for (const auto& record : placement_.records())
-    for (const auto& who : members_of(record))
-      gone_[who.index] = now;
+  for (const auto& server : seats()) {
+    gone_[server.value] = now;
+    if (server.value >= job_.servers && placement_.is_empty(server))
+      newcomers_.insert(server);
+  }
   follow_records(now);
   persist(effects);
   if (recovering_)
@@ -270,9 +274,7 @@ void coordinator::welcome(const report& what, time_point now, coordinator_effect
     }
     return;
   }
-  servers_[who.index] = {who, {}, now, 0};
-  gone_[who.index] = now; // Until it was told of the chains.
-  ++placements_;
+  welcome_server(who, now, effects);
 }
 
 void coordinator::take(const member_id& from, const worker_report& body, time_point now,
@@ -315,6 +317,7 @@ void coordinator::take(const member_id& from, const observer_report& body, time_
     if (!members_.buried(death.member))
       lose(death.member, "its process ended", now, effects);
   }
+  obey(from, body.resize, now, effects);
   if (from.index != 0) { // Joined later: it may leave, the job goes on.
     if (!body.failed.empty())
       tell_once(from, "a joined launcher gave up: " + body.failed, effects);
@@ -334,6 +337,8 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
   end_recovery(now, effects);
   if (!recovering_ && phase_ != job_phase::stopped) {
     place_chains(now, effects);
+    settle_newcomers(now, effects);
+    release_drained(now, effects);
     compare_marks(now, effects);
     advance_phase(now, effects);
     run_checkpoints(now, effects);
@@ -442,9 +447,9 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
     return;
   waiting_told_ = true;
   std::vector<std::string> names;
-  for (std::uint32_t index = 0; index < job_.servers; ++index) {
-    if (!servers_.contains(index))
-      names.push_back(name_of({role::server, index, {}}));
+  for (const auto& server : seats()) {
+    if (!servers_.contains(server.value))
+      names.push_back(name_of({role::server, server.value, {}}));
   }
   for (std::uint32_t index = 0; workers_.size() < workers_expected() && index < workers_expected();
        ++index) {

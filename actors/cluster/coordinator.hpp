@@ -161,8 +161,8 @@ private:
     bool started = false;          ///< It has a history: begin with a checkpoint.
     bool to_begin = false;         ///< Another generation of it has to begin: this one is over.
     bool restored = false;         ///< Its generation began with a checkpoint, and was not counted.
-    batch_set lost_marks;          ///< Of the generation before.
-    std::uint64_t rolled_back = 0;
+    batch_set lost_marks;          ///< Of the generation before ...
+    std::uint32_t lost_by = 0;     ///< ... and the server that led it.
   };
 
   /// What orders say to more than one member. Where it changed, all orders are made anew; else only
@@ -222,6 +222,15 @@ private:
   void begin_serving(std::uint32_t chain, time_point now, effects_ref effects);
   bool all_serving() const;
   void refresh_view();
+
+  // -- coordinator_resize.cpp: servers that are added and drained --
+  std::set<server_id> seats() const;
+  void obey(const member_id& from, const resize& wish, time_point now, effects_ref effects);
+  std::string objection_to(const resize& wish) const;
+  void seat(const server_id& server, time_point now, effects_ref effects);
+  void welcome_server(const member_id& who, time_point now, effects_ref effects);
+  void settle_newcomers(time_point now, effects_ref effects);
+  void release_drained(time_point now, effects_ref effects);
 
   // -- coordinator_checkpoints.cpp: marks and checkpoints --
   void count_rolled_back(std::uint32_t chain, const batch_set& before, const batch_set& after,
@@ -303,6 +312,8 @@ private:
   std::map<std::uint32_t, worker_state> workers_;
   std::map<std::uint32_t, server_state> servers_; ///< Those present.
   std::map<std::uint32_t, time_point> gone_;      ///< Since when others are missing.
+  std::set<server_id> newcomers_; ///< Added ones that do not have their share of the chains yet.
+  std::map<std::uint32_t, std::uint64_t> rolled_back_; ///< Updates that were lost with servers.
   placement placement_;
   std::vector<chain_state> chains_;
   std::set<member_id> strangers_; ///< Of another job; each is told of once.

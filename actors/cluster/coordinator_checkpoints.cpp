@@ -23,7 +23,7 @@ void coordinator::count_rolled_back(std::uint32_t index, const batch_set& before
                                     const batch_set& after, coordinator_effects& effects) {
   auto& chain = chains_[index];
   const auto count = count_missing(before, after);
-  chain.rolled_back += count;
+  rolled_back_[chain.lost_by] += count;
   chain.lost_marks = {};
   const auto origin = placement_.records()[index].origin;
   if (chain.report.recovered && count == 0)

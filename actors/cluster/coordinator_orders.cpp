@@ -25,7 +25,8 @@ bool differs(const orders& now_valid, const orders& sent) {
   if (shown == nullptr || before == nullptr)
     return now_valid.body != sent.body;
   return shown->phase != before->phase || shown->checkpoint != before->checkpoint
-         || shown->events_total != before->events_total || shown->view != before->view;
+         || shown->events_total != before->events_total || shown->view != before->view
+         || shown->servers != before->servers || shown->draining != before->draining;
 }
 
 member_status absent(role kind, std::uint32_t index) {
@@ -135,6 +136,9 @@ observer_orders coordinator::orders_for_observer() const {
   mine.batches_done = ledger_.settled();
   mine.checkpoint = state_.committed;
   mine.members = statuses();
+  const auto servers = seats();
+  mine.servers.assign(servers.begin(), servers.end());
+  mine.draining.assign(state_.draining.begin(), state_.draining.end());
   mine.events.assign(events_.begin(), events_.end());
   mine.events_total = events_total_;
   return mine;
@@ -142,8 +146,8 @@ observer_orders coordinator::orders_for_observer() const {
 
 member_status coordinator::server_status(std::uint32_t index, bool over) const {
   auto one = absent(role::server, index);
-  for (std::uint32_t c = index; c < chains_.size(); c += job_.servers)
-    one.updates_rolled_back += chains_[c].rolled_back; // It is where the chain began.
+  if (const auto lost = rolled_back_.find(index); lost != rolled_back_.end())
+    one.updates_rolled_back = lost->second;
   const auto found = servers_.find(index);
   if (found == servers_.end())
     return one;
@@ -157,23 +161,18 @@ member_status coordinator::server_status(std::uint32_t index, bool over) const {
     complete = complete && !joins && (!is_member || mine.status.complete);
     one.clock = std::max(one.clock, mine.version);
   }
-  one.state = over                                  ? member_state::finished
-              : found->second.report.chains.empty() ? member_state::joining
-              : complete                            ? member_state::active
-                                                    : member_state::restoring;
+  one.state = over                                        ? member_state::finished
+              : found->second.report.chains.empty()       ? member_state::joining
+              : complete && !newcomers_.contains({index}) ? member_state::active
+                                                          : member_state::restoring;
   return one;
 }
 
 std::vector<member_status> coordinator::statuses() const {
   const bool over = phase_ == job_phase::finished || phase_ == job_phase::stopped;
   std::vector<member_status> all;
-  std::set<std::uint32_t> seats;
-  for (std::uint32_t index = 0; index < job_.servers; ++index)
-    seats.insert(index);
-  for (const auto& [index, server] : servers_)
-    seats.insert(index);
-  for (const auto index : seats)
-    all.push_back(server_status(index, over));
+  for (const auto& server : seats())
+    all.push_back(server_status(server.value, over));
   for (const auto& [index, worker] : workers_) {
     auto one = absent(role::worker, index);
     const bool busy = worker.stage == admission::admitted && ledger_.holds_work({index});

@@ -173,8 +173,10 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   for (const auto index : placement_.lost_chains()) {
     if (placement_.records()[index].active.epoch == epoch_id{})
       chains_[index].to_begin = true; // Never founded.
-    else if (!chains_[index].to_begin)
+    else if (!chains_[index].to_begin) {
+      chains_[index].lost_by = placement_.records()[index].active.members.front().index;
       forsake(index, now, effects);
+    }
   }
   bool changed = begin_chains(effects);
   while (placement_.decide(now))

@@ -15,6 +15,9 @@
 
 namespace troupe {
 
+/// Seats of servers, those that are added later included.
+constexpr std::uint32_t servers_max = partitions_max;
+
 /// A present incarnation.
 struct member_record {
   member_id id;
@@ -25,6 +28,7 @@ struct member_record {
   orders sent; ///< The last ones; sequence 0: none.
   time_point sent_at{0};
   bool outdated = true; ///< What it should be told may differ from `sent`.
+  resize obeyed;        ///< The wish of an observer that was carried out last.
 };
 
 /// Invariants:

@@ -123,6 +123,16 @@ bool placement::is_empty(server_id server) const {
   });
 }
 
+std::size_t placement::load(server_id server) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+    records_, [&](const chain_record& x) { return contains(x.active.members, server); }));
+}
+
+bool placement::is_at_rest() const {
+  return std::ranges::none_of(records_,
+                              [](const chain_record& x) { return x.proposed || x.active.joiner; });
+}
+
 // -- generations --
 
 std::vector<std::uint32_t> placement::lost_chains() const {
@@ -333,7 +343,7 @@ bool placement::is_joint(std::uint32_t index) const {
 }
 
 /// The one of the proposal where that may stay; else the server with the least to do, which may be
-/// about to start.
+/// about to start; of those the one that leads the fewest, as it may come to lead this one.
 std::optional<member_id> placement::joiner_for(std::uint32_t index,
                                                const std::vector<member_id>& members) const {
   const auto& proposed = records_[index].proposed;
@@ -343,8 +353,11 @@ std::optional<member_id> placement::joiner_for(std::uint32_t index,
   const auto is_better = [&](server_id x) {
     return !best || load_beside(index, x) < load_beside(index, {best->index});
   };
+  const auto burden = [&](const member_id& x) {
+    return std::pair{load_beside(index, {x.index}), heads_beside(index, {x.index})};
+  };
   for (const auto& [server, unused] : alive_)
-    if (may_join(index, server, members) && is_better({server.index}))
+    if (may_join(index, server, members) && (!best || burden(server) < burden(*best)))
       best = server;
   const bool is_worth_waiting = any_of(expected_, [&](server_id x) {
     return !present(x) && !draining_.contains(x) && !contains(members, x) && is_better(x);
@@ -372,8 +385,7 @@ std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& m
 
 /// Begins one move, the one that helps most, where all is at rest.
 bool placement::balance() {
-  const auto changes = [](const chain_record& x) { return x.proposed || x.active.joiner; };
-  if (any_of(records_, changes))
+  if (!is_at_rest())
     return false;
   std::size_t best_gain = gain_min();
   std::optional<std::pair<std::uint32_t, member_id>> best;

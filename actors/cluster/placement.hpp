@@ -73,8 +73,14 @@ public:
   /// Those that are to hold nothing any more: others join in their place first. Refused where
   /// nobody who is there would stay.
   result<void> drain(std::set<server_id> servers);
+  /// It is not drained any more.
+  void keep(server_id server) { draining_.erase(server); }
   /// Whether it can stop without anyone missing it.
   bool is_empty(server_id server) const;
+  /// Chains that it is a member of.
+  std::size_t load(server_id server) const;
+  /// No chain changes. After decide(): nor is one to move.
+  bool is_at_rest() const;
 
   // -- generations --
 

@@ -98,6 +98,8 @@ std::vector<supervisor::loss> supervisor::tick(time_point now) {
     int status = 0;
     if (what.pid != 0 && waitpid(what.pid, &status, WNOHANG) == what.pid)
       ended(who, what, status, now, losses);
+    if (leaving_.contains(who))
+      what.start_at.reset();
     if (what.start_at && *what.start_at <= now && !winding_down_)
       if (auto started = launch(who, what, now); !started)
         start_failed(who, what, started.error(), now);
@@ -122,7 +124,7 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
   if (!clean)
     losses.push_back(
       {{who.role, who.index, what.incarnation}, what.killed_at.value_or(now), now, how});
-  if (winding_down_)
+  if (winding_down_ || leaving_.contains(who))
     return;
   if (!deposed && gives_up(who, what, status, now, how)) // It would not lead again at once.
     return;
@@ -185,6 +187,11 @@ result<void> supervisor::kill(process_name who, time_point now) {
   found->second.killed_at = now;
   ::kill(found->second.pid, SIGKILL);
   return {};
+}
+
+bool supervisor::is_kept(process_name who) const {
+  const auto found = processes_.find(who);
+  return found != processes_.end() && (found->second.pid != 0 || found->second.start_at);
 }
 
 void supervisor::kill_all() {

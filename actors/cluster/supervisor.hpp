@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,10 @@ public:
   std::vector<loss> tick(time_point now);
   /// SIGKILL. Errors: invalid_argument where no such process runs.
   result<void> kill(process_name who, time_point now);
+  /// These are not started again once they have ended, whatever their end; others are.
+  void let_go(std::set<process_name> leaving) { leaving_ = std::move(leaving); }
+  /// Whether it runs, or is about to be started again.
+  bool is_kept(process_name who) const;
   /// No more starts; processes may end as they like.
   void wind_down() { winding_down_ = true; }
   void kill_all();
@@ -100,6 +105,7 @@ private:
 
   supervisor_options options_;
   std::map<process_name, process> processes_;
+  std::set<process_name> leaving_;
   bool winding_down_ = false;
   std::string failed_;
 };

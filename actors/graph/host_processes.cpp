@@ -16,8 +16,23 @@ std::vector<process_name> processes_here(const run_options& options) {
   return all;
 }
 
+namespace {
+
+std::set<std::uint32_t> servers_elsewhere(const run_options& options) {
+  std::set<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < options.servers; ++i)
+    all.insert(i);
+  for (const auto& who : processes_here(options))
+    if (who.role == role::server)
+      all.erase(who.index);
+  return all;
+}
+
+} // namespace
+
 host_processes::host_processes(const run_options& options, std::vector<std::string> command)
-    : members_(processes_here(options)), standbys_(options.standbys), kills_(options.kills),
+    : members_(processes_here(options)), elsewhere_(servers_elsewhere(options)),
+      standbys_(options.standbys), kills_(options.kills),
       supervisor_({.command = std::move(command), .run_directory = options.run_directory}) {}
 
 result<void> host_processes::start(int listener, time_point now) {
@@ -28,6 +43,37 @@ result<void> host_processes::start(int listener, time_point now) {
     if (auto started = supervisor_.start(who, -1, now); !started)
       return started;
   return {};
+}
+
+std::vector<std::string> host_processes::follow(const observer_orders& job, bool adds,
+                                                time_point now) {
+  std::vector<std::string> lines;
+  std::set<std::uint32_t> wanted;
+  for (const auto& server : job.servers)
+    if (std::ranges::find(job.draining, server) == job.draining.end())
+      wanted.insert(server.value);
+  std::set<process_name> leaving;
+  for (const auto& who : members_)
+    if (who.role == role::server && !wanted.contains(who.index))
+      leaving.insert(who);
+  supervisor_.let_go(std::move(leaving));
+  std::erase_if(elsewhere_, [&](std::uint32_t index) { return !wanted.contains(index); });
+  for (const auto& status : job.members) {
+    const process_name who{status.member.role, status.member.index};
+    if (who.role != role::server || !wanted.contains(who.index) || elsewhere_.contains(who.index)
+        || supervisor_.is_kept(who))
+      continue;
+    if (status.member.incarnation != incarnation_id{}) {
+      elsewhere_.insert(who.index);
+    } else if (adds) {
+      members_.push_back(who);
+      if (auto started = supervisor_.start(who, -1, now); !started) {
+        elsewhere_.insert(who.index);
+        lines.push_back(started.error().text);
+      }
+    }
+  }
+  return lines;
 }
 
 /// Standbys wait for as long as they are left alone.

@@ -7,6 +7,7 @@
 #include "actors/graph/options.hpp"
 #include "serialization/messages.hpp"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ public:
   /// Kills those that hang, as hung_processes::find() says; the lines for the user.
   std::vector<std::string> kill_hung(const std::vector<member_status>& members, time_point now);
 
+  /// The servers that the job has now: those that left it are not started again, and those that
+  /// were added and nobody runs are started here, where `adds`. Lines for the user.
+  std::vector<std::string> follow(const observer_orders& job, bool adds, time_point now);
+
   void wind_down() { supervisor_.wind_down(); }
   void kill_all() { supervisor_.kill_all(); }
   /// Processes that end by themselves when the job does.
@@ -39,6 +44,7 @@ public:
 
 private:
   std::vector<process_name> members_;
+  std::set<std::uint32_t> elsewhere_; ///< Servers that other hosts run, or that cannot run here.
   std::uint32_t standbys_;
   std::vector<kill_plan> kills_; ///< Those to come.
   supervisor supervisor_;

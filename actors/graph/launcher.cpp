@@ -211,9 +211,13 @@ private:
       statistics_.coordinator_back(now);
     if (!news.stop) // Processes that left as they were told are no news.
       statistics_.observe(news.orders, now);
-    if (processes_ && !news.stop && news.orders.phase != job_phase::gathering)
-      for (const auto& line : processes_->kill_hung(news.orders.members, now))
+    if (processes_ && !news.stop) {
+      for (const auto& line : processes_->follow(news.orders, is_main(), now))
         event(line);
+      if (news.orders.phase != job_phase::gathering)
+        for (const auto& line : processes_->kill_hung(news.orders.members, now))
+          event(line);
+    }
     carry_out(what);
   }
 

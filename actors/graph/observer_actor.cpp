@@ -21,7 +21,7 @@ struct observer_shell {
     const auto* mine = port.take<observer_orders>(what);
     if (mine == nullptr)
       return;
-    if (mine->view.epoch > view_epoch) {
+    if (values && mine->view.epoch > view_epoch) {
       view_epoch = mine->view.epoch;
       self->send(values, view_atom_v, mine->view);
     }

@@ -2,20 +2,14 @@
 
 #include "actors/graph/straggler_flags.hpp"
 #include "actors/graph/recording.hpp"
-#include "storage/tensor_file.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 
 namespace troupe {
 
@@ -75,35 +69,6 @@ std::string whole_number(const std::string& text) {
 template <class Number>
 CLI::Validator between(Number least, Number greatest) {
   return CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest));
-}
-
-// Nothing falls back to plain text: it is asked for, in so many words.
-result<void> check_encryption(const run_options& options) {
-  const auto leaves_host = [](const std::optional<endpoint>& where) {
-    return where && !is_loopback(*where);
-  };
-  if (options.tls_directory && options.plaintext_on_network)
-    return {errc::invalid_argument, "--tls and --allow-plaintext-on-network: choose one"};
-  if (options.tls_directory || options.plaintext_on_network
-      || (!leaves_host(options.listen) && !leaves_host(options.join)))
-    return {};
-  const bool listens = leaves_host(options.listen);
-  return {errc::invalid_argument,
-          std::string{listens ? "--listen " : "--join "}
-            + to_string(listens ? *options.listen : *options.join)
-            + " needs --tls DIR (troupe certs makes it), or --allow-plaintext-on-network where "
-              "everyone on the network may read and change the job"};
-}
-
-result<void> check_creation(const std::filesystem::path& path) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0 && (errno != EEXIST || access(path.c_str(), W_OK) != 0))
-    return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
-  if (file >= 0) {
-    close(file);
-    unlink(path.c_str());
-  }
-  return {};
 }
 
 } // namespace
@@ -363,140 +328,6 @@ void declare(CLI::App& app, run_options& options) {
           if (option->count() > 0)
             options.given.insert(option->get_name());
     });
-}
-
-result<void> validate(const run_options& options) {
-  const auto invalid = [](std::string text) {
-    return result<void>{errc::invalid_argument, std::move(text)};
-  };
-  const auto first_given = [&](std::initializer_list<const char*> names) {
-    const auto* const found = std::find_if(
-      names.begin(), names.end(), [&](const auto* name) { return options.given.contains(name); });
-    return std::string{found == names.end() ? "" : *found};
-  };
-  const bool hogwild = options.sync.mode == consistency_mode::hogwild;
-  const bool threads = options.mode() == run_mode::threads;
-  if (hogwild && !threads)
-    return invalid("--sync hogwild shares memory between threads: use --threads");
-  if (const auto name = first_given(
-        {"--checkpoint", "--checkpoint-every", "--checkpoint-keep", "--resume", "--import"});
-      hogwild && !name.empty())
-    return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
-                   + name);
-  if (const auto name = first_given({"--servers", "--replicas", "--chains"});
-      hogwild && !name.empty())
-    return invalid("--sync hogwild has one memory and no servers: leave out " + name);
-  if (options.replicas > options.servers)
-    return invalid("--replicas " + std::to_string(options.replicas)
-                   + " needs as many --servers, not " + std::to_string(options.servers));
-  if (hogwild && options.delta_pulls)
-    return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
-                   "leave out --delta-pulls");
-  const bool bsp = options.sync.mode == consistency_mode::bsp;
-  const auto sync = "--sync " + to_string(options.sync);
-  if (options.pipeline > 0 && (bsp || options.sync.mode == consistency_mode::ssp))
-    return invalid(sync + " waits for other workers and pulls nothing ahead: leave out --pipeline");
-  if (options.apply_batch > 1 && bsp)
-    return invalid(sync + " applies each clock's pushes together anyway: leave out --apply-batch");
-  if (options.apply_batch > 1 && hogwild)
-    return invalid(sync + " applies no pushes together, as none waits: leave out --apply-batch");
-  // Who wants hogwild has no other mode to choose.
-  const auto single = hogwild ? sync : "--threads";
-  if (threads && !options.key_book)
-    return invalid(single + " has no links that bring keys: leave out --no-key-book");
-  if (threads && !options.kills.empty())
-    return invalid(hogwild ? single + " is one process: leave out --kill"
-                           : "--kill ends processes: use --processes");
-  if (threads && (options.listen || options.join || !options.here.empty()))
-    return invalid(single + " is one process: leave out --listen, --join and --here");
-  if (threads && options.durability == durability_mode::log)
-    return invalid(single + " ends as a whole: leave out --durability");
-  if (threads && options.etcd)
-    return invalid(single + " has no coordinator to lose: leave out --coordinator-store");
-  if (options.standbys > 0 && !options.etcd)
-    return invalid("--standbys needs --coordinator-store etcd://HOST:PORT, where they find the "
-                   "state of the coordinator that they replace");
-  if (threads && options.tls_directory)
-    return invalid(single + " has no links to encrypt: leave out --tls");
-  if (threads && options.given.contains("--run-dir"))
-    return invalid(single + " writes no logs: leave out --run-dir");
-  if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep", "--import"});
-      threads && !options.checkpoint_directory && !name.empty())
-    return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
-  if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",
-                                     "--coordinator-store", "--standbys"});
-      options.join && !name.empty())
-    return invalid(name + " is for the host that starts the job: leave it out with --join");
-  if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))
-    return invalid("--listen needs the address at which other hosts reach this one, not "
-                   + options.listen->host);
-  const bool serves = std::any_of(options.here.begin(), options.here.end(),
-                                  [](const auto& x) { return x.role == role::server; });
-  if (options.join && serves && !options.checkpoint_directory)
-    return invalid("--join with a server needs --checkpoint DIR: the same directory as on the main "
-                   "host, on a file system that both share");
-  if (options.join && options.here.empty())
-    return invalid("--join needs --here: say which servers and workers run on this host");
-  if (options.resume && !options.checkpoint_directory)
-    return invalid("--resume needs --checkpoint DIR: say what to continue from");
-  if (options.resume && options.import_file)
-    return invalid("--resume and --import both say where to start: choose one");
-  // Who joins may bring more workers than the job began with.
-  const auto started = options.workers + options.backup_workers;
-  const auto workers = options.join ? workers_max : started;
-  for (const auto& who : options.here) {
-    const auto count = who.role == role::server ? options.servers : workers;
-    if (who.role == role::coordinator)
-      return invalid("--here: the job has no second coordinator");
-    if (who.index >= count)
-      return invalid("--here: the job has no " + to_string(who) + ", only 0 to "
-                     + std::to_string(count - 1));
-  }
-  for (auto one = options.here.begin(); one != options.here.end(); ++one)
-    if (std::find(options.here.begin(), one, *one) != one)
-      return invalid("--here: a process is listed twice");
-  if (!options.here.empty() && !options.listen && !options.join)
-    return invalid("--here without --listen or --join: nobody could start the other processes");
-  for (const auto& [worker, unused] : options.slow_workers)
-    if (worker >= started)
-      return invalid("--slow: the job has no worker " + std::to_string(worker) + ", only 0 to "
-                     + std::to_string(started - 1));
-  for (const auto& plan : options.kills)
-    if ((plan.who.role == role::worker && plan.who.index >= started)
-        || (plan.who.role == role::server && plan.who.index >= options.servers))
-      return invalid("--kill: the job has only workers 0 to " + std::to_string(started - 1)
-                     + " and servers 0 to " + std::to_string(options.servers - 1));
-    else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
-      return invalid("--kill: the job has only coordinators 0 to "
-                     + std::to_string(options.standbys));
-  if (auto right = validate_stragglers(options); !right)
-    return right;
-  if (auto valid = validate_recording(options); !valid)
-    return valid;
-  return check_encryption(options);
-}
-
-result<void> check_outputs(const run_options& options) {
-  if (const auto& report = options.report_file) {
-    if (std::filesystem::is_directory(*report))
-      return {errc::io_failed, "cannot write " + report->string() + ": it is a directory"};
-    if (std::filesystem::is_fifo(*report)) // The end of the run would wait for a reader.
-      return {errc::io_failed, "cannot write " + report->string() + ": it is a pipe"};
-    if (access(report->c_str(), F_OK) != 0) {
-      if (auto created = check_creation(*report); !created)
-        return created;
-    } else if (access(report->c_str(), W_OK) != 0) {
-      return {errc::io_failed, "cannot write " + report->string() + ": " + std::strerror(errno)};
-    }
-  }
-  if (const auto& tensors = options.export_file) {
-    if (auto known = storage::check_extension(*tensors); !known)
-      return known;
-    if (std::filesystem::is_directory(*tensors))
-      return {errc::io_failed, "cannot write " + tensors->string() + ": it is a directory"};
-    return check_creation(tensors->string() + ".check"); // It is written under another name first.
-  }
-  return {};
 }
 
 } // namespace troupe

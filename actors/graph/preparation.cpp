@@ -51,7 +51,8 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
 result<void> prepare_store(const run_options& options, const std::filesystem::path& checkpoints) {
   if (options.etcd)
     return storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume);
-  return options.resume ? result<void>{} : storage::coordinator_store::forget(checkpoints);
+  return options.resume ? storage::coordinator_store::prepare_resume(checkpoints)
+                        : storage::coordinator_store::forget(checkpoints);
 }
 
 std::set<role> roles_here(const run_options& options) {

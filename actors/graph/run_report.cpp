@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace troupe {
 
@@ -112,7 +113,9 @@ void run_statistics::observe(const observer_orders& what, time_point now) {
     account(status);
     note_recovery(status, what.phase, now);
   }
+  note_departures(what.servers, now);
   note_loss(now);
+  note_pause(what.phase, now);
   if (training_from_) // Batches of an earlier run arrive all at once, before.
     note_rate(now);
 }
@@ -131,6 +134,23 @@ void run_statistics::note_succession(const member_id& member, time_point now) {
   }
   owner.last_seen = member.incarnation;
   owner.missing_since.reset();
+}
+
+/// Servers that the job does not have any more. What they did others do now.
+void run_statistics::note_departures(const std::vector<server_id>& servers, time_point now) {
+  if (servers.empty())
+    return; // Not said.
+  for (auto& [who, owner] : processes_) {
+    owner.has_left =
+      who.role == role::server && std::ranges::find(servers, server_id{who.index}) == servers.end();
+    if (!owner.has_left)
+      continue;
+    owner.last_seen = {};
+    owner.missing_since.reset();
+    for (recovery& open : recoveries_)
+      if (open.role == who.role && open.index == who.index && !open.recovered_at)
+        open.recovered_at = now;
+  }
 }
 
 void run_statistics::account(const member_status& status) {
@@ -235,6 +255,17 @@ void run_statistics::note_loss(time_point now) {
   curve_loss_count_ = count;
 }
 
+/// Looked at whenever orders come, every 100 ms at least: it is exact to that.
+void run_statistics::note_pause(job_phase phase, time_point now) {
+  const auto count = total(&incarnation::acknowledged);
+  if (phase != job_phase::training)
+    acknowledged_at_.reset();
+  if (phase != job_phase::training || std::exchange(acknowledged_, count) == count)
+    return;
+  pause_max_ = std::max(pause_max_, now - acknowledged_at_.value_or(now));
+  acknowledged_at_ = now;
+}
+
 void run_statistics::note_rate(time_point now) {
   rate_sample sample{now, 0, 0, {}};
   sample.samples = samples_of(job_, batches_done_);
@@ -307,6 +338,8 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     all.bytes_per_second = rate(rates_.front().bytes, rates_.back().bytes);
   }
   for (const auto& [key, owner] : processes_) {
+    if (owner.has_left)
+      continue;
     process_progress line;
     line.name = key_of(key);
     line.dead = owner.dead;
@@ -379,6 +412,8 @@ std::string run_statistics::to_json(const std::string& command) const {
   const double trained =
     training_from_ ? seconds(training_until_.value_or(until) - *training_from_) : 0.0;
   all["samples_per_second"] = trained > 0.0 ? static_cast<double>(samples_done()) / trained : 0.0;
+
+  all["longest_pause_ms"] = milliseconds(pause_max_);
 
   const auto accuracy = last_of(&loss_point::test_accuracy);
   all["test_accuracy"] = accuracy ? json(*accuracy) : json();

@@ -113,6 +113,7 @@ private:
     incarnation_id last_seen;
     std::optional<time_point> missing_since;
     bool dead = false;
+    bool has_left = false; ///< The job has no such server any more.
     std::uint32_t starts = 0;
     std::uint64_t rss_bytes_max = 0;
   };
@@ -125,9 +126,11 @@ private:
 
   /// Deaths on other hosts are not told: there, a successor shows that its predecessor died.
   void note_succession(const member_id& member, time_point now);
+  void note_departures(const std::vector<server_id>& servers, time_point now);
   void account(const member_status& status);
   void note_recovery(const member_status& status, job_phase phase, time_point now);
   void note_loss(time_point now);
+  void note_pause(job_phase phase, time_point now);
   void note_rate(time_point now);
   std::uint64_t samples_done() const;
   /// Sum over all incarnations of all processes.
@@ -153,6 +156,9 @@ private:
   double curve_loss_sum_ = 0.0;
   std::uint64_t curve_loss_count_ = 0;
   std::deque<rate_sample> rates_;
+  std::uint64_t acknowledged_ = 0; ///< Pushes, and when the last of them was.
+  std::optional<time_point> acknowledged_at_;
+  time_point pause_max_{0};
 };
 
 } // namespace troupe

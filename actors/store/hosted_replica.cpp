@@ -194,6 +194,7 @@ void hosted_replica::run(cut_effect& effect, replica_effects&) {
 }
 
 void hosted_replica::tick() {
+  free_if_unnamed();
   if (replica_ && !broken_)
     decide([this](replica_effects& effects) { replica_->tick(now(), effects); });
   flush_record();
@@ -203,15 +204,6 @@ void hosted_replica::fail_open(const failure& why) {
   for (auto& [unused, open] : std::exchange(requests_, {}))
     context_->answers.add(open.by, why);
   pulls_due_.clear();
-}
-
-void hosted_replica::retire() {
-  apply_admitted();
-  if (replica_)
-    decide([this](replica_effects& effects) { replica_->retire(now(), effects); });
-  incoming_.reset();
-  outgoing_.reset();
-  flush_record();
 }
 
 // -- other replicas --
@@ -251,6 +243,8 @@ void hosted_replica::take(const member_id& from, const joined_message& what,
 
 void hosted_replica::take(const member_id& from, const copy_request& what, replica_effects&) {
   const auto index = replica_->copy_for(from, what.epoch);
+  if (!index && what.epoch > replica_->status().epoch)
+    early_request_ = {from, what}; // Else it would come again only after copy_patience.
   if (!index)
     return;
   if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch) {

@@ -18,6 +18,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -52,8 +53,6 @@ public:
   /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
   void end_gathering();
   void fail_open(const failure& why);
-  /// The server has no part in the chain any more; orders may give it one again.
-  void retire();
   /// What was recorded so far outlives the process.
   void flush_record();
   chain_report report() const;
@@ -113,6 +112,7 @@ private:
   void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& held);
   void go_on();
   void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
+  void free_if_unnamed();
   void obey_checkpoint();
   server_counters counters_of_state() const;
 
@@ -154,7 +154,8 @@ private:
   std::optional<replica> replica_;
   std::shared_ptr<table_store> values_;
   std::optional<push_recorder> recorder_;
-  bool is_bsp_ = false; ///< Some table is.
+  bool is_bsp_ = false;                     ///< Some table is.
+  std::optional<time_point> unnamed_since_; ///< No configuration gives it a part.
 
   std::unordered_map<std::uint64_t, open_request> requests_;
   std::deque<request_token> pulls_due_; ///< Their pushes are done.
@@ -162,6 +163,8 @@ private:
   std::deque<std::shared_ptr<const update>> gathered_; ///< Those of admitted_.
   std::uint64_t next_token_ = 1;
   std::optional<outgoing_copy> outgoing_;
+  /// Its sender was told of its epoch first.
+  std::optional<std::pair<member_id, copy_request>> early_request_;
   std::optional<copy_in_progress> incoming_;
   time_point copy_asked_at_{0};
   bool copy_waits_ = false;               ///< For what it has kept, or until the last copy is kept.

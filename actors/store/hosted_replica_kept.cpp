@@ -94,7 +94,7 @@ void hosted_replica::keep(std::vector<partition_image> images,
 
 /// A state for a later start, about as often as the head writes its part of a checkpoint.
 void hosted_replica::keep_present() {
-  if (!keeps_states() || replica_->state() == nullptr || copy_waits_
+  if (!keeps_states() || replica_->state() == nullptr || copy_waits_ || unnamed_since_
       || orders_.checkpoint <= kept_at_)
     return;
   kept_at_ = orders_.checkpoint;

@@ -14,6 +14,10 @@ namespace troupe {
 
 namespace {
 
+/// A chain takes a server that was silent back within seconds of hearing it again, and sends it
+/// only what its past state lacks.
+constexpr std::chrono::seconds unnamed_time{30};
+
 /// What of a copy has not come by then is asked for again. A part may be larger by one block.
 const std::chrono::nanoseconds copy_patience =
   std::chrono::seconds{1} + time_for_payload(2 * copy_parts_ahead * copy_part_bytes);
@@ -57,6 +61,10 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
   orders_ = what;
   const auto& newest = record.proposed ? *record.proposed : record.active;
   const auto& self = context_->options.self;
+  if (takes_part(record.active, self) || takes_part(newest, self))
+    unnamed_since_.reset();
+  else if (!unnamed_since_)
+    unnamed_since_ = now();
   const bool is_other = newest.generation != generation_;
   // It takes the place of a founder, and was told of this generation when it was none.
   const bool is_late = !is_other && newest.generation != record.active.generation
@@ -75,8 +83,18 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
     if (other_workers)
       replica_->set_workers(what.workers, now(), effects);
     replica_->obey(record, now(), effects);
+    if (const auto early = std::exchange(early_request_, std::nullopt))
+      take(early->first, early->second, effects);
   });
   obey_checkpoint();
+}
+
+/// What it holds is of no use to anyone: it goes on as one that never had a part.
+void hosted_replica::free_if_unnamed() {
+  if (!values_ || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
+    return;
+  begin_generation(record_, record_.active, server_orders{orders_});
+  obey(record_, server_orders{orders_});
 }
 
 void hosted_replica::obey_checkpoint() {

@@ -38,13 +38,6 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
   carry_out(now, effects);
 }
 
-void replica::retire(time_point now, replica_effects& effects) {
-  const bool led = leads();
-  chain_.propose({chain_.config().epoch.value + 1});
-  stop_leading(led);
-  carry_out(now, effects);
-}
-
 void replica::stop_leading(bool led) {
   if (shard_ && led && !leads())
     shard_->step_down(decided_);

@@ -74,8 +74,6 @@ public:
   void set_workers(const std::vector<clock_entry>& workers, time_point now,
                    replica_effects& effects);
   void renew(time_point stamp) { chain_.renew(stamp); }
-  /// The chain has gone on without this one, which keeps what it holds: a past state.
-  void retire(time_point now, replica_effects& effects);
   /// Requires: leads(). Whoever leads no more forgets it.
   void request_cut(std::uint64_t checkpoint, std::uint64_t clock, time_point now,
                    replica_effects& effects);

@@ -99,7 +99,6 @@ struct server_shell {
     std::erase_if(peers, [this](const auto& known) {
       return std::ranges::find(servers, known.first, &server_address::server) == servers.end();
     });
-    retire_others(mine->chains);
     for (const auto& [chain, record] : mine->chains)
       replica_of(chain).obey(record, *mine);
     shared.answers.send(self);
@@ -118,25 +117,8 @@ struct server_shell {
     self->quit(reason_to_end(what));
   }
 
-  /// A server that is soon back in a chain is only sent what its past state lacks.
-  void retire_others(const std::vector<chain_orders>& listed) {
-    for (auto at = replicas.begin(); at != replicas.end();) {
-      const auto next = std::next(at);
-      if (std::ranges::find(listed, at->first, &chain_orders::chain) == listed.end()) {
-        at->second->retire();
-        retired[at->first] = {std::move(at->second), now_of(*self) + retired_time};
-        replicas.erase(at);
-      }
-      at = next;
-    }
-  }
-
   hosted_replica& replica_of(chain_id chain) {
     auto& mine = replicas[chain];
-    if (const auto found = retired.find(chain); found != retired.end()) {
-      mine = std::move(found->second.replica);
-      retired.erase(found);
-    }
     if (!mine)
       mine = std::make_unique<hosted_replica>(shared, chain);
     return *mine;
@@ -145,7 +127,6 @@ struct server_shell {
   void tick() {
     for (auto& [unused, replica] : replicas)
       replica->tick();
-    std::erase_if(retired, [&](const auto& x) { return x.second.until <= now_of(*self); });
     shared.answers.send(self);
     if (port.due() || statuses() != told)
       send_report();
@@ -163,8 +144,6 @@ struct server_shell {
     server_counters all;
     for (const auto& [unused, replica] : replicas)
       all.add(replica->counters());
-    for (const auto& [unused, former] : retired)
-      all.add(former.replica->counters());
     return all;
   }
 
@@ -179,13 +158,6 @@ struct server_shell {
     port.send(std::move(body));
   }
 
-  struct retired_replica {
-    std::unique_ptr<hosted_replica> replica;
-    time_point until;
-  };
-
-  /// A chain takes a server that was silent back within seconds of hearing it again.
-  static constexpr std::chrono::seconds retired_time{30};
   // Also the resolution of a waiting pull's patience.
   static constexpr std::chrono::milliseconds tick_interval{50};
 
@@ -193,7 +165,6 @@ struct server_shell {
   member_port port;
   server_context shared;
   std::map<chain_id, std::unique_ptr<hosted_replica>> replicas;
-  std::map<chain_id, retired_replica> retired; ///< Of chains that it has no part in any more.
   std::vector<server_address> servers;
   std::map<member_id, peer_sink> peers;
   std::vector<chain_status> told; ///< In the last report.

@@ -47,7 +47,7 @@ struct server_options {
 /// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
 ///            while a checkpoint or a copy is made (present, previous of bsp, pinned); those of a
-///            chain that it left for half a minute more.
+///            chain in which it has no part any more for half a minute.
 using server_handle = kv_service::extend_with<peer_sink>::extend<caf::reacts_to<orders>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.

@@ -116,18 +116,12 @@ struct fixture : actor_fixture {
     obey({what, 0, std::nullopt});
   }
 
-  bool has_part(const chain_config& in, std::uint32_t index) const {
-    return in.joiner == ids.at(index)
-           || std::ranges::find(in.members, ids.at(index)) != in.members.end();
-  }
-
   void give_orders() {
     for (auto& [index, server] : servers) {
       server_orders what;
       what.job = job;
       what.generation = generation;
-      if (has_part(record.active, index) || (record.proposed && has_part(*record.proposed, index)))
-        what.chains = {{{0}, record}};
+      what.chains = {{{0}, record}};
       what.chain_of.assign(job.partitions, chain_id{0});
       for (const auto& [unused, id] : ids)
         what.servers.push_back({id, ""});
@@ -301,7 +295,7 @@ TEST_CASE("a_server_that_starts_again_is_sent_a_copy_and_then_the_log") {
     caf::anon_send_exit(f.servers[2], caf::exit_reason::kill);
     f.start(2, 2);
     f.become(f.config({0, 1}));
-    CHECK(f.report_of(2).chains.empty());
+    CHECK_FALSE(f.status_of(2).complete);
     f.become(f.config({0, 1}, 2));
     CHECK(f.copied_floats == (is_sparse ? 4 : elements));
     CHECK(f.status_of(2).complete);
@@ -321,7 +315,6 @@ TEST_CASE("a_server_that_comes_back_soon_is_sent_what_its_past_state_lacks") {
   for (std::uint64_t block = 0; block < 3; ++block)
     REQUIRE(f.push(f.servers[0], f.gradient(block, block, 1, block))->reply);
   f.become(f.config({0, 1}));
-  CHECK(f.report_of(2).chains.empty());
   CHECK(f.refusal_of(f.pull(f.servers[2], f.first())) == errc::not_ready);
   REQUIRE(f.push(f.servers[0], f.gradient(3, 1, 4, 1))->reply);
   SUBCASE("soon") {
@@ -341,6 +334,43 @@ TEST_CASE("a_server_that_comes_back_soon_is_sent_what_its_past_state_lacks") {
   CHECK(f.read(2, 0) == -1);
   CHECK(f.read(2, 1) == -5);
   CHECK(f.read(2, 2) == -1);
+}
+
+TEST_CASE("what_a_server_counted_outlives_what_it_held") {
+  fixture f;
+  f.become(f.config({0, 1}));
+  REQUIRE(f.push(f.servers[0], f.gradient(0, 0))->reply);
+  f.become(f.config({1}));
+  f.pass(29s);
+  CHECK(f.report_of(0).counters.applied == 1);
+  f.pass(11s);
+  CHECK(f.report_of(0).counters.applied == 1);
+  f.become(f.config({1}, 0));
+  CHECK(f.copied_floats == elements); // Nothing of it is there any more.
+}
+
+TEST_CASE("a_joiner_that_hears_of_its_place_first_need_not_ask_twice") {
+  fixture f;
+  f.become(f.config({1, 2}));
+  REQUIRE(f.push(f.servers[1], f.gradient(0, 0))->reply);
+  f.become(f.config({1, 2}, 0)); // Orders reach server 0 first.
+  CHECK(f.copied_floats == elements);
+}
+
+TEST_CASE("who_is_named_keeps_what_it_holds_however_long") {
+  fixture f;
+  f.become(f.config({0, 1, 2}));
+  REQUIRE(f.push(f.servers[0], f.gradient(0, 0))->reply);
+  f.become(f.config({0}));
+  f.pass(29s);
+  SUBCASE("a head") { f.pass(40s); }
+  SUBCASE("one that is to join") {
+    f.obey({f.record.active, 0, f.config({0}, 2)});
+    f.pass(40s);
+    f.become(f.config({0}, 2));
+    CHECK(f.copied_floats == 0);
+  }
+  CHECK(f.read(0) == -1);
 }
 
 TEST_CASE("parts_of_a_copy_that_are_lost_are_asked_for_again") {

@@ -81,11 +81,15 @@ struct cluster {
       return std::ranges::find(x.active.members, server(index)) != x.active.members.end();
     }));
   }
-  std::size_t spread() const {
-    std::vector<std::size_t> loads;
+  std::size_t heads(std::uint32_t index) const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+      decide.records(), [&](auto& x) { return x.active.members.front() == server(index); }));
+  }
+  std::size_t spread(std::size_t (cluster::*of)(std::uint32_t) const = &cluster::load) const {
+    std::vector<std::size_t> all;
     for (const member_id& each : alive)
-      loads.push_back(load(each.index));
-    return *std::ranges::max_element(loads) - *std::ranges::min_element(loads);
+      all.push_back((this->*of)(each.index));
+    return *std::ranges::max_element(all) - *std::ranges::min_element(all);
   }
 
   placement decide;
@@ -230,6 +234,33 @@ TEST_CASE("chains move to servers that are added, no more of them than have to")
   all.settle();
   CHECK(all.spread() == 0);
   CHECK(all.moves == 6);
+}
+
+TEST_CASE("12 chains stay even from 2 servers to 6, and from these to 3") {
+  for (const std::uint32_t replicas : {1u, 2u}) {
+    CAPTURE(replicas);
+    cluster all{replicas, 12};
+    for (std::uint32_t i = 0; i < 2; ++i)
+      all.start(i);
+    all.found();
+    all.settle();
+    for (std::uint32_t i = 2; i < 6; ++i)
+      all.start(i);
+    all.settle();
+    CHECK(all.spread() == 0);
+    CHECK(all.spread(&cluster::heads) <= (replicas == 1 ? 0 : 2)); // Only as far as ties go.
+    REQUIRE(all.decide.drain({{0}, {1}, {2}}));
+    for (int rounds = 0; rounds < 100; ++rounds) { // All of their chains move at a time.
+      all.hear();
+      all.decide.decide({});
+    }
+    all.settle();
+    for (std::uint32_t i = 0; i < 3; ++i)
+      CHECK(all.decide.is_empty({i}));
+    all.alive.erase(all.alive.begin(), all.alive.begin() + 3);
+    CHECK(all.spread() == 0);
+    CHECK(all.spread(&cluster::heads) <= (replicas == 1 ? 0 : 4));
+  }
 }
 
 TEST_CASE(

@@ -298,13 +298,8 @@ private:
     auto& x = *nodes_[below(nodes_.size())];
     if (x.is_cut)
       return;
-    if (has_part(record_.active, x.id())
-        || (record_.proposed && has_part(*record_.proposed, x.id()))) {
-      x.decide_at.decide.renew(x.heard_at);
-      x.decide_at.obey(record_);
-    } else {
-      x.decide_at.event([&](auto& effects) { x.decide_at.decide.retire(now_, effects); });
-    }
+    x.decide_at.decide.renew(x.heard_at);
+    x.decide_at.obey(record_);
     judge_prefixes();
   }
 

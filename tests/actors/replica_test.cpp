@@ -117,18 +117,6 @@ TEST_CASE("a removed head drops what is not final, and comes back with its past 
   CHECK(t.head.steps == lines{"to 0: 5", "to 0: 7"});
 }
 
-TEST_CASE("a replica that was retired answers nobody until it acts in a later configuration") {
-  trio t;
-  t.push(t.head, 1, 0, 5);
-  t.head.event([&](auto& effects) { t.head.decide.retire(t.head.now, effects); });
-  CHECK(t.head.told == lines{"refuse 1 not_ready: this replica does not lead"});
-  t.deliver();
-  CHECK(t.head.told.size() == 1);
-  t.become(config_of(2, {server(0)}));
-  t.push(t.head, 2, 0, 6);
-  CHECK(t.head.told.back() == "ack 2 version 2");
-}
-
 TEST_CASE("reads end with the lease, also where the chain is one server by now") {
   trio t;
   t.renew();

@@ -282,6 +282,36 @@ TEST_CASE("run_statistics notices by its successor that a process of another hos
   CHECK(all[0]["recovered_ms"] == doctest::Approx(3000));
 }
 
+TEST_CASE("run_statistics does not take a server that left, or comes back later, for a loss") {
+  run_statistics run{small_job()};
+  const auto have = [&](std::vector<member_status> members, time_point now) {
+    auto what = state(job_phase::training, 3, members);
+    for (const auto& one : members)
+      what.servers.push_back({one.member.index});
+    run.observe(what, now);
+  };
+  have({server(0, 1, 3), server(1, 1, 3)}, 1s);
+  CHECK(run.snapshot(1s).processes.size() == 2);
+  run.process_died({role::server, 1, {1}}, 2s, 2s); // While it was drained: nobody starts it again.
+  have({server(0, 1, 4)}, 3s);
+  CHECK(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.size() == 1);
+  have({server(0, 1, 5), server(1, 2, 0)}, 4s);
+  CHECK(run.recoveries().size() == 1);
+  CHECK(run.snapshot(4s).processes.size() == 2);
+}
+
+TEST_CASE("run_statistics has the longest time without an acknowledged push in training") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::gathering, 0, {worker(0, 1, 0)}), 1s);
+  run.observe(state(job_phase::training, 0, {worker(0, 1, 1)}), 9s);
+  run.observe(state(job_phase::training, 1, {worker(0, 1, 1)}), 9100ms);
+  run.observe(state(job_phase::training, 2, {worker(0, 1, 2)}), 9300ms);
+  run.observe(state(job_phase::training, 3, {worker(0, 1, 3)}), 9400ms);
+  run.observe(state(job_phase::finished, 3, {worker(0, 1, 4)}), 20s);
+  CHECK(report_of(run)["longest_pause_ms"] == doctest::Approx(300));
+}
+
 TEST_CASE("run_statistics leaves the coordinator's recovery to its caller") {
   run_statistics run{small_job()};
   run.process_died({role::coordinator, 0, {1}}, 1s, 1s);

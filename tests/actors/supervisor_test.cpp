@@ -271,6 +271,38 @@ TEST_CASE("a_process_that_is_put_out_again_and_again_is_not_given_up") {
   CHECK(f.supervise.failed().empty());
 }
 
+TEST_CASE("who_leaves_the_job_is_not_started_again_whatever_its_end") {
+  for (const std::string script : {"exit 0", "exit 7", forever}) {
+    CAPTURE(script);
+    fixture f{script};
+    f.start();
+    CHECK(f.supervise.is_kept(f.who));
+    f.supervise.let_go({f.who});
+    CHECK(f.supervise.is_kept(f.who));
+    if (script == forever)
+      REQUIRE(f.supervise.kill(f.who, f.now));
+    CHECK(f.tick_at_end().size() == (script == "exit 0" ? 0 : 1));
+    CHECK_FALSE(f.supervise.is_kept(f.who));
+    f.now += 1h;
+    CHECK(f.supervise.tick(f.now).empty());
+    CHECK(f.supervise.running() == 0);
+    f.supervise.let_go({});
+    f.start();
+    CHECK(f.supervise.running() == 1);
+  }
+}
+
+TEST_CASE("who_leaves_while_it_waits_for_its_next_start_stays_ended") {
+  fixture f{"exit 0"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.is_kept(f.who));
+  f.supervise.let_go({f.who});
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK_FALSE(f.supervise.is_kept(f.who));
+}
+
 TEST_CASE("a_process_that_ended_with_the_job_stays_ended") {
   fixture f{"exit 0"};
   f.start();

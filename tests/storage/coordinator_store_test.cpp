@@ -157,6 +157,21 @@ TEST_CASE("a save that a kill cut off is as if it had not begun") {
   CHECK(open_store(home.path())->load()->term == 4);
 }
 
+TEST_CASE("a run that resumes has not the servers that were added and drained, and all else") {
+  const temporary_directory home;
+  CHECK(coordinator_store::prepare_resume(home.path()));
+  auto state = state_of(4, {2}, 77, {{0}, {1}});
+  state.servers = {{0}, {7}};
+  state.draining = {{7}};
+  REQUIRE(open_store(home.path())->save(state));
+  REQUIRE(coordinator_store::prepare_resume(home.path()));
+  const auto found = open_store(home.path())->load();
+  CHECK(found->servers.empty());
+  CHECK(found->draining.empty());
+  CHECK(found->term == 4);
+  CHECK(found->chain_of == state.chain_of);
+}
+
 TEST_CASE("a damaged store is reported, not started from nothing") {
   const temporary_directory home;
   REQUIRE(open_store(home.path())->save(state_of(4, {2}, 77, {{0}, {1}})));

@@ -215,9 +215,13 @@ TEST_CASE("etcd: a run begins with nothing unless it resumes, and not beside ano
   CHECK(refused.error().text.find("'job' runs already, led by 127.0.0.1:4000")
         != std::string::npos);
   CHECK(etcd_store::prepare({etcd.endpoints, "other"}, false));
+  auto resized = some_state;
+  resized.servers = {{0}, {7}};
+  REQUIRE(first->save(resized));
   first.reset();
   REQUIRE(etcd_store::prepare(etcd, true));
   CHECK(campaign(etcd, "again")->load()->committed == 12);
+  CHECK(campaign(etcd, "again")->load()->servers.empty());
   REQUIRE(etcd_store::prepare(etcd, false));
   CHECK(campaign(etcd, "anew")->load()->term == 0);
 }

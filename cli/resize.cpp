@@ -1,0 +1,121 @@
+#include "cli/resize.hpp"
+
+#include "actors/graph/job_visitor.hpp"
+#include "actors/graph/options.hpp"
+#include "actors/graph/signals.hpp"
+#include "cli/resize_watch.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::milliseconds round_interval{50};
+
+struct resize_options {
+  std::filesystem::path run_directory;
+  std::optional<std::filesystem::path> tls_directory;
+  std::uint32_t timeout = 120;
+  resize_request request;
+};
+
+result<void> wait_for(resize_watch& watch, job_visitor& job, std::optional<int>& interrupted) {
+  signal_watch signals;
+  while (true) {
+    for (const auto& line : watch.look(job.latest(), steady_now()))
+      fmt::print("{}\n", line);
+    std::fflush(stdout);
+    if (watch.outcome())
+      return *watch.outcome();
+    job.wish(watch.wish());
+    interrupted = signals.wait(round_interval);
+    if (interrupted)
+      return {};
+  }
+}
+
+result<void> run(const resize_options& options) {
+  const auto cluster = read_cluster_file(options.run_directory);
+  if (!cluster)
+    return {cluster.error().code,
+            "no run in " + options.run_directory.string() + ": " + cluster.error().text};
+  std::shared_ptr<const tls_context> tls;
+  if (options.tls_directory) {
+    auto loaded =
+      tls_context::load(tls_files_in(*options.tls_directory, role::observer), role::observer);
+    if (!loaded)
+      return loaded.error();
+    tls = *std::move(loaded);
+  }
+  job_visitor job{*cluster, std::move(tls)};
+  resize_watch watch{options.request, cluster->job, to_string(cluster->coordinator),
+                     std::chrono::seconds{options.timeout}, steady_now()};
+  std::optional<int> interrupted;
+  const auto done = wait_for(watch, job, interrupted);
+  if (interrupted)
+    raise(*interrupted); // As if it had not been caught.
+  return done;
+}
+
+command make_command(CLI::App& app, const std::string& name, const std::string& description,
+                     const std::shared_ptr<resize_options>& options) {
+  auto* words = app.add_subcommand(name, description);
+  words->add_option("RUN_DIRECTORY", options->run_directory, "Where the run keeps its logs")
+    ->required();
+  words->add_option("--tls", options->tls_directory,
+                    "Certificates of a job on another host (observer.pem and its key)");
+  words->add_option("--timeout", options->timeout, "Seconds to wait until it is done")
+    ->check(CLI::Range(1, 1'000'000).description("1..1000000"))
+    ->capture_default_str();
+  return {words, [options] { return run(*options); }};
+}
+
+} // namespace
+
+command add_command(CLI::App& app) {
+  const auto options = std::make_shared<resize_options>();
+  options->request.add = 1;
+  auto made = make_command(app, "add",
+                           "Adds servers to a job that runs; its launcher starts them, and chains "
+                           "move to them",
+                           options);
+  made.words->add_option("--count", options->request.add, "How many")
+    ->check(CLI::Range(1, 256).description("1..256"))
+    ->capture_default_str();
+  return made;
+}
+
+command drain_command(CLI::App& app) {
+  const auto options = std::make_shared<resize_options>();
+  auto made = make_command(app, "drain",
+                           "Takes servers out of a job that runs: what they hold goes to others, "
+                           "and then they end",
+                           options);
+  made.words
+    ->add_option_function<std::vector<std::string>>(
+      "SERVERS",
+      [options](const std::vector<std::string>& texts) {
+        for (const auto& text : texts) {
+          const auto who = parse_process(text);
+          if (!who || who->role != role::server)
+            throw CLI::ValidationError{"SERVERS", "'" + text + "' is not a server: server:INDEX"};
+          options->request.drain.insert({who->index});
+        }
+      },
+      "server:INDEX, one or more")
+    ->required();
+  return made;
+}
+
+} // namespace troupe

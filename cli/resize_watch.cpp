@@ -1,0 +1,124 @@
+#include "cli/resize_watch.hpp"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// A coordinator that starts again is silent for up to 3 s.
+constexpr std::chrono::seconds answer_timeout{6};
+
+std::string name_of(const server_id& server) { return fmt::format("server {}", server.value); }
+
+template <class Servers>
+std::string names_of(const Servers& servers) {
+  std::vector<std::string> names;
+  for (const auto& server : servers)
+    names.push_back(name_of(server));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool contains(const std::vector<server_id>& all, const server_id& server) {
+  return std::ranges::find(all, server) != all.end();
+}
+
+} // namespace
+
+resize_watch::resize_watch(resize_request request, job_spec job, std::string coordinator,
+                           std::chrono::seconds timeout, time_point now)
+    : request_(std::move(request)), job_(std::move(job)), coordinator_(std::move(coordinator)),
+      timeout_(timeout), started_at_(now) {}
+
+std::vector<std::string> resize_watch::look(const std::optional<job_news>& news, time_point now) {
+  std::vector<std::string> lines;
+  if (!news) {
+    if (now - started_at_ > std::min(answer_timeout, timeout_))
+      outcome_ =
+        failure{errc::timed_out, "no job answers at " + coordinator_ + ": the run has ended"};
+    return lines;
+  }
+  if (news->stop) {
+    outcome_ = failure{errc::invalid_argument, !news->failed.empty() ? news->failed
+                                               : servers_.empty()    ? "the job has ended"
+                                                                     : "the job ended before that"};
+    return lines;
+  }
+  if (servers_.empty()) {
+    events_term_ = news->term;
+    events_seen_ = news->orders.events_total;
+    choose(news->orders, lines);
+  }
+  show_events(*news, lines);
+  if (!heard_ && is_heard(news->orders)) {
+    heard_ = true;
+    wish_ = {};
+  }
+  if (heard_ && is_done(news->orders)) {
+    outcome_.emplace();
+    if (!request_.drain.empty())
+      lines.push_back(servers_.size() == 1 ? names_of(servers_) + " is empty and has left"
+                                           : names_of(servers_) + " are empty and have left");
+  } else if (now - started_at_ > timeout_) {
+    outcome_ = failure{errc::timed_out, fmt::format("not done within {} s{}", timeout_.count(),
+                                                    heard_ ? "; the job goes on with it" : "")};
+  }
+  return lines;
+}
+
+void resize_watch::choose(const observer_orders& job, std::vector<std::string>& lines) {
+  const auto& present = job.servers;
+  servers_ = request_.drain;
+  wish_.drain.assign(servers_.begin(), servers_.end());
+  were_there_ = std::ranges::all_of(servers_, [&](auto& x) { return contains(present, x); });
+  for (std::uint32_t index = 0; servers_.size() < request_.add; ++index)
+    if (!contains(present, {index}))
+      servers_.insert({index});
+  if (request_.add == 0) {
+    lines.push_back("asked " + names_of(servers_) + " to leave");
+    return;
+  }
+  wish_.add.assign(servers_.begin(), servers_.end());
+  lines.push_back("asked for " + names_of(servers_));
+  const auto used = std::uint64_t{job_.chain_count()} * job_.replicas;
+  if (used <= present.size() - job.draining.size())
+    lines.push_back(fmt::format("{} of {} will be without work, as there are enough servers; "
+                                "--chains is chosen when a job begins",
+                                names_of(servers_), job_.name));
+}
+
+void resize_watch::show_events(const job_news& news, std::vector<std::string>& lines) {
+  if (std::exchange(events_term_, news.term) != news.term) // A new coordinator counts from 0.
+    events_seen_ = 0;
+  const auto& [events, total] = std::tie(news.orders.events, news.orders.events_total);
+  const auto first = total - events.size();
+  for (auto i = std::max(first, events_seen_); i < total; ++i)
+    for (const auto& server : servers_)
+      if (events[i - first].starts_with(name_of(server) + ' '))
+        lines.push_back(events[i - first]);
+  events_seen_ = std::max(events_seen_, total);
+}
+
+bool resize_watch::is_heard(const observer_orders& job) const {
+  return std::ranges::all_of(servers_, [&](const server_id& x) {
+    return request_.add > 0
+             ? contains(job.servers, x)
+             : contains(job.draining, x) || (were_there_ && !contains(job.servers, x));
+  });
+}
+
+bool resize_watch::is_done(const observer_orders& job) const {
+  return std::ranges::all_of(servers_, [&](const server_id& x) {
+    if (request_.add == 0)
+      return !contains(job.servers, x);
+    return std::ranges::any_of(job.members, [&](const member_status& one) {
+      return one.member.role == role::server && one.member.index == x.value
+             && one.state == member_state::active;
+    });
+  });
+}
+
+} // namespace troupe

@@ -1,0 +1,273 @@
+// Servers that are added and drained while the job trains.
+#include "tests/actors/coordinator_fixture.hpp"
+
+#include <set>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+using servers = std::map<std::uint32_t, std::uint64_t>;
+const member_id command{role::observer, 7, {700}};
+
+/// Three servers, as many chains, two workers.
+struct resized : coordinator_fixture {
+  explicit resized(std::uint32_t replicas, storage::coordinator_state stored = {})
+      : coordinator_fixture(job_of_replicas(replicas), {}, std::move(stored)) {}
+
+  static resized training(std::uint32_t replicas) {
+    resized one{replicas};
+    one.pass(500ms);
+    REQUIRE(one.boss->phase() == job_phase::training);
+    return one;
+  }
+
+  /// In which all that are `alive` report, and both workers; who is told to end does.
+  void pass(std::chrono::milliseconds time) {
+    for (auto step = 0ms; step < time; step += 100ms) {
+      tick(100ms);
+      const auto present = alive;
+      for (const auto& [index, incarnation] : present) {
+        server(index, incarnation, 5);
+        if (last.contains({role::server, index, {incarnation}})
+            && all_orders(role::server, index, incarnation).stop)
+          alive.erase(index);
+      }
+      worker(0, 200);
+      worker(1, 201);
+    }
+  }
+
+  void wish(resize what, const member_id& from = command) {
+    observer_report body;
+    body.resize = std::move(what);
+    receive(from, std::move(body));
+  }
+  void kill(std::uint32_t index) {
+    death(role::server, index, alive.at(index));
+    alive.erase(index);
+  }
+
+  const observer_orders& seen() { return std::get<observer_orders>(last.at(command).body); }
+  std::string refusal() {
+    const auto& answer = last.at(command);
+    return answer.stop ? answer.failed : "";
+  }
+  std::string seats() {
+    std::string all;
+    auto known = persisted.back().servers;
+    if (known.empty()) // As the job began.
+      known = {{0}, {1}, {2}};
+    for (const auto& x : known)
+      all += std::to_string(x.value) + (persisted.back().draining.contains(x) ? "- " : " ");
+    return all;
+  }
+  std::size_t load(std::uint32_t index) {
+    return static_cast<std::size_t>(
+      std::ranges::count_if(persisted.back().chains, [&](const chain_record& x) {
+        return std::ranges::find(x.active.members, index, &member_id::index)
+               != x.active.members.end();
+      }));
+  }
+  std::size_t times(const std::string& text) const {
+    return static_cast<std::size_t>(std::ranges::count(events, text));
+  }
+
+  servers alive = {{0, 100}, {1, 101}, {2, 102}};
+};
+
+} // namespace
+
+TEST_CASE("a server that is added is waited for, and then gets its share") {
+  auto one = resized::training(2);
+  one.wish({{{3}}, {}});
+  CHECK(one.seats() == "0 1 2 3 ");
+  CHECK(one.seen().servers == std::vector<server_id>{{0}, {1}, {2}, {3}});
+  CHECK(one.told("server 3 is added"));
+  CHECK(std::ranges::any_of(one.seen().members, [](const member_status& x) {
+    return x.member == member_id{role::server, 3, {}} && x.state == member_state::absent;
+  }));
+  one.alive[3] = 103;
+  one.pass(2000ms);
+  one.wish({{{3}}, {}});
+  CHECK(one.load(3) == 1);
+  CHECK(one.told("server 3 holds 1 chain"));
+  CHECK_FALSE(one.told("rolled back"));
+  CHECK(std::ranges::any_of(one.seen().members, [](const member_status& x) {
+    return x.member == member_id{role::server, 3, {103}} && x.state == member_state::active;
+  }));
+}
+
+TEST_CASE("of several that are added none has its share before all have come, or took too long") {
+  for (const bool comes : {true, false}) {
+    CAPTURE(comes);
+    auto one = resized::training(2);
+    one.wish({{{3}, {4}}, {}});
+    one.alive[3] = 103;
+    one.pass(2000ms);
+    CHECK_FALSE(one.told("holds"));
+    if (comes)
+      one.alive[4] = 104;
+    one.pass(comes ? 2000ms : 10'000ms);
+    CHECK(one.told("server 3 holds 1 chain"));
+    CHECK(one.told("server 4 holds 1 chain") == comes);
+  }
+}
+
+TEST_CASE("where chains are too few one that is added is ready without any") {
+  auto one = resized::training(1);
+  one.wish({{{3}}, {}});
+  one.alive[3] = 103;
+  one.pass(500ms);
+  CHECK(one.load(3) == 0);
+  CHECK(one.told("server 3 holds no chain, as there are not enough"));
+}
+
+TEST_CASE("a drained server hands its chains over, is told to end, and is forgotten") {
+  for (const std::uint32_t replicas : {1u, 2u}) {
+    CAPTURE(replicas);
+    auto one = resized::training(replicas);
+    one.wish({{}, {{0}}});
+    CHECK(one.seats() == "0- 1 2 ");
+    CHECK(one.seen().draining == std::vector<server_id>{{0}});
+    CHECK_FALSE(one.all_orders(role::server, 0, 100).stop);
+    one.pass(3000ms);
+    CHECK(one.seats() == "1 2 ");
+    CHECK(one.load(0) == 0);
+    const auto& last_words = one.all_orders(role::server, 0, 100);
+    CHECK(last_words.stop);
+    CHECK(last_words.failed.empty());
+    CHECK(one.times("server 0 is empty and leaves") == 1);
+    CHECK_FALSE(one.told("rolled back"));
+    CHECK_FALSE(one.told("lost"));
+    one.wish({});
+    CHECK(one.seen().servers == std::vector<server_id>{{1}, {2}});
+    CHECK(std::ranges::none_of(one.seen().members, [](const member_status& x) {
+      return x.member.role == role::server && x.member.index == 0;
+    }));
+  }
+}
+
+TEST_CASE("one that did not hear that it is to end is told again") {
+  auto one = resized::training(1);
+  one.wish({{}, {{0}}});
+  one.pass(3000ms);
+  const auto before = one.sent.at({role::server, 0, {100}});
+  one.receive({role::server, 0, {100}}, server_report{});
+  CHECK(one.sent.at({role::server, 0, {100}}) == before + 1);
+  CHECK(one.all_orders(role::server, 0, 100).stop);
+  CHECK(one.seats() == "1 2 ");
+}
+
+TEST_CASE("a wish that comes again is not another one") {
+  auto one = resized::training(2);
+  const resize wish{{{3}}, {{0}}};
+  one.wish(wish);
+  one.alive[3] = 103;
+  one.pass(1000ms);
+  one.wish(wish);
+  one.pass(3000ms);
+  one.wish(wish); // Server 0 has left; as a new wish this would be refused.
+  CHECK(one.refusal().empty());
+  CHECK(one.seats() == "1 2 3 ");
+  CHECK(one.times("server 3 is added") == 1);
+  CHECK(one.times("server 0 is to leave") == 1);
+}
+
+TEST_CASE("what would leave too few is refused, to who asked, and changes nothing") {
+  auto one = resized::training(2);
+  const auto before = one.persisted.size();
+  const std::pair<resize, std::string> cases[] = {
+    {{{}, {{0}, {1}}}, "cannot drain: one server would be left, and each chain has 2 replicas"},
+    {{{}, {{0}, {1}, {2}}}, "cannot drain: no server would be left"},
+    {{{}, {{9}}}, "cannot drain server 9: the job has no such server"},
+    {{{{servers_max}}, {}}, "cannot add server 4096: a job has servers 0 to 4095"},
+  };
+  std::uint64_t incarnation = 700;
+  for (const auto& [what, why] : cases) {
+    CAPTURE(why);
+    const member_id from{role::observer, 7, {++incarnation}};
+    for (int times = 0; times < 2; ++times) {
+      one.wish(what, from);
+      CHECK(one.last.at(from).stop);
+      CHECK(one.last.at(from).failed == why);
+    }
+  }
+  CHECK(one.persisted.size() == before);
+  CHECK(one.boss->phase() == job_phase::training);
+  one.wish({{}, {{0}}});
+  const member_id other{role::observer, 8, {800}};
+  one.wish({{}, {{1}}}, other);
+  CHECK(one.last.at(other).failed.starts_with("cannot drain: one server"));
+  CHECK(one.refusal().empty());
+}
+
+TEST_CASE("one that is added again stays, or comes back") {
+  auto one = resized::training(2);
+  one.wish({{}, {{0}}});
+  one.wish({{{0}}, {}});
+  CHECK(one.seats() == "0 1 2 ");
+  CHECK(one.told("server 0 stays"));
+  one.pass(2000ms);
+  CHECK(one.load(0) == 2);
+  one.wish({{}, {{0}}});
+  one.pass(3000ms);
+  CHECK(one.seats() == "1 2 ");
+  one.alive[0] = 110; // As another host may lend it.
+  one.pass(3000ms);
+  CHECK(one.seats() == "0 1 2 ");
+  CHECK(one.load(0) == 2);
+}
+
+TEST_CASE("a coordinator that starts again in the middle of a drain goes on with it") {
+  for (const bool is_heard_again : {true, false}) {
+    CAPTURE(is_heard_again);
+    auto before = resized::training(2);
+    before.wish({{{3}}, {{0}}});
+    resized after{2, state_of(before)};
+    after.alive[3] = 103;
+    for (const auto& [index, incarnation] : before.alive) {
+      const member_id who{role::server, index, {incarnation}};
+      if (index != 0 || is_heard_again)
+        after.receive(who, before.obeying(who, 5));
+    }
+    if (!is_heard_again)
+      after.alive.erase(0);
+    after.wish({{{3}}, {{0}}}); // Nothing is done before it knows its members.
+    after.pass(4900ms);
+    CHECK(after.told("server 0 is empty and leaves") == is_heard_again);
+    after.pass(6000ms);
+    CHECK(after.seats() == "1 2 3 ");
+    CHECK(after.load(3) >= 1);
+    CHECK_FALSE(after.told("rolled back"));
+  }
+}
+
+TEST_CASE("a drained server that dies is not waited for, and what was its own goes to others") {
+  for (const std::uint32_t replicas : {1u, 2u}) {
+    CAPTURE(replicas);
+    auto one = resized::training(replicas);
+    one.wish({{}, {{0}}});
+    one.kill(0);
+    one.found(7);
+    one.pass(2000ms);
+    CHECK(one.seats() == "1 2 ");
+    CHECK(one.load(1) + one.load(2) == 3 * replicas);
+    CHECK(one.told("rolled back") == (replicas == 1));
+  }
+}
+
+TEST_CASE("the servers of another job that were stored do not count") {
+  storage::coordinator_state stored;
+  stored.term = 3;
+  stored.job = 1;
+  stored.servers = {{4}, {5}};
+  stored.draining = {{0}};
+  resized one{1, stored};
+  CHECK(one.persisted.back().servers.empty());
+  one.pass(500ms);
+  CHECK(one.load(0) == 1);
+}
+
+} // namespace troupe

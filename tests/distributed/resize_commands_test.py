@@ -1,0 +1,81 @@
+"""`troupe add` and `troupe drain`: what they refuse and how they end, and servers of other hosts."""
+import re
+import socket
+import time
+
+import cluster
+from resize_test import ELEMENTS, SLOW, Resizing
+
+
+class Commands(Resizing):
+    """Exit statuses, and one line that says what is wrong."""
+
+    def refused(self, status, pattern, *words):
+        said = self.troupe(*words, status=status)
+        self.assertEqual(len(said.splitlines()), 1, said)
+        self.assertRegex(said, pattern)
+
+    def test_bad_words(self):
+        for words, pattern in [(("add",), "RUN_DIRECTORY"), (("drain", "x"), "SERVERS"),
+                               (("drain", "x", "worker:1"), "'worker:1' is not a server"),
+                               (("drain", "x", "3"), "'3' is not a server"),
+                               (("add", "x", "--count", 0), "--count"),
+                               (("add", "x", "--timeout", 0), "--timeout")]:
+            self.refused(2, pattern, *words)
+
+    def test_no_run(self):
+        self.refused(1, "no run in .*/missing", "add", self.home / "missing")
+        self.refused(1, "no such file|cannot", "drain", self.home, "server:0", "--tls", self.home)
+
+    def test_a_run_that_has_ended(self):
+        run = self.finish("--samples", 40, common=("--elements", 64, "--batch", 1, "--servers", 1))
+        self.refused(1, "no job answers at .*: the run has ended", "add", run.directory)
+
+    def test_refusals(self):
+        run = self.start("--samples", 4000, "--epochs", 1, "--replicas", 2)
+        run.await_text("training with")
+        where = run.directory
+        self.refused(1, "one server would be left, and each chain has 2 replicas", "drain", where,
+                     "server:0")
+        self.refused(1, "no server would be left", "drain", where, "server:0", "server:1")
+        self.refused(1, "cannot drain server 7: the job has no such server", "drain", where,
+                     "server:7")
+        self.refused(1, "not done within 1 s; the job goes on with it", "add", where, "--count", 9,
+                     "--timeout", 1)
+        self.assertEqual(run.wait(), 0)
+        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+
+    def test_another_host_lends_a_server_and_gets_it_back(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            where = f"127.0.0.1:{free.getsockname()[1]}"
+        words = ("--samples", 6000, "--epochs", 1, "--replicas", 2)
+        run = self.start("--listen", where, *words)
+        run.await_text("training with")
+        other = self.start("--join", where, "--here", "server:2", "--checkpoint",
+                           run.directory / "checkpoints", *words)
+        run.await_text("server 2 holds 8 chains")
+        self.assertTrue(other.kill("server", 2))
+        run.await_text("server 2 rejoined")
+        self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], [2]])
+        self.troupe("drain", other.directory, "server:2")
+        cluster.poll(lambda: not self.servers_of(other), 3, "the end of server 2")
+        time.sleep(1.5)  # A process that ended well would be started again after 1 s.
+        self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], []])
+        self.assertEqual([run.wait(), other.wait()], [0, 0])
+        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        self.assertNotIn("rolled back", run.out)
+
+    def test_more_servers_than_chains_can_use(self):
+        run = self.start("--samples", 4000, "--epochs", 1, common=(
+            "--elements", ELEMENTS, "--batch", 1, "--servers", 2, *SLOW))
+        run.await_text("training with")
+        said = self.troupe("add", run.directory)
+        self.assertIn("server 2 of count_batches will be without work", said)
+        self.assertIn("server 2 holds no chain", said)
+        said = self.troupe("drain", run.directory, "server:2")
+        self.assertTrue(re.search("server 2 is empty and has left\n$", said), said)
+        self.assertEqual(run.wait(), 0)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
