@@ -108,13 +108,17 @@ void coordinator::settle_newcomers(time_point now, effects_ref effects) {
   for (const auto& server : expected_servers(now))
     if (newcomers_.contains(server))
       return; // Chains wait for it.
-  const bool some_get_none =
-    chains_.size() * job_.replicas < seats().size() - state_.draining.size();
+  std::vector<std::size_t> loads;
+  for (const auto& [index, server] : servers_)
+    if (!state_.draining.contains({index}))
+      loads.push_back(placement_.load({index}));
+  if (loads.empty() || std::ranges::max(loads) > std::ranges::min(loads) + 1)
+    return; // A move waits for reports.
   std::erase_if(newcomers_, [&](const server_id& server) {
     const auto found = servers_.find(server.value);
     const auto load = placement_.load(server);
     if (found == servers_.end() || gone_.contains(server.value)
-        || !placement_.is_trusted(found->second.id) || (load == 0 && !some_get_none))
+        || !placement_.is_trusted(found->second.id))
       return false;
     tell(fmt::format("{} holds {}", name_of(found->second.id),
                      load == 0   ? "no chain, as there are not enough"
