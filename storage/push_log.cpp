@@ -1,6 +1,6 @@
-// Records, one behind the other: u32 magic, u32 crc32c of the next 20 bytes, u64 index, u64 bytes of
-// the frame, u32 crc32c of the frame; little-endian. An entry's frame is what goes from replica to
-// replica (wire.hpp); a truncation has none.
+// Records, one behind the other: u32 magic, u32 crc32c of the next 20 bytes, u64 index, u64 bytes
+// of the frame, u32 crc32c of the frame; little-endian. An entry's frame is what goes from replica
+// to replica (wire.hpp); a truncation has none.
 #include "storage/push_log.hpp"
 
 #include "serialization/wire.hpp"

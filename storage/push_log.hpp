@@ -34,9 +34,9 @@ private:
 };
 
 /// All entries that were not taken back, in order, of logs that follow each other: what a later one
-/// says of an index holds. A record that was not written to its end was never acknowledged to anyone
-/// and is left out. Errors: io_failed; damaged: another record is not
-/// what was written; version_mismatch: a program of another protocol version wrote it.
+/// says of an index holds. A record that was not written to its end is left out, as nobody can have
+/// heard of it. Errors: io_failed; damaged: another record is not what was written;
+/// version_mismatch: a program of another protocol version wrote it.
 result<std::vector<log_entry>> read_logs(const std::vector<std::filesystem::path>& paths);
 
 } // namespace troupe::storage

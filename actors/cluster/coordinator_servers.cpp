@@ -267,7 +267,8 @@ void coordinator::follow_records(time_point now) {
 
 void coordinator::begin_serving(std::uint32_t index, time_point now, coordinator_effects& effects) {
   auto& chain = chains_[index];
-  if (bsp_ && chain.restored && !frozen_ && !chain.report.recovered) {
+  const bool was_lost = placement_.records()[index].active.generation.value > 1;
+  if (bsp_ && chain.restored && was_lost && !frozen_ && !chain.report.recovered) {
     forsake(index, now, effects); // Its server had not kept what it had acknowledged.
     return roll_all_back(index, now, effects);
   }

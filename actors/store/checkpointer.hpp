@@ -35,7 +35,8 @@ namespace troupe {
 
 /// ~~~
 /// interface checkpointer {
-///   // Writes and verifies a chain's cut, or keeps it for the server; only what changed since its last one is written anew.
+///   // Writes and verifies a chain's cut, or keeps it for the server. Only what changed since its
+///   // last one is written anew.
 ///   // errors:     io_failed, damaged, in_use. Nothing of the cut remains.
 ///   // idempotent: yes.
 ///   (write_atom, storage::cut) -> checkpoint_part

@@ -70,7 +70,7 @@ result<void> replay::add(storage::chain_history& history) {
   return {};
 }
 
-replay::gradient& replay::gradient_of(const push_record& record) {
+replay::open_gradient& replay::gradient_of(const push_record& record) {
   const auto [at, is_new] =
     gradients_.try_emplace({record.worker, record.incarnation, record.batch});
   auto& found = at->second;
@@ -137,7 +137,7 @@ std::vector<partition_image> replay::images() {
 // -- gradients --
 
 /// Asks as its worker did.
-result<void> replay::open(gradient& what) {
+result<void> replay::open(open_gradient& what) {
   what.opened = true;
   what.asked.resize(chains_.size());
   what.parts.resize(chains_.size());
@@ -154,7 +154,7 @@ result<void> replay::open(gradient& what) {
   return follow(what, effects);
 }
 
-result<void> replay::follow(gradient& what, const router_effects& effects) {
+result<void> replay::follow(open_gradient& what, const router_effects& effects) {
   for (const auto& each : effects) {
     if (const auto* part = std::get_if<send_part_effect>(&each))
       what.asked[part->to.chain.value] = *part;
@@ -188,7 +188,7 @@ result<void> replay::answer_reads(std::size_t at) {
   return {};
 }
 
-result<void> replay::compute(gradient& what, const values& answer) {
+result<void> replay::compute(open_gradient& what, const values& answer) {
   const auto whole = hold(job_, *nothing_held_, answer, *pool_);
   if (!whole)
     return whole.error();

@@ -50,7 +50,7 @@ public:
 private:
   using gradient_key = std::tuple<worker_id, incarnation_id, batch_id>;
 
-  struct gradient {
+  struct open_gradient {
     step_header step;
     std::vector<std::optional<std::uint64_t>> bases; ///< One for each chain.
     bool opened = false;
@@ -60,24 +60,24 @@ private:
     std::vector<std::shared_ptr<const update>> parts;   ///< For each chain, until that takes it.
     bool computed = false;
   };
-  struct chain {
+  struct chain_state {
     std::shared_ptr<table_store> values;
     std::vector<partition_id> partitions;
     std::vector<storage::push_record> records;
     std::size_t next = 0; ///< Of `records`.
     std::uint64_t version = 0;
-    std::multimap<std::uint64_t, gradient*> reads; ///< By version.
+    std::multimap<std::uint64_t, open_gradient*> reads; ///< By version.
   };
 
   replay(job_spec job, const trainer_factory& make);
   result<void> add(storage::chain_history& history);
-  gradient& gradient_of(const storage::push_record& record);
+  open_gradient& gradient_of(const storage::push_record& record);
   router make_router() const;
 
-  result<void> open(gradient& what);
+  result<void> open(open_gradient& what);
   result<void> answer_reads(std::size_t at);
-  result<void> follow(gradient& what, const router_effects& effects);
-  result<void> compute(gradient& what, const values& answer);
+  result<void> follow(open_gradient& what, const router_effects& effects);
+  result<void> compute(open_gradient& what, const values& answer);
   result<bool> step(std::size_t at);
   failure stuck() const;
 
@@ -88,8 +88,8 @@ private:
   held_ptr nothing_held_;
   std::vector<table_id> all_tables_;
   troupe::view view_;
-  std::vector<chain> chains_;
-  std::map<gradient_key, gradient> gradients_;
+  std::vector<chain_state> chains_;
+  std::map<gradient_key, open_gradient> gradients_;
   std::uint64_t steps_ = 0;
   std::uint64_t computed_ = 0;
   std::map<std::uint64_t, std::pair<double, std::uint64_t>> losses_; ///< Sum and number, by pass.

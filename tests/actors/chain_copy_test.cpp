@@ -234,7 +234,9 @@ TEST_CASE("replicas that took the same steps agree on the versions of their slab
   push.tables = {{0}};
   push.rows = {{{{0}, 2, 4, {keys, keys->data()}}, floats(8, 1)}};
   const update* const pushes[] = {&push};
-  const auto step = [&](table_store& values) { REQUIRE(values.apply({{{0}}}, pushes)); };
+  const auto step = [&](table_store& values) {
+    REQUIRE(values.apply({.tables = {{0}}, .skip = {}}, pushes));
+  };
   for (int i = 0; i < 3; ++i) {
     step(often);
     step(seldom);

@@ -307,7 +307,7 @@ inline void world::take(model_server& server, hosted& at, const peer_letter& wha
   decide(server, at, [&](replica_effects& effects) {
     if (const auto* asked = std::get_if<copy_request>(&what.what)) {
       if (const auto index = mine.decider->copy_for(from, asked->epoch))
-        send_copy(server, at, from, {asked->epoch, *index});
+        send_copy(server, at, from, {.epoch = asked->epoch, .index = *index, .image = {}});
     } else if (const auto* brought = std::get_if<copy>(&what.what)) {
       const auto& image = brought->image;
       if (!mine.decider->install(brought->epoch, brought->index, brought->clock_max,

@@ -10,8 +10,12 @@ using namespace std::chrono_literals;
 
 TEST_CASE("the term is persisted first, and every order carries it") {
   const auto job = job_of_mode(consistency_mode::asp);
-  coordinator_fixture one(job, {},
-                          {4, {2}, fingerprint(job), std::vector<chain_id>(8, chain_id{1})});
+  storage::coordinator_state stored;
+  stored.term = 4;
+  stored.generation = {2};
+  stored.job = fingerprint(job);
+  stored.chain_of.assign(8, chain_id{1});
+  coordinator_fixture one(job, {}, stored);
   REQUIRE(one.persisted.size() == 1);
   CHECK(one.persisted[0].term == 5);
   CHECK(one.persisted[0].generation == generation_id{2});

@@ -209,9 +209,9 @@ TEST_CASE("a step that nobody recorded is named") {
 }
 
 TEST_CASE("a clock has all of its slots, or ends the record") {
-  auto slot = [](std::uint64_t version, std::uint16_t slot) {
-    auto made = record_at(version, slot);
-    made.slot = slot;
+  auto slot = [](std::uint64_t version, std::uint16_t number) {
+    auto made = record_at(version, number);
+    made.slot = number;
     made.slots = 2;
     return made;
   };
