@@ -229,7 +229,7 @@ block_store::shares_of(const apply_effect& effect, std::span<const update* const
 }
 
 result<void> block_store::apply(const apply_effect& effect, std::span<const update* const> pushes) {
-  assert(effect.pushes == pushes.size() && !pushes.empty());
+  assert((effect.pushes == pushes.size() || pushes.size() == 1) && !pushes.empty());
   for (const update* push : pushes)
     if (auto usable = check_norms(job_, effect.tables, *push); !usable)
       return usable;

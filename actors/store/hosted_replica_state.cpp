@@ -2,6 +2,7 @@
 #include "actors/clock.hpp"
 #include "actors/open_requests.hpp"
 #include "actors/store/hosted_replica.hpp"
+#include "actors/store/slot_sum.hpp"
 
 #include "caf/stateful_actor.hpp"
 
@@ -232,6 +233,9 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   if (orders_.job.replicas == 1)
     how.chain.lease_time = {};
   how.writes_log = is_durable();
+  how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
+    return add_up(orders_.job, tables, pushes, *context_->pool);
+  };
   replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, held, how);
   decide(
     [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });

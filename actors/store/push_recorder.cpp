@@ -27,17 +27,19 @@ push_recorder::push_recorder(record_options options, storage::push_record_header
     : options_(std::move(options)), file_(options_.directory, std::move(header)) {}
 
 void push_recorder::applied(time_point now, std::uint64_t version,
-                            std::span<const update* const> pushes, bool is_clock) {
-  for (std::size_t i = 0; i < pushes.size(); ++i) {
-    const auto& push = *pushes[i];
-    auto record = record_of(now, push.step);
+                            std::span<const update* const> pushes,
+                            std::span<const step_header> slots, bool is_clock) {
+  const auto count = slots.empty() ? pushes.size() : slots.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& step = slots.empty() ? pushes[i]->step : slots[i];
+    auto record = record_of(now, step);
     record.version = version;
     // A bsp gradient is computed from the very values that it is applied to.
-    record.base_version = is_clock ? version - 1 : push.base_version;
+    record.base_version = is_clock ? version - 1 : pushes[i]->base_version;
     record.slot = static_cast<std::uint16_t>(i);
-    record.slots = static_cast<std::uint16_t>(pushes.size());
+    record.slots = static_cast<std::uint16_t>(count);
     file_.add(record);
-    std::erase_if(reads_, [&](const auto& x) { return same_gradient(x.step, push.step); });
+    std::erase_if(reads_, [&](const auto& x) { return same_gradient(x.step, step); });
   }
 }
 

@@ -30,9 +30,10 @@ class push_recorder {
 public:
   push_recorder(record_options options, storage::push_record_header header);
 
-  /// `version`: with this step. `is_clock`: of bsp.
+  /// `version`: with this step. `slots`: whose gradients the one push is the sum of; empty: every
+  /// push is its own. `is_clock`: of bsp.
   void applied(time_point now, std::uint64_t version, std::span<const update* const> pushes,
-               bool is_clock);
+               std::span<const step_header> slots, bool is_clock);
   /// Values of this version went to a worker.
   void answered(const step_header& step, std::uint64_t version);
   /// A push was not applied, as its batch had been.

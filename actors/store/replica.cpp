@@ -154,6 +154,11 @@ void replica::append(const propose_effect& what, time_point now, replica_effects
   entry.pushes.reserve(what.pushes.size());
   for (const auto token : what.pushes)
     entry.pushes.push_back(payload_of(token));
+  if (entry.pushes.size() > 1 && options_.add_up && chain_.config().members.size() > 1)
+    if (auto sum = options_.add_up(entry.tables, entry.pushes)) {
+      entry.steps = what.entry.steps;
+      entry.pushes = {std::move(sum)};
+    }
   keep(std::move(entry), effects);
   chain_effects news;
   chain_.append(now, news);
@@ -228,7 +233,7 @@ void replica::pass_on(propose_effect& what, time_point now, replica_effects& eff
 
 void replica::pass_on(apply_effect& what, time_point, replica_effects& effects) {
   const auto& entry = log_.at(applied_ + 1 - first_);
-  effects.push_back(step_effect{std::move(what), entry.pushes});
+  effects.push_back(step_effect{std::move(what), entry.pushes, entry.steps});
 }
 
 void replica::pass_on(answer_effect& what, time_point now, replica_effects& effects) {

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -25,6 +27,11 @@ struct replica_options {
   chain_options chain;
   /// A head refuses pushes while entries that are not final hold so many bytes: others come slower.
   std::uint64_t log_bytes_max = std::uint64_t{256} << 20;
+  /// Adds up the slots of a bsp clock for the replicas behind the head, or gives null; none: they
+  /// get all of them.
+  std::function<std::shared_ptr<const update>(
+    const std::vector<table_id>& tables, std::span<const std::shared_ptr<const update>> pushes)>
+    add_up = {};
   bool writes_log = false; ///< Gives write_effects: entries outlive the process.
 };
 
@@ -33,6 +40,7 @@ struct replica_options {
 struct step_effect {
   apply_effect what;
   std::vector<std::shared_ptr<const update>> pushes;
+  std::vector<step_header> steps = {}; ///< log_entry::steps.
 };
 /// Send this to the replica of the same chain on that server.
 struct peer_effect {

@@ -176,7 +176,7 @@ result<void> sparse_store::check_finite(const row_push& push) const {
 // -- stepping --
 
 result<void> sparse_store::add_up(const apply_effect& effect, std::span<const row_push> pushes) {
-  assert(effect.pushes == pushes.size() && !pushes.empty());
+  assert((effect.pushes == pushes.size() || pushes.size() == 1) && !pushes.empty());
   sums_.clear();
   for (const row_push& push : pushes)
     if (auto finite = check_finite(push); !finite)
@@ -190,7 +190,7 @@ result<void> sparse_store::add_up(const apply_effect& effect, std::span<const ro
     if (const std::size_t at = kernels::first_non_finite(made->own_gradient);
         at < made->own_gradient.size()) {
       const std::size_t width = spec(id).width;
-      return {errc::non_finite, "sum of " + std::to_string(pushes.size())
+      return {errc::non_finite, "sum of " + std::to_string(effect.pushes)
                                   + " gradients is not finite: "
                                   + row_name(id, made->own_keys[at / width], at % width)};
     }
@@ -219,7 +219,7 @@ sparse_store::sum_of(const apply_effect& effect, std::span<const row_push> pushe
            .own_gradient = {}};
   if (optimizer.scale_by_staleness && effect.staleness_versions > 1)
     made.options.rate /= static_cast<float>(effect.staleness_versions);
-  made.options.gradient_scale = 1.0f / static_cast<float>(pushes.size());
+  made.options.gradient_scale = 1.0f / static_cast<float>(effect.pushes);
   const auto& [first_push, first_piece] = shares.front();
   const bool skips = std::any_of(effect.skip.begin(), effect.skip.end(),
                                  [&](const auto& pair) { return pair.first == id; });

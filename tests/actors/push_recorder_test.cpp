@@ -32,7 +32,7 @@ struct recording {
 
   void apply(std::uint64_t version, const update& push) {
     const update* const only = &push;
-    recorder->applied(1s, version, {&only, 1}, false);
+    recorder->applied(1s, version, {&only, 1}, {}, false);
   }
   std::vector<storage::push_record> records() {
     recorder->flush();
@@ -62,11 +62,13 @@ TEST_CASE("a_push_is_recorded_with_what_it_was_computed_from") {
 }
 
 TEST_CASE("slots_of_a_clock_are_computed_from_the_version_before_it") {
-  recording x;
   const auto first = push_of(0, 4, 77);
   const auto second = push_of(1, 5, 78);
   const update* const both[] = {&first, &second};
-  x.recorder->applied(1s, 3, both, true);
+  const step_header slots[] = {first.step, second.step};
+  recording x;
+  SUBCASE("each push is there") { x.recorder->applied(1s, 3, both, {}, true); }
+  SUBCASE("their sum is") { x.recorder->applied(1s, 3, {both, 1}, slots, true); }
   const auto all = x.records();
   REQUIRE(all.size() == 2);
   CHECK(all[0].base_version == 2);

@@ -111,7 +111,8 @@ struct replica_node {
       step += " " + std::to_string(push->step.batch.value);
       is_finite = is_finite && push->base_version != bad_base;
     }
-    CHECK(effect.pushes.size() == effect.what.pushes);
+    CHECK((effect.steps.empty() ? effect.pushes.size() : effect.steps.size())
+          == effect.what.pushes);
     steps.push_back(is_finite ? step : "not " + step);
     if (is_finite)
       decide.applied(now, more);

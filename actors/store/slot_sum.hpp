@@ -1,0 +1,23 @@
+// The slots of a bsp clock added up, so that one gradient goes along the chain and not one for each
+// worker.
+#pragma once
+
+#include "serialization/buffer.hpp"
+#include "serialization/data.hpp"
+#include "serialization/job.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// What the gradients of `pushes` for these tables add up to, each clipped by its norm, in the
+/// order of the pushes: a store that steps with the sum does what it would have done with all of
+/// them. Its step is the first one's. Null where the pushes bring different ranges of a dense
+/// table, or a norm that is not finite.
+std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<table_id>& tables,
+                                     std::span<const std::shared_ptr<const update>> pushes,
+                                     buffer_pool& pool);
+
+} // namespace troupe
