@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::uint64_t size = 5000;
+constexpr std::uint64_t size = 4096; ///< One block.
 
 job_spec sample_job(consistency_mode mode) {
   job_spec job;
@@ -60,6 +60,8 @@ struct live_replica {
       header.steps.push_back(push->step);
       pushes.push_back(push.get());
     }
+    for (const auto& push : entry.pushes)
+      REQUIRE(values->check(*push));
     shard_effects effects;
     state.append(header);
     state.commit(effects);

@@ -234,7 +234,7 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--workers", "0"}, "--workers: "},
     {{"--workers", "1025"}, "--workers: "},
     {{"--servers", "0"}, "--servers: "},
-    {{"--durability", "disk"}, "durability must be memory or log, not 'disk'"},
+    {{"--durability", "disk"}, "--durability: durability must be memory or log, not 'disk'"},
     {{"--replicas", "0"}, "--replicas: "},
     {{"--replicas", "17"}, "--replicas: "},
     {{"--chains", "0"}, "--chains: "},

@@ -13,7 +13,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::uint64_t size = 10'000;
+constexpr std::uint64_t block = 4096;
+constexpr std::uint64_t size = 2 * block;
 constexpr std::uint32_t width = 3;
 
 table_spec table_of(const std::string& name, consistency_mode mode, bool is_sparse) {
@@ -61,9 +62,9 @@ std::shared_ptr<const update> push_of(std::uint64_t seed, float norm) {
   push.step.batch = {seed};
   push.tables = {{0}, {1}, {2}};
   push.gradient_norm = norm;
-  push.pieces = {{{{0}, 4096, size - 4096}, random_floats(random, size - 4096)},
-                 {{{2}, 0, size}, random_floats(random, size)},
-                 {{{0}, 0, 4096}, random_floats(random, 4096)}};
+  push.pieces = {{{{0}, block, block}, random_floats(random, block)},
+                 {{{2}, block, block}, random_floats(random, block)},
+                 {{{0}, 0, block}, random_floats(random, block)}};
   push.rows = {{{{1}, width, keys->size(), {keys, keys->data()}},
                 random_floats(random, keys->size() * width)}};
   return std::make_shared<const update>(std::move(push));
@@ -109,6 +110,7 @@ TEST_CASE("a step with the sum of a clock's slots is the step with all of them, 
     for (std::uint64_t slot = 0; slot < 3; ++slot) {
       pushes.push_back(push_of(10 * clock + slot, slot == 1 ? 3.0f : 0.5f)); // One is clipped.
       plain.push_back(pushes.back().get());
+      REQUIRE(alone->check(*plain.back()));
     }
     const apply_effect effect{.tables = tables, .skip = {}, .pushes = 3};
     REQUIRE(alone->apply(effect, plain));
