@@ -1,0 +1,23 @@
+// What is done to the checkpoints of a run: a flipped bit, and a disk that is full.
+#pragma once
+
+#include "cli/chaos/facts.hpp"
+#include "serialization/error.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace troupe::chaos {
+
+/// Flips one bit, chosen by `dice`, in a file of the newest committed checkpoint. Files that share
+/// their bytes with it stay as they are. nullopt: there is no checkpoint yet.
+std::optional<flipped_file> flip_bit(const std::filesystem::path& checkpoints, std::uint64_t dice);
+/// Finds out which of the damaged checkpoints the reader refuses. Errors: io_failed, malformed.
+result<void> try_flipped(const std::filesystem::path& run_directory, run_facts& run);
+
+/// Writes a file until nothing more fits.
+void fill_disk(const std::filesystem::path& directory);
+void free_disk(const std::filesystem::path& directory);
+
+} // namespace troupe::chaos
