@@ -87,7 +87,7 @@ result<std::optional<conductor::open_fault>> conductor::carry_out(const planned_
     return send(SIGSTOP, made);
   if (run_.replicas == 1 && !job_.find(what.whom))
     return std::optional<open_fault>{};
-  auto flipped = flip_bit(job_.checkpoints(), what.dice);
+  auto flipped = flip_bit(job_.checkpoints(), run_.flips, what.dice);
   if (!flipped)
     return std::optional<open_fault>{};
   flipped->at = now;

@@ -24,14 +24,18 @@ std::uint64_t number_of(const fs::path& checkpoint) {
   return number;
 }
 
-std::optional<fs::path> newest_committed(const fs::path& checkpoints) {
-  std::optional<fs::path> newest;
+/// Committed ones without those that are damaged, oldest first.
+std::vector<fs::path> sound_ones(const fs::path& checkpoints,
+                                 const std::vector<flipped_file>& damaged) {
+  std::vector<fs::path> all;
   std::error_code none;
   for (const auto& each : fs::directory_iterator{checkpoints / "checkpoints", none})
     if (fs::exists(each.path() / "COMMIT", none)
-        && (!newest || number_of(each.path()) > number_of(*newest)))
-      newest = each.path();
-  return newest;
+        && std::ranges::find(damaged, number_of(each.path()), &flipped_file::checkpoint)
+             == damaged.end())
+      all.push_back(each.path());
+  std::ranges::sort(all, {}, number_of);
+  return all;
 }
 
 /// In one order, so that the same dice choose the same file.
@@ -49,11 +53,13 @@ fs::path fill_file(const fs::path& directory) { return directory / "fill"; }
 
 } // namespace
 
-std::optional<flipped_file> flip_bit(const fs::path& checkpoints, std::uint64_t dice) {
-  const auto checkpoint = newest_committed(checkpoints);
-  if (!checkpoint)
+std::optional<flipped_file> flip_bit(const fs::path& checkpoints,
+                                     const std::vector<flipped_file>& damaged, std::uint64_t dice) {
+  const auto sound = sound_ones(checkpoints, damaged);
+  if (sound.size() < 2)
     return std::nullopt;
-  const auto files = files_in(*checkpoint);
+  const auto& checkpoint = sound.back();
+  const auto files = files_in(checkpoint);
   if (files.empty())
     return std::nullopt;
   const auto& path = files[dice % files.size()];
@@ -69,7 +75,7 @@ std::optional<flipped_file> flip_bit(const fs::path& checkpoints, std::uint64_t 
   fs::rename(beside, path, problem);
   if (problem)
     return std::nullopt;
-  return flipped_file{number_of(*checkpoint), fs::relative(path, *checkpoint).string(), 0, {}};
+  return flipped_file{number_of(checkpoint), fs::relative(path, checkpoint).string(), 0, {}};
 }
 
 result<void> try_flipped(const fs::path& run_directory, run_facts& run) {

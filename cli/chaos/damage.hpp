@@ -7,12 +7,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace troupe::chaos {
 
-/// Flips one bit, chosen by `dice`, in a file of the newest committed checkpoint. Files that share
-/// their bytes with it stay as they are. nullopt: there is no checkpoint yet.
-std::optional<flipped_file> flip_bit(const std::filesystem::path& checkpoints, std::uint64_t dice);
+/// Flips one bit, chosen by `dice`, in a file of the newest committed checkpoint that is not damaged
+/// yet. Files that share their bytes with it stay as they are. nullopt: there is none yet, or none
+/// other: a job that has no good checkpoint any more fails, as it should.
+std::optional<flipped_file> flip_bit(const std::filesystem::path& checkpoints,
+                                     const std::vector<flipped_file>& damaged, std::uint64_t dice);
 /// Finds out which of the damaged checkpoints the reader refuses. Errors: io_failed, malformed.
 result<void> try_flipped(const std::filesystem::path& run_directory, run_facts& run);
 
