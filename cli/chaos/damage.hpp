@@ -11,9 +11,9 @@
 
 namespace troupe::chaos {
 
-/// Flips one bit, chosen by `dice`, in a file of the newest committed checkpoint that is not damaged
-/// yet. Files that share their bytes with it stay as they are. nullopt: there is none yet, or none
-/// other: a job that has no good checkpoint any more fails, as it should.
+/// Flips one bit, chosen by `dice`, in a file of the newest committed checkpoint that is not
+/// damaged yet. Files that share their bytes with it stay as they are. nullopt: there is none yet,
+/// or no other one: a job that has no good checkpoint any more fails, as it should.
 std::optional<flipped_file> flip_bit(const std::filesystem::path& checkpoints,
                                      const std::vector<flipped_file>& damaged, std::uint64_t dice);
 /// Finds out which of the damaged checkpoints the reader refuses. Errors: io_failed, malformed.

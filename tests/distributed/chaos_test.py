@@ -58,6 +58,20 @@ class ChaosTest(unittest.TestCase):
         self.assertEqual(list(self.temporary.iterdir()), [])
         self.assert_clean()
 
+    def test_cuts_flips_and_a_full_disk(self):
+        if os.geteuid() != 0:
+            self.skipTest("network namespaces need root")
+        status, said = self.chaos("--seconds", 15, "--seed", 3, "--partition", "--flip",
+                                  "--full-disk")
+        if "needs root" in said:
+            self.skipTest(said)
+        self.assertEqual(status, 0, said)
+        for name in ("C1 exactly once", "C8 no bad checkpoint", "C10 liveness", "full disk"):
+            self.assertRegex(said, rf"\n{name} +holds")
+        self.assertRegex(said, r"cut one way out +[1-9]")
+        self.assertEqual(list(self.temporary.iterdir()), [])
+        self.assert_clean()
+
     def test_too_few_faults_and_too_little_memory_are_violations(self):
         status, said = self.chaos("--seconds", 3, "--kill", "--minimum", 1000, "--rss-limit", 2)
         self.assertEqual(status, 1, said)
