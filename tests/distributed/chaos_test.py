@@ -61,7 +61,7 @@ class ChaosTest(unittest.TestCase):
     def test_cuts_flips_and_a_full_disk(self):
         if os.geteuid() != 0:
             self.skipTest("network namespaces need root")
-        status, said = self.chaos("--seconds", 15, "--seed", 3, "--partition", "--flip",
+        status, said = self.chaos("--seconds", 25, "--seed", 3, "--partition", "--flip",
                                   "--full-disk")
         if "needs root" in said:
             self.skipTest(said)
