@@ -13,6 +13,8 @@ namespace {
 /// After a fault a process may still be given up for it: a death takes 5 s to notice, and a process
 /// that hangs is killed 5 s later.
 constexpr double blame_seconds = 12;
+/// A checkpoint that was written before the disk was full is committed by then.
+constexpr double write_seconds = 1;
 
 finding held(std::string checker, std::string why) {
   return {std::move(checker), judgement::holds, std::move(why)};
@@ -49,6 +51,13 @@ bool is_to_blame(const run_facts& run, const std::string& who, double at) {
     return strikes(fault, run) && to_string(fault.what.whom) == who && at >= fault.began
            && at <= fault.ended + blame_seconds;
   });
+}
+
+std::uint64_t commits_between(const run_facts& run, double from, double to) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(run.events, [&](const event& x) {
+    return x.at > from && x.at <= to && x.text.starts_with("checkpoint ")
+           && x.text.ends_with(" committed");
+  }));
 }
 
 std::optional<std::uint64_t> restored_checkpoint(const std::string& text) {
@@ -127,25 +136,24 @@ finding check_checkpoints(const run_facts& run) {
 
 finding check_full_disk(const run_facts& run) {
   const std::string name = "full disk";
-  std::uint64_t full = 0;
+  const auto counts = run.fault_counts()[static_cast<std::size_t>(fault_kind::full_disk)];
+  if (counts == 0)
+    return not_judged(name, "the disk was never full");
   double freed = 0;
+  std::uint64_t failed = 0, meanwhile = 0;
   for (const auto& fault : run.faults)
     if (fault.what.kind == fault_kind::full_disk) {
-      ++full;
       freed = fault.ended;
+      meanwhile += commits_between(run, fault.began + write_seconds, fault.ended);
     }
-  if (full == 0)
-    return not_judged(name, "the disk was never full");
-  std::uint64_t failed = 0, later = 0;
-  for (const auto& each : run.events) {
-    if (!each.text.starts_with("checkpoint "))
-      continue;
-    failed += each.text.find(" failed: ") != std::string::npos;
-    later += each.at > freed && each.text.ends_with(" committed");
-  }
-  return decided(failed > 0 && later > 0, name,
-                 fmt::format("{} times; {} checkpoints failed, {} committed after the last time",
-                             full, failed, later));
+  const auto later = commits_between(run, freed, run.ended_at);
+  for (const auto& each : run.events)
+    failed += each.text.starts_with("checkpoint ") && each.text.find(" failed: ") != each.text.npos;
+  // A checkpoint fails or waits for room; where none does, the disk was not full.
+  return decided((failed > 0 || meanwhile == 0) && later > 0, name,
+                 fmt::format("{} times; {} checkpoints failed, {} committed meanwhile, {} "
+                             "committed after the last time",
+                             counts, failed, meanwhile, later));
 }
 
 finding check_evictions(const run_facts& run) {

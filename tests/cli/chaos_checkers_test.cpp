@@ -132,11 +132,13 @@ TEST_CASE("a_damaged_checkpoint_is_refused_and_not_restored") {
 TEST_CASE("a_full_disk_costs_checkpoints_and_no_more") {
   auto run = good_run();
   fault(run, fault_kind::full_disk, {}, 5, 8);
-  CHECK(verdict(check_full_disk, run) == judgement::violated); // None failed.
-  read_launcher_line("[   6.0 s] checkpoint 5 failed: no space", 6, run);
-  read_launcher_line("[   7.9 s] checkpoint 6 committed", 7.9, run);
+  run.ended_at = 10;
   CHECK(verdict(check_full_disk, run) == judgement::violated); // None since.
   read_launcher_line("[   9.0 s] checkpoint 7 committed", 9, run);
+  CHECK(verdict(check_full_disk, run) == judgement::holds); // It waited for room.
+  read_launcher_line("[   7.0 s] checkpoint 6 committed", 7, run);
+  CHECK(verdict(check_full_disk, run) == judgement::violated); // It was not full.
+  read_launcher_line("[   7.5 s] checkpoint 8 failed: no space", 7.5, run);
   CHECK(verdict(check_full_disk, run) == judgement::holds);
 }
 
