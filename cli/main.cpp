@@ -1,5 +1,6 @@
 // The program `troupe`: what there is to do around a job.
 #include "cli/certs.hpp"
+#include "cli/chaos.hpp"
 #include "cli/record.hpp"
 #include "cli/resize.hpp"
 #include "cli/sim.hpp"
@@ -16,8 +17,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Tools for jobs of Troupe.", "troupe"};
   app.require_subcommand(1);
   const std::vector<troupe::command> commands{
-    troupe::certs_command(app), troupe::add_command(app), troupe::drain_command(app),
-    troupe::record_command(app), troupe::sim_command(app)};
+    troupe::certs_command(app),  troupe::add_command(app), troupe::drain_command(app),
+    troupe::record_command(app), troupe::sim_command(app), troupe::chaos_command(app)};
   try {
     app.parse(argc, argv);
     for (const auto& each : commands) {

@@ -1,0 +1,229 @@
+#include "cli/chaos/checkers.hpp"
+
+#include "fmt/format.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace troupe::chaos {
+
+namespace {
+
+/// After a fault a process may still be given up for it: a death takes 5 s to notice, and a process
+/// that hangs is killed 5 s later.
+constexpr double blame_seconds = 12;
+/// A checkpoint that was written before the disk was full is committed by then.
+constexpr double write_seconds = 1;
+
+finding held(std::string checker, std::string why) {
+  return {std::move(checker), judgement::holds, std::move(why)};
+}
+finding broken(std::string checker, std::string why) {
+  return {std::move(checker), judgement::violated, std::move(why)};
+}
+finding not_judged(std::string checker, std::string why) {
+  return {std::move(checker), judgement::not_judged, std::move(why)};
+}
+finding decided(bool holds, std::string checker, std::string why) {
+  return holds ? held(std::move(checker), std::move(why))
+               : broken(std::move(checker), std::move(why));
+}
+
+/// Whom an event gives up; empty for other events.
+std::string given_up_in(const std::string& text) {
+  for (const char* const words : {" lost", " hangs: killing it", " and is out for "})
+    if (const auto at = text.find(words); at != std::string::npos)
+      if (const auto name = text.substr(0, at); name.find(':') == std::string::npos) {
+        const auto number = name.find(' ');
+        return number == std::string::npos ? name : name.substr(0, name.find(' ', number + 1));
+      }
+  return {};
+}
+
+bool strikes(const fault_record& fault, const run_facts& run) {
+  return fault.what.kind != fault_kind::full_disk
+         && (fault.what.kind != fault_kind::flip || run.replicas == 1);
+}
+
+bool is_to_blame(const run_facts& run, const std::string& who, double at) {
+  return std::ranges::any_of(run.faults, [&](const fault_record& fault) {
+    return strikes(fault, run) && to_string(fault.what.whom) == who && at >= fault.began
+           && at <= fault.ended + blame_seconds;
+  });
+}
+
+std::uint64_t commits_between(const run_facts& run, double from, double to) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(run.events, [&](const event& x) {
+    return x.at > from && x.at <= to && x.text.starts_with("checkpoint ")
+           && x.text.ends_with(" committed");
+  }));
+}
+
+std::optional<std::uint64_t> restored_checkpoint(const std::string& text) {
+  constexpr std::string_view words = " restored from checkpoint ";
+  const auto at = text.find(words);
+  if (at == std::string::npos)
+    return std::nullopt;
+  return std::stoull(text.substr(at + words.size()));
+}
+
+} // namespace
+
+finding check_exactly_once(const run_facts& run) {
+  const std::string name = "C1 exactly once";
+  if (!run.counted)
+    return broken(name, "the run did not come to its sums");
+  return decided(run.counted->elements > 0 && run.counted->right == run.counted->elements, name,
+                 fmt::format("{} of {} elements right", run.counted->right, run.counted->elements));
+}
+
+finding check_conservation(const run_facts& run) {
+  const std::string name = "C3 conservation";
+  if (!run.counted)
+    return broken(name, "the run did not come to its sums");
+  const auto& found = *run.counted;
+  const bool all = run.count(fmt::format("all {} batches are applied", run.batches)) > 0;
+  return decided(all && found.least == found.least_expected && found.most == found.most_expected,
+                 name,
+                 fmt::format("sums from {:.0f} to {:.0f}, expected {:.0f} to {:.0f}; {} batches{}",
+                             found.least, found.most, found.least_expected, found.most_expected,
+                             run.batches, all ? "" : " were not all reported as applied"));
+}
+
+finding check_durability(const run_facts& run) {
+  const std::string name = "durability";
+  if (run.replicas < 2)
+    return not_judged(name, "one replica goes back to its checkpoint, as it should");
+  if (run.overlapping)
+    return not_judged(name, "a fault began before the cluster had recovered from another");
+  for (const auto& each : run.events)
+    if (each.text.find("updates rolled back") != std::string::npos
+        && each.text.find(": 0 updates") == std::string::npos)
+      return broken(name, each.text);
+  return decided(run.rolled_back == 0, name,
+                 fmt::format("{} updates rolled back", run.rolled_back));
+}
+
+finding check_checkpoints(const run_facts& run) {
+  const std::string name = "C8 no bad checkpoint";
+  if (run.flips.empty())
+    return not_judged(name, "no bit was flipped");
+  std::uint64_t refused = 0, gone = 0, restores = 0;
+  for (const auto& flip : run.flips) {
+    if (flip.refused && !*flip.refused)
+      return broken(name, fmt::format("checkpoint {} counts as good with a flipped bit in {}",
+                                      flip.checkpoint, flip.file));
+    ++(flip.refused ? refused : gone);
+  }
+  for (const auto& each : run.events) {
+    const auto restored = restored_checkpoint(each.text);
+    if (!restored)
+      continue;
+    ++restores;
+    for (const auto& flip : run.flips)
+      if (flip.checkpoint == *restored && flip.at < each.at)
+        return broken(name, each.text + ", which has a flipped bit in " + flip.file);
+  }
+  const auto passed = run.count("checkpoint passed over") + run.count("an older checkpoint");
+  const auto seen = fmt::format("{} damaged ones refused after the run, {} gone by then; {} "
+                                "restores, none from a damaged one, {} passed over",
+                                refused, gone, restores, passed);
+  if (run.replicas == 1 && passed == 0)
+    return broken(name, seen + ": no restore met a damaged one");
+  return refused + passed > 0 ? held(name, seen) : not_judged(name, seen);
+}
+
+finding check_full_disk(const run_facts& run) {
+  const std::string name = "full disk";
+  const auto counts = run.fault_counts()[static_cast<std::size_t>(fault_kind::full_disk)];
+  if (counts == 0)
+    return not_judged(name, "the disk was never full");
+  double freed = 0;
+  std::uint64_t failed = 0, meanwhile = 0;
+  for (const auto& fault : run.faults)
+    if (fault.what.kind == fault_kind::full_disk) {
+      freed = fault.ended;
+      meanwhile += commits_between(run, fault.began + write_seconds, fault.ended);
+    }
+  const auto later = commits_between(run, freed, run.ended_at);
+  for (const auto& each : run.events)
+    failed += each.text.starts_with("checkpoint ") && each.text.find(" failed: ") != each.text.npos;
+  // A checkpoint fails or waits for room; where none does, the disk was not full.
+  return decided((failed > 0 || meanwhile == 0) && later > 0, name,
+                 fmt::format("{} times; {} checkpoints failed, {} committed meanwhile, {} "
+                             "committed after the last time",
+                             counts, failed, meanwhile, later));
+}
+
+finding check_evictions(const run_facts& run) {
+  const std::string name = "C9 evictions";
+  std::uint64_t given_up = 0;
+  for (const auto& each : run.events) {
+    const auto who = given_up_in(each.text);
+    if (who.empty())
+      continue;
+    ++given_up;
+    if (!is_to_blame(run, who, each.at))
+      return broken(
+        name, fmt::format("{} had no fault of its own at {:.1f} s: {}", who, each.at, each.text));
+  }
+  return held(name, fmt::format("{} events give someone up, all of them after a fault", given_up));
+}
+
+finding check_liveness(const run_facts& run) {
+  const std::string name = "C10 liveness";
+  const double took = run.ended_at - run.last_fault_ended();
+  if (!run.exit_status)
+    return broken(name, fmt::format("not done {:.0f} s after the last fault", took));
+  if (*run.exit_status != 0)
+    return broken(name, fmt::format("the job ended with status {}", *run.exit_status));
+  if (took > run.finish_limit)
+    return broken(name, fmt::format("done {:.0f} s after the last fault, the limit is {:.0f} s",
+                                    took, run.finish_limit));
+  const auto healed = run.healed_after();
+  if (!healed)
+    return broken(name, fmt::format("never {} active members after the last fault", run.members()));
+  if (*healed > run.heal_limit)
+    return broken(name, fmt::format("all members active {:.1f} s after the last fault, the limit "
+                                    "is {:.0f} s",
+                                    *healed, run.heal_limit));
+  if (run.not_recovered > 0)
+    return broken(name, fmt::format("{} of {} lost processes did not recover", run.not_recovered,
+                                    run.recoveries));
+  return held(name, fmt::format("all {} members active {:.1f} s after the last fault, the job done "
+                                "after {:.1f} s",
+                                run.members(), *healed, took));
+}
+
+finding check_resources(const run_facts& run) {
+  const std::string name = "C12 resources";
+  if (run.rss_mb.value == 0 || run.descriptors.value == 0)
+    return broken(name, "no process was measured");
+  return decided(
+    run.rss_mb.value <= run.rss_limit_mb && run.descriptors.value <= run.descriptors_limit, name,
+    fmt::format("{:.0f} MB ({}), limit {:.0f}; {:.0f} descriptors ({}), limit {:.0f}",
+                run.rss_mb.value, run.rss_mb.whose, run.rss_limit_mb, run.descriptors.value,
+                run.descriptors.whose, run.descriptors_limit));
+}
+
+finding check_vacuity(const run_facts& run) {
+  const std::string name = "C13 vacuity";
+  const auto kinds = kinds_of(run.asked);
+  if (kinds.empty())
+    return not_judged(name, "no fault was asked for");
+  const auto counts = run.fault_counts();
+  for (const auto kind : kinds)
+    if (const auto found = counts[static_cast<std::size_t>(kind)]; found < run.minimum)
+      return broken(name, fmt::format("{} times '{}', at least {} were to come", found,
+                                      name_of(kind), run.minimum));
+  return held(name, fmt::format("each of {} kinds at least {} times", kinds.size(), run.minimum));
+}
+
+std::vector<finding> judge(const run_facts& run) {
+  return {check_exactly_once(run), check_conservation(run), check_durability(run),
+          check_checkpoints(run),  check_full_disk(run),    check_evictions(run),
+          check_liveness(run),     check_resources(run),    check_vacuity(run)};
+}
+
+} // namespace troupe::chaos

@@ -1,0 +1,42 @@
+// A process that chaos starts itself: a launcher, or a tool of the system.
+#pragma once
+
+#include "serialization/error.hpp"
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::chaos {
+
+/// Ends, with SIGKILL, when it goes out of scope, and when chaos itself is killed.
+class child_process {
+public:
+  /// Both outputs go to `output`. Its input is a pipe, for tell(). Errors: io_failed.
+  static result<child_process> start(const std::vector<std::string>& words,
+                                     const std::filesystem::path& output);
+  child_process(child_process&& other) noexcept;
+  child_process& operator=(child_process&&) = delete;
+  ~child_process();
+
+  pid_t pid() const { return pid_; }
+  /// Exit status, 128 + signal; nullopt: it still runs.
+  std::optional<int> ended();
+  void tell(const std::string& line);
+  void kill();
+
+private:
+  child_process(pid_t pid, int input) : pid_(pid), input_(input) {}
+
+  pid_t pid_;
+  int input_;
+  std::optional<int> status_;
+};
+
+/// Runs a tool of the system to its end. Errors: io_failed, with what it said.
+result<void> run_tool(const std::vector<std::string>& words);
+
+} // namespace troupe::chaos

@@ -1,0 +1,50 @@
+#include "cli/chaos/facts.hpp"
+
+#include <algorithm>
+
+namespace troupe::chaos {
+
+namespace {
+
+/// A display may not have noticed yet what happened just before.
+constexpr double notice_seconds = 0.5;
+
+} // namespace
+
+void largest::take(double seen, const std::string& who) {
+  if (seen <= value)
+    return;
+  value = seen;
+  whose = who;
+}
+
+std::array<std::uint64_t, fault_kinds> run_facts::fault_counts() const {
+  std::array<std::uint64_t, fault_kinds> counts{};
+  for (const auto& fault : faults)
+    ++counts[static_cast<std::size_t>(fault.what.kind)];
+  return counts;
+}
+
+double run_facts::last_fault_ended() const { return faults.empty() ? 0 : faults.back().ended; }
+
+std::optional<double> run_facts::active_at(double since) const {
+  for (const auto& line : progress)
+    if (line.at > since + notice_seconds && line.phase == "training" && line.active == members())
+      return line.at;
+  return std::nullopt;
+}
+
+bool run_facts::whole_since(double at) const { return active_at(at).has_value(); }
+
+std::optional<double> run_facts::healed_after() const {
+  const double from = last_fault_ended();
+  const auto at = active_at(from);
+  return at ? std::optional{*at - from} : std::nullopt;
+}
+
+std::uint64_t run_facts::count(const std::string& text) const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+    events, [&](const event& x) { return x.text.find(text) != std::string::npos; }));
+}
+
+} // namespace troupe::chaos

@@ -1,0 +1,102 @@
+#include "cli/chaos/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace troupe::chaos {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::array<std::string_view, fault_kinds> names{
+  "kill server",    "kill worker",     "kill coordinator", "stop < lease",
+  "stop > lease",   "stop > silence",  "stop > death",     "cut both ways",
+  "cut one way in", "cut one way out", "full disk",        "flipped bit"};
+
+/// A share of this many hundredths.
+bool happens(std::mt19937_64& dice, unsigned percent) { return dice() % 100 < percent; }
+
+} // namespace
+
+std::string_view name_of(fault_kind kind) { return names[static_cast<std::size_t>(kind)]; }
+
+std::vector<fault_kind> kinds_of(const plan_options& options) {
+  std::vector<fault_kind> all;
+  const auto add = [&all](bool asked, std::initializer_list<fault_kind> kinds) {
+    if (asked)
+      all.insert(all.end(), kinds);
+  };
+  using enum fault_kind;
+  add(options.kill, {kill_server, kill_worker, kill_coordinator});
+  add(options.stop, {stop_short, stop_lease, stop_silence});
+  add(options.stop && options.long_faults, {stop_death});
+  add(options.partition, {cut_both, cut_in, cut_out});
+  add(options.full_disk, {full_disk});
+  add(options.flip, {flip});
+  return all;
+}
+
+plan::plan(const plan_options& options) : options_(options), dice_(options.seed) {}
+
+std::optional<planned_fault> plan::next() {
+  if (round_.empty())
+    round_ = kinds_of(options_);
+  if (round_.empty())
+    return std::nullopt;
+  std::swap(round_[dice_() % round_.size()], round_.back());
+  planned_fault what;
+  what.kind = round_.back();
+  round_.pop_back();
+  what.whom = victim_of(what.kind);
+  what.pause = between(200, 900);
+  what.lasts = duration_of(what.kind);
+  what.dice = dice_();
+  return what;
+}
+
+milliseconds plan::between(int least_ms, int most_ms) {
+  const auto span = static_cast<std::uint64_t>(most_ms - least_ms + 1);
+  return milliseconds{least_ms + static_cast<int>(dice_() % span)};
+}
+
+/// The limits are a lease of 0.8 s, a silence of 1.3 s and a death after 5 s.
+milliseconds plan::duration_of(fault_kind kind) {
+  using enum fault_kind;
+  switch (kind) {
+  case stop_short: return between(100, 600);
+  case stop_lease: return between(900, 1200);
+  case stop_silence: return between(1600, 3500);
+  case stop_death: return between(5500, 7000);
+  case cut_both:
+  case cut_in:
+  case cut_out:
+    return options_.long_faults && happens(dice_, 25) ? between(5500, 7000) : between(300, 3500);
+  case full_disk: return between(3000, 5000);
+  default: return milliseconds{0};
+  }
+}
+
+process_name plan::victim_of(fault_kind kind) {
+  using enum fault_kind;
+  switch (kind) {
+  case kill_worker: return any(role::worker);
+  case kill_coordinator: return {role::coordinator, 0};
+  case stop_short:
+  case stop_lease:
+  case stop_silence:
+  case stop_death:
+    if (happens(dice_, 60))
+      return any(role::server);
+    return happens(dice_, 75) ? any(role::worker) : process_name{role::coordinator, 0};
+  default: return any(role::server);
+  }
+}
+
+process_name plan::any(role of) {
+  const auto count = of == role::server ? options_.servers : options_.workers;
+  return {of, static_cast<std::uint32_t>(dice_() % count)};
+}
+
+} // namespace troupe::chaos

@@ -1,0 +1,71 @@
+#include "cli/chaos/verdict_text.hpp"
+
+#include "fmt/format.h"
+
+#include <cmath>
+
+namespace troupe::chaos {
+
+namespace {
+
+std::string line(std::string_view what, const std::string& value) {
+  return fmt::format("  {:28} {:>10}\n", what, value);
+}
+
+/// Counts of chains' heads divided by the chains may have a fraction.
+std::string number(double x) {
+  return x == std::floor(x) ? fmt::format("{:.0f}", x) : fmt::format("{:.1f}", x);
+}
+
+const char* word_for(judgement verdict) {
+  switch (verdict) {
+  case judgement::holds: return "holds";
+  case judgement::violated: return "VIOLATED";
+  case judgement::not_judged: return "n/a because";
+  }
+  return "";
+}
+
+} // namespace
+
+std::string counts_text(const run_facts& run) {
+  std::string text = fmt::format("{} faults\n", run.faults.size());
+  const auto counts = run.fault_counts();
+  for (const auto kind : kinds_of(run.asked))
+    text += line(name_of(kind), std::to_string(counts[static_cast<std::size_t>(kind)]));
+  text += fmt::format("the job, {:.1f} s\n", run.ended_at);
+  text += line("pushes applied", run.has_report ? number(run.applied) : "unknown");
+  text += line("duplicates refused", run.has_report ? number(run.duplicates) : "unknown");
+  text +=
+    line("members given up", std::to_string(run.count(" lost (") + run.count("go to others")));
+  text += line("members back", std::to_string(run.count(" rejoined")));
+  text += line("coordinators back", std::to_string(run.count("coordinator back")));
+  text += line("chains restored",
+               std::to_string(run.count(" restored from checkpoint ") + run.count("goes on with")
+                              + run.count("started over: ") + run.count("go on from clock")));
+  text += line("updates rolled back", std::to_string(run.rolled_back));
+  text += line("checkpoints committed", std::to_string(run.count(" committed")));
+  text += line("checkpoints failed", std::to_string(run.count(" failed: ")));
+  text += line("longest pause",
+               run.has_report ? fmt::format("{:.0f} ms", run.longest_pause_ms) : "unknown");
+  text += line("peak memory", fmt::format("{:.0f} MB", run.rss_mb.value));
+  text += line("descriptors", fmt::format("{:.0f}", run.descriptors.value));
+  return text;
+}
+
+std::string findings_text(const std::vector<finding>& findings) {
+  std::string text;
+  for (const auto& each : findings)
+    text += fmt::format("{:22} {:11} {}\n", each.checker, word_for(each.verdict), each.why);
+  return text;
+}
+
+std::string violated(const std::vector<finding>& findings) {
+  std::string names;
+  for (const auto& each : findings)
+    if (each.verdict == judgement::violated)
+      names += (names.empty() ? "" : ", ") + each.checker;
+  return names;
+}
+
+} // namespace troupe::chaos

@@ -1,0 +1,115 @@
+"""`troupe chaos`: real processes under kills and stops keep what is promised, and a run that is not
+as it should be is told.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import cluster
+
+
+class ChaosTest(unittest.TestCase):
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="troupe-")
+        self.addCleanup(directory.cleanup)
+        self.temporary = pathlib.Path(directory.name)
+
+    def start(self, *words):
+        return subprocess.Popen(
+            [cluster.arguments.programs / "troupe", "chaos", *map(str, words)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=dict(os.environ, TMPDIR=str(self.temporary)))
+
+    def chaos(self, *words, seconds=150):
+        """Exit status and what it said."""
+        process = self.start(*words)
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            raise
+        return process.returncode, out + err
+
+    def processes(self):
+        """All that still run with files in our directory."""
+        wanted = str(self.temporary).encode()
+        return [pid for pid in cluster.pids() if wanted in cluster.read_proc(pid, "cmdline")
+                and cluster.state_and_parent(pid)[0] not in ("Z", "")]
+
+    def assert_clean(self):
+        cluster.poll(lambda: not self.processes(), 5, "end of all processes")
+
+    def test_kills_and_stops(self):
+        status, said = self.chaos("--seconds", 20, "--seed", 5, "--kill", "--stop")
+        self.assertEqual(status, 0, said)
+        for text in ("C1 exactly once        holds", "C3 conservation        holds",
+                     "C9 evictions           holds", "C10 liveness           holds",
+                     "C12 resources          holds", "C13 vacuity            holds",
+                     "C8 no bad checkpoint   n/a because no bit was flipped"):
+            self.assertIn(text, said)
+        self.assertRegex(said, r"kill server +[1-9]")
+        self.assertRegex(said, r"stop > silence +[1-9]")
+        self.assertRegex(said, r"members back +[1-9]")
+        self.assertEqual(list(self.temporary.iterdir()), [])
+        self.assert_clean()
+
+    def test_cuts_flips_and_a_full_disk(self):
+        if os.geteuid() != 0:
+            self.skipTest("network namespaces need root")
+        status, said = self.chaos("--seconds", 25, "--seed", 3, "--partition", "--flip",
+                                  "--full-disk")
+        if "needs root" in said:
+            self.skipTest(said)
+        self.assertEqual(status, 0, said)
+        for name in ("C1 exactly once", "C8 no bad checkpoint", "C10 liveness", "full disk"):
+            self.assertRegex(said, rf"\n{name} +holds")
+        self.assertRegex(said, r"cut one way out +[1-9]")
+        self.assertEqual(list(self.temporary.iterdir()), [])
+        self.assert_clean()
+
+    def test_too_few_faults_and_too_little_memory_are_violations(self):
+        status, said = self.chaos("--seconds", 3, "--kill", "--minimum", 1000, "--rss-limit", 2)
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"\ntroupe chaos: violated: C12 resources, C13 vacuity; repeat with")
+        self.assertRegex(said, r"C1 exactly once +holds")
+        self.assert_clean()
+
+    def test_a_job_that_does_not_begin_is_told(self):
+        status, said = self.chaos("--kill", "--program", "/bin/false")
+        self.assertEqual(status, 1, said)
+        self.assertRegex(said, r"C10 liveness +VIOLATED +the job ended with status 1")
+
+    def test_an_interrupt_leaves_nothing(self):
+        process = self.start("--kill")
+        cluster.poll(self.processes, 10, "a cluster")
+        time.sleep(1)  # Its processes, too.
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assert_clean()
+        self.assertEqual(list(self.temporary.iterdir()), [])
+
+    def test_bad_input_gets_one_line(self):
+        for words, line in (
+                ((), "no faults: --kill, --stop, --partition, --full-disk, --flip"),
+                (("--kill", "--replicas", 4), "4 replicas need as many --servers, not 3"),
+                (("--kill", "--sync", "hogwild"), "hogwild is one process"),
+                (("--kill", "--sync", "typo"), "typo"),
+                (("--kill", "--sync", "bsp", "--workers", 3), "1, 2, 4, 8"),
+                (("--kill", "--seconds", 0), "--seconds"),
+                (("--kill", "--program", "/none"), "/none"),
+                (("--nonsense",), "--nonsense")):
+            status, said = self.chaos(*words)
+            with self.subTest(words=words):
+                self.assertEqual(status, 2, said)
+                self.assertEqual(len(said.splitlines()), 1, said)
+                self.assertIn(line, said)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
