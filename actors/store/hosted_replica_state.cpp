@@ -84,9 +84,9 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
     if (other_workers)
       replica_->set_workers(what.workers, now(), effects);
     replica_->obey(record, now(), effects);
-    if (const auto early = std::exchange(early_request_, std::nullopt))
-      take(early->first, early->second, effects);
   });
+  if (const auto early = std::exchange(early_request_, std::nullopt)) // All steps are taken now.
+    decide([&](replica_effects& effects) { take(early->first, early->second, effects); });
   obey_checkpoint();
 }
 

@@ -288,6 +288,8 @@ std::pair<std::uint64_t, std::vector<log_entry>> replica::unapplied() const {
 }
 
 std::optional<std::uint64_t> replica::copy_for(const member_id& from, epoch_id epoch) {
+  if (applied_ != final_)
+    return std::nullopt; // Its state is not the one that it would be taken for.
   const auto index = chain_.copy_for(from, epoch);
   if (index)
     copied_clocks_ = shard_->bsp_clocks();
