@@ -74,6 +74,23 @@ TEST_CASE("a push is acknowledged when all replicas have it") {
   CHECK(t.tail.told.empty());
 }
 
+TEST_CASE("a state that a final entry was not applied to is not copied for that entry's") {
+  const auto job = job_of({asp()});
+  replica_node alone{job, server(0), true};
+  alone.list({member(0)});
+  auto joined = config_of(1, {server(0)});
+  joined.joiner = server(1);
+  alone.obey({joined, 0, std::nullopt});
+  CHECK(alone.decide.copy_for(server(1), {1}) == 0);
+
+  replica_effects effects;
+  alone.decide.push({1}, gradient_of(job, 0, 5, 0), alone.now, effects);
+  REQUIRE(std::holds_alternative<step_effect>(effects.back()));
+  CHECK(alone.decide.copy_for(server(1), {1}) == std::nullopt);
+  alone.decide.applied(alone.now, effects);
+  CHECK(alone.decide.copy_for(server(1), {1}) == 1);
+}
+
 TEST_CASE("who does not lead refuses") {
   trio t;
   t.push(t.tail, 1, 0, 5);
