@@ -40,8 +40,6 @@ class Commands(Resizing):
         self.refused(1, "no server would be left", "drain", where, "server:0", "server:1")
         self.refused(1, "cannot drain server 7: the job has no such server", "drain", where,
                      "server:7")
-        self.refused(1, "not done within 1 s; the job goes on with it", "add", where, "--count", 9,
-                     "--timeout", 1)
         self.assertEqual(run.wait(), 0)
         self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
 
