@@ -92,13 +92,6 @@ std::vector<shard_partition> fresh(const job_spec& job,
   return all;
 }
 
-std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
-  std::vector<shard_partition> all;
-  for (const auto& image : images)
-    all.push_back({image.partition, image.version, image.marks});
-  return all;
-}
-
 std::shared_ptr<buffer_pool> new_pool() { return std::make_shared<buffer_pool>(0); }
 
 std::shared_ptr<table_store> adopt(const job_spec& job,

@@ -84,10 +84,11 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
   // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
   next_lease_ = (state_.term << 32) + 1;
-  for (auto& chain : chains_) {
+  for (std::size_t index = 0; index < chains_.size(); ++index) {
+    auto& chain = chains_[index];
+    const auto& record = placement_.records()[index];
     chain.started = known || options_.resume;
     chain.to_begin = frozen_;
-    const auto& record = placement_.records()[static_cast<std::size_t>(&chain - chains_.data())];
     chain.restored = record.proposed && record.active.epoch != epoch_id{}
                      && record.proposed->generation != record.active.generation;
   }

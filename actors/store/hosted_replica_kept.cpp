@@ -25,7 +25,7 @@ replayer::behavior_type run_replayer(replayer::pointer self,
     [self, pool](read_atom, const job_spec& job,
                  const std::shared_ptr<storage::kept_state>& kept) -> caf::result<replica_past> {
       self->quit();
-      auto past = replay(job, *kept, pool);
+      auto past = replay_log(job, *kept, pool);
       if (!past)
         return to_caf(past.error());
       return *std::move(past);
@@ -48,9 +48,9 @@ storage::cut hosted_replica::cut_of(std::uint64_t checkpoint, std::vector<partit
   storage::cut what{checkpoint, chain_, std::move(images)};
   if (!keeps_states())
     return what;
-  const auto& [self, directory] = std::pair{context_->options.self, context_->options.directory};
+  const auto& options = context_->options;
   if (base_ == 0)
-    base_ = storage::newest_kept(directory, {self.index}, chain_);
+    base_ = storage::newest_kept(options.directory, {options.self.index}, chain_);
   what.base = storage::base_id{++base_, orders_.generation, generation_};
   // Who takes up a bsp clock again needs the values of before it: so the log has to have its entry.
   what.bases_from = is_bsp_ && is_durable() && base_ > 1 ? base_ - 1 : base_;

@@ -45,13 +45,6 @@ bool founds(const chain_config& config, const member_id& who) {
   return config.joiner != who && takes_part(config, who);
 }
 
-std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
-  std::vector<shard_partition> all;
-  for (const auto& x : images)
-    all.push_back({x.partition, x.version, x.marks});
-  return all;
-}
-
 } // namespace
 
 // -- the coordinator's word --
@@ -232,7 +225,7 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   how.chain = context_->options.chain;
   if (orders_.job.replicas == 1)
     how.chain.lease_time = {};
-  how.writes_log = is_durable();
+  how.writes_log = is_durable() && keeps_states();
   how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
     return add_up(orders_.job, tables, pushes, *context_->pool);
   };

@@ -56,17 +56,10 @@ private:
   shard state_;
 };
 
-std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
-  std::vector<shard_partition> all;
-  for (const auto& x : images)
-    all.push_back({x.partition, x.version, x.marks});
-  return all;
-}
-
 } // namespace
 
-result<replica_past> replay(const job_spec& job, const storage::kept_state& kept,
-                            const std::shared_ptr<buffer_pool>& pool) {
+result<replica_past> replay_log(const job_spec& job, const storage::kept_state& kept,
+                                const std::shared_ptr<buffer_pool>& pool) {
   auto values = table_store::restored(job, kept.images, pool);
   if (!values)
     return values.error();

@@ -19,7 +19,7 @@ struct replica_past {
 /// Takes the steps of the log's entries, in order, each once: the base may have the first of them,
 /// and some may be there twice. An entry whose gradient is not finite changes nothing, as before.
 /// Errors: damaged.
-result<replica_past> replay(const job_spec& job, const storage::kept_state& kept,
-                            const std::shared_ptr<buffer_pool>& pool);
+result<replica_past> replay_log(const job_spec& job, const storage::kept_state& kept,
+                                const std::shared_ptr<buffer_pool>& pool);
 
 } // namespace troupe

@@ -4,6 +4,13 @@
 
 namespace troupe {
 
+std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
+  std::vector<shard_partition> all;
+  for (const auto& x : images)
+    all.push_back({x.partition, x.version, x.marks});
+  return all;
+}
+
 partition_marks::partition_marks(const std::vector<shard_partition>& partitions,
                                  std::size_t tables) {
   for (const shard_partition& p : partitions) {

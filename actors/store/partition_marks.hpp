@@ -3,6 +3,7 @@
 
 #include "serialization/batch_set.hpp"
 #include "serialization/ids.hpp"
+#include "serialization/image.hpp"
 
 #include <cstdint>
 #include <utility>
@@ -16,6 +17,8 @@ struct shard_partition {
   std::uint64_t version = 0;
   std::vector<batch_set> marks; ///< One for each table of the job.
 };
+
+std::vector<shard_partition> marks_of(const std::vector<partition_image>& images);
 
 /// A push marks all partitions of a server, so their marks differ only where checkpoints differed;
 /// those that were equal then are kept once.

@@ -106,7 +106,7 @@ TEST_CASE("what a replica kept makes the state that it had") {
   kept.log.insert(kept.log.end(), live.log.begin() + 5, live.log.end());
   kept.log.push_back(live.log.back()); // It was not applied when the next log was begun.
 
-  const auto past = replay(live.job, kept, live.pool);
+  const auto past = replay_log(live.job, kept, live.pool);
   REQUIRE(past);
   CHECK(same_bytes(content(*past->values), content(*live.values)));
   REQUIRE(past->partitions.size() == 4);
@@ -121,7 +121,7 @@ TEST_CASE("a bsp clock that was applied last can be read as before it") {
   for (std::uint64_t clock = 0; clock < 3; ++clock)
     live.take({{push_of(2 * clock, 1.0f), push_of(2 * clock + 1, 3.0f)}, {}, {{0}}});
   kept.log = live.log;
-  const auto past = replay(live.job, kept, live.pool);
+  const auto past = replay_log(live.job, kept, live.pool);
   REQUIRE(past);
   CHECK(same_bytes(content(*past->values), content(*live.values)));
   CHECK(same_bytes(content(*past->values, {{0}}), content(*live.values, {{0}})));
@@ -134,7 +134,7 @@ TEST_CASE("a log of another job is refused") {
   auto odd = *push_of(1, 1.0f);
   odd.pieces[0].where.first = size;
   kept.log = {{{std::make_shared<const update>(odd)}, {}, {{0}}}};
-  const auto refused = replay(live.job, kept, live.pool);
+  const auto refused = replay_log(live.job, kept, live.pool);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::damaged);
 }

@@ -1,5 +1,6 @@
 """`troupe add` and `troupe drain`: what they refuse and how they end, and servers of other hosts."""
 import re
+import signal
 import socket
 import time
 
@@ -40,6 +41,10 @@ class Commands(Resizing):
         self.refused(1, "no server would be left", "drain", where, "server:0", "server:1")
         self.refused(1, "cannot drain server 7: the job has no such server", "drain", where,
                      "server:7")
+        run.signal(signal.SIGSTOP)  # Who would start the server.
+        self.refused(1, "not done within 1 s; the job goes on with it", "add", where,
+                     "--timeout", 1)
+        run.signal(signal.SIGCONT)
         self.assertEqual(run.wait(), 0)
         self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
 
