@@ -60,15 +60,18 @@ REASONS = (
     ("F7 F9 F10 F11 F12 F16 F17 F19", "C2 C5", NO_READER + ", and it has no such fault"),
     ("F15", "C2 C5", NO_READER + ", and its straggler world has no values"),
     ("F17", "C4 C6 C7 C8", "the push is refused before a clock, a log or a checkpoint has it"),
-    ("F11 F12 F14", "C6", "replicas are compared by their records, and a chain that begins again "
-                          "from a checkpoint ends those"),
-    ("F11 F12", "C9", "nobody can be given up: the damage is done while no process runs"),
+    ("F11 F12", "C6", "replicas are compared by their records, and a job that is resumed has none"),
+    ("F2", "C2 C5", "the simulator has fast restarts among its kills and does not count them apart"),
 )
 
 
 class Outcome:
     def __init__(self, counts, judged):
         self.counts, self.judged = collections.Counter(counts), set(judged)
+
+
+def outcomes(pairs):
+    return [Outcome(*pair) for pair in pairs]
 
 
 def told(words, seconds=600):
@@ -87,7 +90,7 @@ def rows(said):
     return {name: int(count) for name, count in re.findall(r"^ +(\S.*?)  +(\d+)$", said, re.M)}
 
 
-# -- runners --
+# -- runners: lists of outcomes --
 
 def simulated(asked, home):
     words = ["--mutant", asked.mutant] if asked.mutant else []
@@ -99,14 +102,14 @@ def simulated(asked, home):
                 counts.update({kind: count for kind in kinds})
     # Each server of each history has a clock of its own rate.
     counts["F8"] += 5 * int(re.search(r"(\d+) histories", said)[1])
-    return Outcome(counts, "C1 C2 C5 C6 C10 C13".split())
+    return [Outcome(counts, "C1 C2 C5 C6 C10 C13".split())]
 
 
 def stragglers(asked, home):
     said = told([asked.programs / "troupe", "sim", "--stragglers", "--worker-hours", asked.hours])
     # case, worker-hours, steps, out, never out
     found = re.findall(r"^.*?  +\d+ +\d+ +(\d+) +(\d+) +\d+ +\d+ s$", said, re.M)
-    return Outcome({"F15": sum(int(x) + int(y) for x, y in found)}, ["C9", "C13"])
+    return [Outcome({"F15": sum(int(x) + int(y) for x, y in found)}, ["C9", "C13"])]
 
 
 def chaos(*words):
@@ -120,7 +123,7 @@ def chaos(*words):
                 counts["F1"] += count if name == "kill coordinator" else 0
             if name == "chains restored":
                 counts["F14"] += count
-        return Outcome(counts, re.findall(r"^(C\d+) .*? holds ", said, re.M))
+        return [Outcome(counts, re.findall(r"^(C\d+) .*? holds ", said, re.M))]
     return runner
 
 
@@ -131,7 +134,7 @@ def damages(asked, home):
     for name, noticed in re.findall(r"^  (\S.*?)  +\d+  +\d+  +(\d+)  ", said, re.M):
         if name != "all":
             counts[DAMAGES.get(name, "F12")] += int(noticed)
-    return Outcome(counts, ["C7", "C8", "C13"])
+    return [Outcome(counts, ["C7", "C8", "C13"])]
 
 
 def fuzz(asked, home):
@@ -140,22 +143,22 @@ def fuzz(asked, home):
         said = told([asked.programs / f"{name}_fuzz", f"-runs={asked.inputs}", "-rss_limit_mb=1024",
                      "-timeout=10"])
         count += int(re.search(r"Done (\d+) runs", said)[1])
-    return Outcome({"F16": count}, ["C12", "C13"])
+    return [Outcome({"F16": count}, ["C12", "C13"])]
 
 
 def unit_tests(asked, home):
     """Refused gradients change nothing, and their batches are marked once."""
     said = told([asked.programs / "troupe_actors_tests", "--test-case=*not finite*,*not_finite*"])
-    return Outcome({"F17": int(re.search(r"test cases: +\d+ \| +(\d+) passed", said)[1])},
-                   ["C1", "C3", "C13"])
+    passed = int(re.search(r"test cases: +\d+ \| +(\d+) passed", said)[1])
+    return [Outcome({"F17": passed}, ["C1", "C3", "C13"])]
 
 
 def counting(name, seconds, faults, replicas=2, hosts=1):
     def runner(asked, home):
         line = bad_line.BadLine(asked.seed) if hosts == 2 else None
         try:
-            return Outcome(*runs.counting(home, asked.programs, name, seconds, faults, replicas,
-                                          line, asked.seed))
+            return outcomes(runs.counting(home, asked.programs, name, seconds, faults, replicas, line,
+                                          asked.seed))
         finally:
             if line:
                 line.close()
@@ -163,17 +166,17 @@ def counting(name, seconds, faults, replicas=2, hosts=1):
 
 
 def training(name, epochs, faults, words=()):
-    return lambda asked, home: Outcome(*runs.training(home, asked.programs, name, epochs, faults,
-                                                      words, seed=asked.seed))
+    return lambda asked, home: outcomes(runs.training(home, asked.programs, name, epochs, faults,
+                                                       words, seed=asked.seed))
 
 
 def resumed(asked, home):
-    return Outcome(*runs.resumed(home, asked.programs, "resumed", 8, [runs.flip, runs.tear],
+    return outcomes(runs.resumed(home, asked.programs, "resumed", 8, [runs.flip, runs.tear],
                                  asked.seed))
 
 
 def not_finite(asked, home):
-    return Outcome(*runs.not_finite(home, asked.programs, "not-finite"))
+    return outcomes(runs.not_finite(home, asked.programs, "not-finite"))
 
 
 KILLS = [runs.kill("server"), runs.kill("worker"), runs.kill("coordinator")]
@@ -226,12 +229,16 @@ def text_of(cells, notes, markdown):
     return text + "\n" + "\n".join(f"{letter}: n/a because {why}" for why, letter in notes)
 
 
-def fill(outcomes):
+def total(found):
+    return sum((x.counts for x in found), collections.Counter())
+
+
+def fill(found):
     """{(fault, checker): text}, [(reason, letter)], cells that are neither."""
     cells, letters, empty = {}, {}, []
     for fault in FAULTS:
         for checker in CHECKERS:
-            count = sum(x.counts[fault] for x in outcomes.values() if checker in x.judged)
+            count = sum(x.counts[fault] for x in found if checker in x.judged)
             why = reason_for(fault, checker)
             if count > 0:
                 cells[fault, checker] = number(count)
@@ -273,15 +280,16 @@ def parse():
 
 
 def run(asked):
-    outcomes, wrong = {}, []
+    found, wrong = [], []
     home = pathlib.Path(tempfile.mkdtemp(prefix="fault-matrix-"))
     for name in asked.only or RUNNERS:
         began = time.monotonic()
         try:
-            outcomes[name] = RUNNERS[name](asked, home)
-            seen = ", ".join(f"{k} {v}" for k, v in sorted(outcomes[name].counts.items()) if v)
-        except runs.Violation as found:
-            seen = "VIOLATED " + ": ".join(found.args)
+            fresh = RUNNERS[name](asked, home)
+            found += fresh
+            seen = ", ".join(f"{k} {v}" for k, v in sorted(total(fresh).items()) if v)
+        except runs.Violation as why:
+            seen = "VIOLATED " + ": ".join(why.args)
             wrong.append(f"{name}: {seen}")
         except Exception as why:  # A runner that breaks has judged nothing.
             traceback.print_exc()
@@ -292,15 +300,15 @@ def run(asked):
         print(f"logs in {home}")
     else:
         shutil.rmtree(home)
-    return outcomes, wrong
+    return found, wrong
 
 
 def main():
     asked = parse()
-    outcomes, wrong = run(asked)
-    cells, notes, empty = fill(outcomes)
+    found, wrong = run(asked)
+    cells, notes, empty = fill(found)
     print("\n" + text_of(cells, notes, asked.markdown) + "\n")
-    totals = sum((x.counts for x in outcomes.values()), collections.Counter())
+    totals = total(found)
     few = [f"{fault}: {totals[fault]} times, at least {least} were to come"
            for fault, least in asked.minima.items() if totals[fault] < least]
     if empty and not asked.only:

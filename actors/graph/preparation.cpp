@@ -62,10 +62,14 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
 
 /// What another run stored is not this one's past.
 result<void> prepare_store(const run_options& options, const std::filesystem::path& checkpoints) {
-  if (options.etcd)
-    return storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume);
-  return options.resume ? storage::coordinator_store::prepare_resume(checkpoints)
-                        : storage::coordinator_store::forget(checkpoints);
+  auto prepared = options.etcd
+                    ? storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume)
+                  : options.resume ? storage::coordinator_store::prepare_resume(checkpoints)
+                                   : storage::coordinator_store::forget(checkpoints);
+  if (prepared || !options.resume || prepared.error().code != errc::damaged)
+    return prepared;
+  return {errc::damaged,
+          prepared.error().text + "; once it is removed --resume begins with the checkpoint alone"};
 }
 
 std::set<role> roles_here(const run_options& options) {
