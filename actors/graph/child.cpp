@@ -103,6 +103,7 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
   setup.options.resume = self.cluster.resume;
   setup.options.stragglers = straggler_rules(options);
+  setup.scrub_interval = options.scrub_interval;
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = log_line;
