@@ -83,9 +83,7 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   if (options.etcd) {
     auto store = storage::etcd_store::campaign(
       {etcd_of(options, checkpoints),
-       fmt::format("{} ({}, pid {})", to_string(self.cluster.coordinator),
-                   to_string(process_of(self.who)), getpid()),
-       log_line});
+       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), log_line});
     if (!store)
       give_up(store.error().text);
     return *std::move(store);
