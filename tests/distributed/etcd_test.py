@@ -46,7 +46,7 @@ class EtcdTest(cluster.ClusterTest):
             killed = self.etcd.kill_leader("job")
             self.await_count(run, "coordinator back", count)
             self.assertNotEqual(self.etcd.leader("job"), killed)
-            time.sleep(1)  # Who dies sooner after its start is not started again for long.
+            time.sleep(1)  # Deaths in short order end a job.
         self.end(run, 60 + 8 * kills)
         pauses = sorted(x["recovered_ms"] for x in run.report["recoveries"])
         self.assertEqual(len(pauses), kills)
