@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The fault matrix: 19 kinds of faults by 13 checkers. A cell says how often the fault took place in
-runs that the checker judged, or why there can be no such run.
+"""The fault matrix: 19 kinds of faults by 13 checkers. A cell says how often the fault took place
+in runs that the checker judged, or why there can be no such run.
 
 usage: bench/fault_matrix.py FOLDER_OF_PROGRAMS [--quick] [--markdown] [--only RUNNER...]
 
-Exits with 1 where a checker finds a violation, a cell is empty without a reason, or a fault took place
-too seldom. Needs root (network namespaces, small disks), strace, and 15 minutes.
+Exits with 1 where a checker finds a violation, a cell is empty without a reason, or a fault took
+place too seldom. Needs root (network namespaces, small disks), strace, and 15 minutes.
 """
 import argparse
 import collections
@@ -25,7 +25,8 @@ import fault_runs as runs
 FAULTS = {
     "F1": "kill -9 and restart", "F2": "restart before a detector fires", "F3": "pause",
     "F4": "cut both ways", "F5": "cut one way", "F6": "loss, repetition, overtaking",
-    "F7": "slow line", "F8": "clock rate, skew", "F9": "slow disk", "F10": "full disk, failed fsync",
+    "F7": "slow line", "F8": "clock rate, skew", "F9": "slow disk",
+    "F10": "full disk, failed fsync",
     "F11": "torn or lost writes", "F12": "bit rot of a checkpoint",
     "F13": "coordinator killed or paused", "F14": "whole chain lost", "F15": "straggler",
     "F16": "malformed messages", "F17": "gradient not finite", "F18": "resize during faults",
@@ -61,7 +62,7 @@ REASONS = (
     ("F15", "C2 C5", NO_READER + ", and its straggler world has no values"),
     ("F17", "C4 C6 C7 C8", "the push is refused before a clock, a log or a checkpoint has it"),
     ("F11 F12", "C6", "replicas are compared by their records, and a job that is resumed has none"),
-    ("F2", "C2 C5", "the simulator has fast restarts among its kills and does not count them apart"),
+    ("F2", "C2 C5", "the simulator does not count fast restarts apart from its other kills"),
 )
 
 
@@ -157,8 +158,8 @@ def counting(name, seconds, faults, replicas=2, hosts=1):
     def runner(asked, home):
         line = bad_line.BadLine(asked.seed) if hosts == 2 else None
         try:
-            return outcomes(runs.counting(home, asked.programs, name, seconds, faults, replicas, line,
-                                          asked.seed))
+            return outcomes(runs.counting(home, asked.programs, name, seconds, faults, replicas,
+                                          line, asked.seed))
         finally:
             if line:
                 line.close()
@@ -289,7 +290,7 @@ def run(asked):
             found += fresh
             seen = ", ".join(f"{k} {v}" for k, v in sorted(total(fresh).items()) if v)
         except runs.Violation as why:
-            seen = "VIOLATED " + ": ".join(why.args)
+            seen = "VIOLATED " + ": ".join(why.args).replace("\n", "; ")
             wrong.append(f"{name}: {seen}")
         except Exception as why:  # A runner that breaks has judged nothing.
             traceback.print_exc()

@@ -326,7 +326,8 @@ class BadInput(cluster.ClusterTest):
                 self.refused([*self.small, "--replay", where], 1, pattern)
         small = " ".join(map(str, self.small))
         self.refused(f"--model mlp:8 --epochs 1 --replay {whole}", 1, "another model")
-        self.refused(f"{small} --replay {whole} --compare {self.home}/x.npz", 1, "cannot read .*x.npz")
+        self.refused(f"{small} --replay {whole} --compare {self.home}/x.npz", 1,
+                     "cannot read .*x.npz")
         self.refused(f"{small} --record {whole}", 1, "holds the record of another run")
 
     # -- peers --
