@@ -39,7 +39,7 @@ CHECKERS = {
 # Over all runners, with the default amount of work.
 MINIMA = {"F1": 1000, "F2": 10, "F3": 1000, "F4": 1000, "F5": 1000, "F6": 1000, "F7": 1, "F8": 1000,
           "F9": 10, "F10": 3, "F11": 40, "F12": 40, "F13": 1000, "F14": 20, "F15": 100, "F16": 1000,
-          "F17": 3, "F18": 1000, "F19": 50}
+          "F17": 3, "F18": 1000, "F19": 40}
 
 # What the words of the simulator's rows mean. A row may count as several kinds.
 SIMULATED = (("coordinators? (killed|paused)", ("F13",)), ("servers? (killed|restarted)", ("F1",)),
