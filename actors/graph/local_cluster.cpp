@@ -56,6 +56,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   setup.options.checkpoint_clocks = options.checkpoint_clocks;
   setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
+  setup.scrub_interval = options.scrub_interval;
   setup.log = std::move(log);
   checkpointer coordinator_files;
   if (checkpoints) {

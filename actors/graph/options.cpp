@@ -129,6 +129,16 @@ result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
                                       "(clocks), such as 2s or 200k"};
 }
 
+result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) {
+  if (text == "off")
+    return std::chrono::milliseconds{0};
+  const auto period = parse_checkpoint_period(text);
+  if (!period || period->clocks > 0)
+    return {errc::invalid_argument,
+            "'" + text + "' is neither a time with ms, s or m, such as 10m, nor off"};
+  return period->interval;
+}
+
 run_mode run_options::mode() const {
   const bool hogwild = sync.mode == consistency_mode::hogwild;
   return asked_mode.value_or(hogwild ? run_mode::threads : run_mode::processes);
@@ -293,6 +303,15 @@ void declare(CLI::App& app, run_options& options) {
   files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
     ->check(between(1, 1000))
     ->capture_default_str();
+  files
+    ->add_option_function<std::string>(
+      "--checkpoint-scrub",
+      parsed_by("--checkpoint-scrub", parse_scrub_interval,
+                [&](std::chrono::milliseconds x) { options.scrub_interval = x; }),
+      "Time between two checkpoints that are read again, one after the other, so that a damaged "
+      "one "
+      "is known before it is needed; or off")
+    ->default_str("10m");
   files
     ->add_option_function<std::string>(
       "--durability",

@@ -63,6 +63,7 @@ struct run_options {
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.
   std::uint64_t checkpoint_clocks = 0;                 ///< 0: not by clocks.
   std::size_t checkpoint_keep = 3;
+  std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
   bool resume = false;
 
   std::optional<std::filesystem::path> report_file;
@@ -116,5 +117,7 @@ struct checkpoint_period {
   std::uint64_t clocks = 0;
 };
 result<checkpoint_period> parse_checkpoint_period(const std::string& text);
+/// "10m", or "off": 0.
+result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text);
 
 } // namespace troupe

@@ -74,6 +74,10 @@ storage::etcd_address etcd_of(const run_options& options,
   return where;
 }
 
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid) {
+  return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
+}
+
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   prepared_directories made;

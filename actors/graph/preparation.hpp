@@ -29,6 +29,9 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
 /// The job's name in etcd is that of its directory of checkpoints, unless the user gave one.
 storage::etcd_address etcd_of(const run_options& options, const std::filesystem::path& checkpoints);
 
+/// What etcd says of a coordinator process that leads: where it is, and which one.
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid);
+
 /// Where the job's coordinator is, and what the processes of this host are told.
 struct prepared_place {
   cluster_file cluster;
