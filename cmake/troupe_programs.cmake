@@ -48,6 +48,7 @@ target_link_libraries(troupe PRIVATE troupe_cli)
 
 file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp)
 add_executable(troupe_sim ${sim_sources} actors/store/chain.cpp actors/cluster/placement.cpp
-               actors/cluster/straggler_judge.cpp actors/cluster/straggler_options.cpp)
+               actors/cluster/placement_apart.cpp actors/cluster/straggler_judge.cpp
+               actors/cluster/straggler_options.cpp)
 target_compile_definitions(troupe_sim PRIVATE TROUPE_MUTATIONS)
 target_link_libraries(troupe_sim PRIVATE Troupe::serialization fmt::fmt CLI11::CLI11 Threads::Threads)

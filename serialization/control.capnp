@@ -151,6 +151,7 @@ struct ChainEntry {
   head @1 :Data.Member;
   address @2 :Text;
   serving @3 :Bool;
+  others @4 :List(ServerAddress);
 }
 
 struct View {

@@ -152,7 +152,8 @@ void run_worker_process(child_process& self, const run_options& options,
   how.delta_pulls = options.delta_pulls;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
-  auto values = spawn_router(self.system, self.cluster.job, self.links.to_servers());
+  auto values =
+    spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   auto worker =
     spawn_worker(self.system, std::move(how), described.make_trainer(), values, self.coordinator());
   self.wait_for(worker);

@@ -45,6 +45,12 @@ result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std
   return std::pair{*worker, std::chrono::milliseconds{*pause}};
 }
 
+result<read_target> parse_read_target(const std::string& text) {
+  if (text == "head" || text == "any")
+    return text == "head" ? read_target::head : read_target::any;
+  return {errc::invalid_argument, "reads go to head or any, not to '" + text + "'"};
+}
+
 // CLI::PositiveNumber, with a line that a person can read.
 std::string above_zero(const std::string& text) {
   const auto value = number_from<double>(text);
@@ -230,6 +236,13 @@ void declare(CLI::App& app, run_options& options) {
   job->add_flag("--delta-pulls", options.delta_pulls,
                 "Pull only the blocks of dense tables that changed since the last pull; costs each "
                 "worker one more copy of the values");
+
+  job
+    ->add_option_function<std::string>(
+      "--reads", parsed_by("--reads", parse_read_target, [&](read_target x) { options.reads = x; }),
+      "asp and bsp with --replicas: who is asked for values; head: of each chain, in one request "
+      "with a push; any: all its replicas in turn, where heads have too much to do")
+    ->default_str("head");
 
   auto* cluster = app.add_option_group("Cluster");
   auto* processes = cluster->add_flag_callback(

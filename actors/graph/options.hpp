@@ -4,6 +4,7 @@
 #include "actors/cluster/straggler_judge.hpp"
 #include "actors/links/transport.hpp"
 #include "actors/process_name.hpp"
+#include "actors/store/read_target.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
 #include "storage/etcd_client.hpp"
@@ -47,10 +48,11 @@ struct run_options {
   std::uint64_t passes = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pipeline = 0;          ///< Batches that a worker pulls values ahead for.
-  std::uint32_t memory_cap_mib = 1024; ///< Of a process's pushes that are not answered yet.
-  std::size_t apply_batch = 1;         ///< Waiting pushes that a server applies together.
-  bool delta_pulls = false;            ///< Blocks that did not change are not pulled again.
+  std::uint32_t pipeline = 0;            ///< Batches that a worker pulls values ahead for.
+  std::uint32_t memory_cap_mib = 1024;   ///< Of a process's pushes that are not answered yet.
+  std::size_t apply_batch = 1;           ///< Waiting pushes that a server applies together.
+  bool delta_pulls = false;              ///< Blocks that did not change are not pulled again.
+  read_target reads = read_target::head; ///< Of replicas that values are asked of.
 
   std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
   /// What a slow worker is left with at least; nullopt: nobody is judged.

@@ -71,6 +71,10 @@ result<void> validate(const run_options& options) {
   if (options.replicas > options.servers)
     return invalid("--replicas " + std::to_string(options.replicas)
                    + " needs as many --servers, not " + std::to_string(options.servers));
+  if (options.reads == read_target::any && options.replicas == 1)
+    return invalid("--reads any spreads pulls over replicas: needs --replicas, or leave it out");
+  if (options.reads == read_target::any && options.sync.mode == consistency_mode::ssp)
+    return invalid("--sync ssp has one server wait for the slowest worker: leave out --reads any");
   if (hogwild && options.delta_pulls)
     return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
                    "leave out --delta-pulls");

@@ -79,4 +79,12 @@ std::optional<record_options> recording_of(const run_options& options) {
                         [](const std::string& why) { fmt::print(stderr, "{}\n", why); }};
 }
 
+router_options routing_of(const run_options& options) {
+  router_options how;
+  how.reads = options.reads;
+  if (options.record_directory)
+    how.read_patience = {};
+  return how;
+}
+
 } // namespace troupe

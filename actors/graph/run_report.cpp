@@ -186,6 +186,7 @@ void run_statistics::account(const member_status& status) {
   x.applied.set(status.server.applied);
   x.duplicates.set(status.server.duplicates);
   x.server_refused.set(status.server.refused);
+  x.pulls.set(status.server.pulls);
   x.waiting_pulls.set(status.server.waiting_pulls);
   x.staleness_versions.set(status.server.staleness_versions);
   x.staleness_clocks.set(status.server.staleness_clocks);
@@ -432,6 +433,13 @@ std::string run_statistics::to_json(const std::string& command) const {
 
   all["staleness_versions"] = summary_of(merged(&incarnation::staleness_versions));
   all["staleness_clocks"] = summary_of(merged(&incarnation::staleness_clocks));
+  std::map<std::uint32_t, std::uint64_t> pulls;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::server)
+      pulls[member.index] += x.pulls.total();
+  all["pulls"] = json::array();
+  for (const auto& [unused, count] : pulls)
+    all["pulls"].push_back(count);
   all["waiting_pulls"] = total(&incarnation::waiting_pulls);
   const std::uint64_t chains = std::max(1u, job_.chain_count());
   all["pushes"] = {{"sent", total(&incarnation::sent)},

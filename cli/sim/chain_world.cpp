@@ -22,6 +22,7 @@ void tally::add(const tally& other) {
   rollbacks += other.rollbacks;
   moves += other.moves;
   deaf += other.deaf;
+  lasting_cuts += other.lasting_cuts;
 }
 
 chain_world::chain_world(std::uint64_t seed, bool calm,
@@ -232,6 +233,18 @@ void chain_world::heal() {
     one_may = one_may && !stays;
     each->deaf_until = stays ? quiet_end : now_;
   }
+  // Nor two that cannot talk to each other.
+  const bool one_is_deaf =
+    std::ranges::any_of(servers_, [&](auto& x) { return now_ < x->deaf_until; });
+  if (!calm_ && draining_.empty() && !one_is_deaf && chance(0.5)) {
+    const auto from = static_cast<std::uint32_t>(pick(0, server_count - 1));
+    const auto to = (from + static_cast<std::uint32_t>(pick(1, server_count - 1))) % server_count;
+    cut_[{from, to}] = {quiet_end};
+    if (chance(0.5))
+      cut_[{to, from}] = {quiet_end};
+    ++tally_.lasting_cuts;
+    note("server " + std::to_string(from) + " is not heard by server " + std::to_string(to));
+  }
   if (!coordinator_)
     start_coordinator();
 }
@@ -247,7 +260,8 @@ bool chain_world::is_balanced() const {
     least = std::min(least, load);
     most = std::max(most, load);
   }
-  return most <= least + 1
+  const bool all_can_join = cut_.empty(); // Nobody joins behind a tail that does not hear it.
+  return (most <= least + 1 || !all_can_join)
          && std::ranges::none_of(persisted_, [](auto& x) { return x.proposed || x.active.joiner; });
 }
 

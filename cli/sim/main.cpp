@@ -124,6 +124,7 @@ constexpr minimum minima[] = {
   {"chains moved", &sim::tally::moves, 0.3},
   {"rollbacks", &sim::tally::rollbacks, 0.2},
   {"servers deaf", &sim::tally::deaf, 1},
+  {"cuts that last", &sim::tally::lasting_cuts, 0.1},
 };
 /// Fewer seeds say nothing about averages.
 constexpr std::uint64_t seeds_for_minima = 200;

@@ -118,7 +118,8 @@ inline void world::request(model_worker& worker, chain_id chain, bool is_push, b
   const step_header step{{worker.id.index}, worker.id.incarnation, worker.generation, batch, clock};
   decide(server->second, *at, [&](replica_effects& effects) {
     if (!is_push)
-      return at->second.decider->pull(token, step, false, {{0}}, now_, effects);
+      return at->second.decider->pull(token, query{.step = step, .ranges = {{{0}, 0, 0}}}, now_,
+                                      effects);
     auto what = std::make_shared<update>();
     what->step = step;
     what->tables = {{0}};
