@@ -22,7 +22,7 @@ STALENESS = 3
 RSS_LIMIT, DESCRIPTORS_LIMIT = 512e6, 512
 DETECTOR_MS = 1300  # A server silent for so long is replaced.
 NOTICE_S = 1.0  # By then a death shows.
-OTHER_VERSIONS = (0, 1, 2, 3, 5, 99)
+OTHER_VERSIONS = (0, 1, 2, 3, 98, 99)
 PROTOCOL_MAGIC = b"TROUPE\r\n"
 
 
