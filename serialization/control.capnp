@@ -58,6 +58,7 @@ struct WorkerCounters {
   wireBytesReceived @11 :UInt64;
   samplesComputed @12 :UInt64;
   batchesComputed @13 :UInt64;
+  requestTimes @14 :Histogram;
 }
 
 struct ServerCounters {

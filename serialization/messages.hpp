@@ -59,6 +59,9 @@ struct worker_counters {
   std::uint64_t wire_bytes_received = 0; ///< ... and their answers.
   double loss_sum = 0.0;                 ///< Sum of mean losses of the batches computed ...
   std::uint64_t loss_count = 0;          ///< ... and their number.
+  /// time_class() of requests that were answered: from the question until all servers' parts of
+  /// the push are acknowledged and all of the pull are there.
+  histogram request_times;
 
   bool operator==(const worker_counters&) const = default;
 };

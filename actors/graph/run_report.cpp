@@ -47,6 +47,12 @@ json summary_of(const histogram& x) {
   return {{"mean", x.mean()}, {"p99", x.quantile(0.99)}, {"max", x.max()}};
 }
 
+/// From a worker's question until all of its answer is there.
+json times_of(const histogram& x) {
+  const auto at = [&](double q) { return milliseconds_of(x.quantile(q)); };
+  return x.count() == 0 ? json() : json{{"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1.0)}};
+}
+
 /// "asp", or where tables differ "asp, bsp" in their order.
 template <class Text>
 std::string joined(const job_spec& job, Text text) {
@@ -173,6 +179,7 @@ void run_statistics::account(const member_status& status) {
   x.loss_count.set(status.worker.loss_count);
   x.idle_us.set(status.worker.wait_us);
   x.window_wait_us.set(status.worker.window_wait_us);
+  x.request_times.set(status.worker.request_times);
   x.wire_bytes_sent.set(status.worker.wire_bytes_sent);
   x.wire_bytes_received.set(status.worker.wire_bytes_received);
   x.loss_sum = status.worker.loss_sum;
@@ -457,6 +464,8 @@ std::string run_statistics::to_json(const std::string& command) const {
   // Of all workers together: without a batch to compute on; requests in front of a full link.
   all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
   all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;
+
+  all["request_ms"] = times_of(merged(&incarnation::request_times));
 
   all["recoveries"] = json::array();
   for (const recovery& x : recoveries_)

@@ -105,7 +105,7 @@ private:
     counter idle_us, window_wait_us, wire_bytes_sent, wire_bytes_received;
     double loss_sum = 0.0;
     counter applied, duplicates, server_refused, pulls, waiting_pulls;
-    accumulated_histogram staleness_versions, staleness_clocks;
+    accumulated_histogram staleness_versions, staleness_clocks, request_times;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> first_active; ///< Version and applied.
     std::uint64_t activity() const { return bytes_sent.total() + bytes_received.total(); }
   };

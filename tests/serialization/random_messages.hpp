@@ -48,9 +48,10 @@ inline clock_entry random_clock(random_source& random) {
 }
 
 inline worker_counters random_worker_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.real(),   random.number()};
+  return {random.number(), random.number(), random.number(),         random.number(),
+          random.number(), random.number(), random.number(),         random.number(),
+          random.number(), random.number(), random.number(),         random.number(),
+          random.real(),   random.number(), random_histogram(random)};
 }
 
 inline server_counters random_server_counters(random_source& random) {
