@@ -80,7 +80,8 @@ result<coordinator_state> etcd_store::load() {
     return coordinator_state{};
   auto what = decode((*found)->bytes);
   if (!what)
-    return {errc::damaged, "the coordinator's state in etcd is damaged: key " + key_};
+    return {errc::damaged,
+            "the coordinator's state in etcd is damaged, or of another version: key " + key_};
   revision_ = (*found)->modified;
   return *std::move(what);
 }

@@ -113,7 +113,7 @@ public:
 private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
-    lock_ = std::move(made.lock);
+    locks_ = std::move(made.locks);
     required(begin_recording(options_, job_));
     if (!in_threads())
       fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
@@ -317,7 +317,7 @@ private:
   cluster_file cluster_;
   certificates certificates_;
   signal_watch signals_;
-  std::optional<storage::directory_lock> lock_;
+  std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< None with --threads.
   std::optional<job_watch> watch_;
 

@@ -16,12 +16,12 @@
 namespace troupe {
 
 struct prepared_directories {
-  std::optional<storage::directory_lock> lock; ///< Of the directory of checkpoints.
-  std::vector<std::string> remarks;            ///< Lines for the user.
+  std::vector<storage::directory_lock> locks; ///< Of the run directory and that of checkpoints.
+  std::vector<std::string> remarks;           ///< Lines for the user.
 };
 
-/// Makes the directories and fills in their names in `options`; locks the one of checkpoints, sees
-/// whether it fits --resume, and writes what --import asks for.
+/// Makes and locks the directories and fills in their names in `options`; sees whether the
+/// checkpoints fit --resume, and writes what --import asks for.
 /// Errors: io_failed, invalid_argument, and those of import_parameters().
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job);

@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -42,6 +43,8 @@ result<void> validate_recording(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
+  if (options.replay_seconds && !std::isfinite(*options.replay_seconds))
+    return invalid("--until needs a number of seconds");
   if (!options.record_directory)
     return {};
   if (options.sync.mode == consistency_mode::hogwild)
