@@ -4,6 +4,7 @@
 #include "bench/local_servers.hpp"
 #include "bench/temporary_directory.hpp"
 #include "storage/checkpoint.hpp"
+#include "storage/detail/paths.hpp"
 #include "tests/storage/same_images.hpp"
 
 #include "fmt/format.h"
@@ -139,8 +140,11 @@ std::uint64_t trials::run(std::uint64_t seed, std::uint64_t damages_max) {
   } catch (const std::exception& problem) {
     wrong(damages.front(), seed, problem.what());
   }
-  for (const auto& done : damages)
-    repair(specimens_[done.specimen].folder, specimens_[done.specimen].files, done.changes);
+  for (const auto& done : damages) {
+    const auto& damaged = specimens_[done.specimen];
+    fs::remove(damaged.folder / storage::detail::damage_name); // The search left it.
+    repair(damaged.folder, damaged.files, done.changes);
+  }
   return damages.size();
 }
 
