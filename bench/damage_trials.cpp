@@ -4,7 +4,6 @@
 #include "bench/local_servers.hpp"
 #include "bench/temporary_directory.hpp"
 #include "storage/checkpoint.hpp"
-#include "storage/detail/paths.hpp"
 #include "tests/storage/same_images.hpp"
 
 #include "fmt/format.h"
@@ -142,7 +141,7 @@ std::uint64_t trials::run(std::uint64_t seed, std::uint64_t damages_max) {
   }
   for (const auto& done : damages) {
     const auto& damaged = specimens_[done.specimen];
-    fs::remove(damaged.folder / storage::detail::damage_name); // The search left it.
+    fs::remove(damaged.folder / "DAMAGED"); // The search left it.
     repair(damaged.folder, damaged.files, done.changes);
   }
   return damages.size();
