@@ -54,11 +54,15 @@ enum class mutation : std::uint8_t {
   acknowledged_before_final,
 };
 
+/// Which simulated world runs the code that makes the mistake.
+enum class mutation_world : std::uint8_t { chain, job, both };
+
 struct mutation_entry {
   mutation value;
   std::string_view name;
   /// Why no history can show it; empty: one has to.
   std::string_view harmless_because = {};
+  mutation_world in = mutation_world::chain;
 };
 
 inline constexpr std::array mutations{

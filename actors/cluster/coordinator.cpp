@@ -290,10 +290,10 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
     return; // Leases of another history.
   if (ledger_.progress({from.index}, body.leases, recovering_))
     outdate({from.index});
-  if (recovering_ && ledger_.holds_work({from.index})) { // Leases go to admitted workers only.
+  // Leases go to admitted workers only. Not all that it has pushed need be applied, so servers are
+  // not told that its clock is body.clock: they hear that from itself.
+  if (recovering_ && ledger_.holds_work({from.index}))
     set_stage(worker, admission::admitted);
-    worker.start_clock = body.clock;
-  }
 }
 
 void coordinator::take(const member_id& from, const server_report& body, time_point now,

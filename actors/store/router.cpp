@@ -20,7 +20,10 @@ const row_keys& where_of(const row_piece& x) { return x.where; }
 
 } // namespace
 
-router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
+router::router(job_spec job, router_options options)
+    : job_(std::move(job)), options_(options),
+      any_ssp_(std::ranges::any_of(
+        job_.tables, [](const auto& x) { return x.sync.mode == consistency_mode::ssp; })) {
   for (const auto& table : job_.tables)
     block_elements_.push_back(troupe::block_elements(table));
 }
@@ -213,8 +216,26 @@ void router::add_part(request_token token, chain_id to, request what, router_eff
 
 /// While others wait to be sent again, this one waits with them (invariant 2).
 void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) {
-  if (to.entry.serving && !to.resend_at)
+  if (to.entry.serving && !to.resend_at && !waits_for_push(to, id))
     send(to, id, effects);
+}
+
+/// A pull tells that all pushes before it were made; a server that refused one of these a moment
+/// ago must not hear of it.
+bool router::waits_for_push(const chain_queue& in, part_id id) const {
+  const auto part = in.open.find(id);
+  return any_ssp_ && !part->second.what.push
+         && std::any_of(in.open.begin(), part,
+                        [](const auto& earlier) { return earlier.second.what.push.has_value(); });
+}
+
+/// Its push is done.
+void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
+  if (!any_ssp_)
+    return;
+  for (auto next = to.open.upper_bound(behind); next != to.open.end() && !next->second.what.push;
+       ++next)
+    send_in_turn(to, next->first, effects);
 }
 
 void router::send(chain_queue& to, part_id id, router_effects& effects) {
@@ -225,13 +246,13 @@ void router::send_all(chain_queue& to, router_effects& effects) {
   ++to.attempt;
   to.resend_at.reset();
   for (const auto& [id, unused] : to.open)
-    send(to, id, effects);
+    if (!waits_for_push(to, id))
+      send(to, id, effects);
 }
 
 /// By a pull of nothing, which is answered at once.
 void router::introduce_waiting(chain_queue& to, router_effects& effects) {
-  const auto is_ssp = [](const table_spec& x) { return x.sync.mode == consistency_mode::ssp; };
-  if (std::ranges::none_of(job_.tables, is_ssp))
+  if (!any_ssp_)
     return;
   for (auto& [token, open] : requests_) {
     const bool is_there =
@@ -255,8 +276,8 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
     return;
   auto& part = from->open.at(id);
   const auto token = part.owner;
-  const bool is_late = attempt != from->attempt;
-  if (is_late && !part.what.push && !answer.pulled)
+  const bool is_late = attempt != from->attempt || answer.pushed;
+  if (!part.what.push && !answer.pulled && is_late)
     return; // Its push was acknowledged meanwhile, and the pull is asked for again.
   if (!answers(answer, part.what)) {
     fail_request(token, {errc::malformed, "a server answered something else than it was asked"},
@@ -271,6 +292,7 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
   if (part.what.pull && !answer.pulled) {
     part.what.push.reset();
     send_in_turn(*from, id, effects);
+    send_waiting(*from, id, effects);
     return;
   }
   if (part.what.pull) {
@@ -286,8 +308,11 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
                            answer.pulled->unchanged.end());
     row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
   }
+  const bool was_push = part.what.push.has_value();
   from->open.erase(id);
   part_chain_.erase(id);
+  if (was_push)
+    send_waiting(*from, id, effects);
   if (--open.parts_open == 0) {
     effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
@@ -329,13 +354,19 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
 }
 
 void router::fail_request(request_token token, const failure& why, router_effects& effects) {
-  for (auto& [unused, chain] : chains_)
+  for (auto& [unused, chain] : chains_) {
+    std::optional<part_id> push;
     std::erase_if(chain.open, [&](const auto& entry) {
       if (entry.second.owner != token)
         return false;
       part_chain_.erase(entry.first);
+      if (entry.second.what.push)
+        push = entry.first;
       return true;
     });
+    if (push)
+      send_waiting(chain, *push, effects);
+  }
   requests_.erase(token);
   effects.push_back(failed_effect{token, why});
 }
