@@ -15,6 +15,10 @@ entry_header header_of(const log_entry& what) {
   return header;
 }
 
+bool was_member(const chain_config& config, server_id server) {
+  return std::ranges::find(config.members, server.value, &member_id::index) != config.members.end();
+}
+
 replica::replica(const job_spec& job, member_id self, generation_id generation, generation_id of,
                  const std::vector<shard_partition>& partitions, replica_options options)
     : job_(job), generation_(generation), options_(options),

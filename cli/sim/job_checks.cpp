@@ -11,16 +11,24 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 }
 
 /// Of whatever begins a generation: all that begin it have the same.
-void job_world::check_beginning(const hosted& at, const value_image& image) {
+void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
-  const std::pair key{at.chain, at.generation};
-  const auto [known, is_first] = histories_.try_emplace(
-    key, history{at.orders.generation, now_, image, image.version(), {image.digest}});
+  const history fresh{at.orders.generation, now_, image, image.version(), {image.digest}};
+  const auto [known, is_new] = histories_.try_emplace({at.chain, at.generation}, fresh);
+  // Who takes the place of a founder begins with what it has itself kept.
+  const auto& active = persisted_.chains[at.chain.value].active;
+  const bool is_first = is_new || (is_durable() && active.generation != at.generation);
+  if (is_first)
+    known->second = fresh;
   require(known->second.origin == image,
           "replicas: those that begin a generation differ in what they have");
   if (!is_first)
     return;
   auto& told = acknowledged_[at.chain];
+  if (is_traced())
+    note(full_name(by.id) + " begins chain " + std::to_string(at.chain.value) + " with "
+         + std::to_string(image.marks.size()) + (at.recovered ? " that it kept" : " batches")
+         + ", told were " + std::to_string(told.size()));
   if (is_durable() && !was_wiped_ && at.recovered) {
     auto both = told;
     both.intersect(image.marks);
@@ -68,7 +76,10 @@ void job_world::check_answer(server& by, const hosted& at, const part_letter& as
   if (mode() == consistency_mode::bsp)
     require(clocks_of(at.values.marks) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
-  if (mode() == consistency_mode::ssp)
+  // Without other replicas there is no lease: who was given up answers from the past.
+  const auto& newest = newest_of(persisted_.chains[at.chain.value]);
+  const bool is_over = job().replicas == 1 && newest.generation != at.generation;
+  if (mode() == consistency_mode::ssp && !is_over)
     check_staleness(by, at, what.step.clock);
 }
 

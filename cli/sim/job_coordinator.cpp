@@ -61,7 +61,9 @@ void job_world::carry_out_waiting() {
 }
 
 void job_world::hear(const report& what) {
-  heard_at_[what.from] = now_;
+  auto& paid = attention_.try_emplace(what.from, attention{now_, 0s}).first->second;
+  paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
+  paid.heard = now_;
   if (const auto* mine = std::get_if<server_report>(&what.body))
     for (const auto& each : mine->chains) {
       const auto& records = persisted_.chains;

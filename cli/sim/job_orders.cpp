@@ -113,8 +113,9 @@ void job_world::check_records(const storage::coordinator_state& before,
     if (old.active.members.empty() || newest_of(old).generation != old.active.generation)
       continue; // It was beginning already.
     const bool is_needless = std::ranges::any_of(old.active.members, [&](const member_id& who) {
-      const auto heard = heard_at_.find(who);
-      return lives(who) && heard != heard_at_.end() && now_ - heard->second < surely_heard;
+      const auto paid = attention_.find(who);
+      return lives(who) && paid != attention_.end() && now_ - paid->second.heard < surely_heard
+             && paid->second.silent_max < surely_heard;
     });
     if (is_needless)
       without_need.push_back(i);

@@ -158,7 +158,7 @@ void job_world::recover(server& by, hosted& at) {
     if (!kept)
       return load(mine, here);
     ++tally_.recoveries;
-    here.recovered = true;
+    here.recovered = was_member(here.record.active, {mine.id.index});
     found(mine, here, *std::move(kept));
   });
 }
@@ -233,7 +233,7 @@ void job_world::found(server& by, hosted& at, value_image image) {
 /// Without partitions: it has to join.
 void job_world::begin(server& by, hosted& at, const value_image& image) {
   if (!image.partitions.empty())
-    check_beginning(at, image);
+    check_beginning(by, at, image);
   at.values = image;
   at.values.partitions.clear();
   at.job_generation = at.orders.generation;

@@ -190,7 +190,7 @@ void job_world::start_again(const member_id& who, time_point when) {
 }
 
 /// Of its own will.
-void job_world::end(const member_id& who) {
+void job_world::end(member_id who) {
   if (is_traced())
     note(full_name(who) + " ends");
   if (who.role == role::server)

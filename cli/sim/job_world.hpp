@@ -92,7 +92,7 @@ private:
   void start_worker(std::uint32_t index);
   void start_again(const member_id& who, time_point when);
   void kill(const member_id& who);
-  void end(const member_id& who);
+  void end(member_id who);
 
   // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
   void start_coordinator(bool resume);
@@ -187,7 +187,7 @@ private:
   // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
   static void check_step(const step_effect& effect);
   void check_applied(const hosted& at);
-  void check_beginning(const hosted& at, const value_image& image);
+  void check_beginning(const server& by, const hosted& at, const value_image& image);
   void check_answer(server& by, const hosted& at, const part_letter& asked,
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
@@ -247,7 +247,11 @@ private:
   std::map<std::uint64_t, std::uint64_t> term_of_; ///< Which coordinator spoke in a term.
   std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
   std::map<member_id, std::vector<lease>> leases_now_;
-  std::map<member_id, time_point> heard_at_; ///< By a coordinator.
+  struct attention {
+    time_point heard{0};      ///< By a coordinator, the last time.
+    time_point silent_max{0}; ///< Between two times.
+  };
+  std::map<member_id, attention> attention_;
   std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
   std::optional<time_point> evicted_at_;
   struct history {
