@@ -91,7 +91,7 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
   if (now - started_at_ <= patience * options_.liveness_timeout)
     return;
   tell(name_of(who) + " lost (silent since the coordinator restarted)", effects);
-  lose_server(who, now);
+  lose(who, "", now, effects); // Should it come yet, it is sent home.
 }
 
 /// Whether to take it for dead would lose what was acknowledged.

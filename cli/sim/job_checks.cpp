@@ -14,12 +14,7 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
   const history fresh{at.orders.generation, now_, image, image.version(), {image.digest}};
-  const auto [known, is_new] = histories_.try_emplace({at.chain, at.generation}, fresh);
-  // Who takes the place of a founder begins with what it has itself kept.
-  const auto& active = persisted_.chains[at.chain.value].active;
-  const bool is_first = is_new || (is_durable() && active.generation != at.generation);
-  if (is_first)
-    known->second = fresh;
+  const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
   require(known->second.origin == image,
           "replicas: those that begin a generation differ in what they have");
   if (!is_first)

@@ -72,7 +72,7 @@ void job_world::hear(const report& what) {
       const auto& record = records[each.chain.value];
       if (record.proposed && record.proposed->generation == each.status.generation
           && record.origin == each.unreadable)
-        refused_.insert(each.unreadable);
+        unreadable_heard_ = each.unreadable;
     }
   coordinate([&](coordinator_effects& effects) {
     coordinator_->decider->receive(what, local(*coordinator_), effects);
@@ -125,6 +125,8 @@ void job_world::run(event_effect& effect) {
   tally_.backups += says("nobody waits for it") ? 1 : 0;
   tally_.additions += says("is added") ? 1 : 0;
   tally_.drains += says("is empty and leaves") ? 1 : 0;
+  if (says("an older checkpoint is looked for"))
+    refused_.insert(unreadable_heard_);
   if (says("is out for")) {
     ++tally_.evictions;
     check_eviction_told();

@@ -252,6 +252,7 @@ private:
     time_point silent_max{0}; ///< Between two times.
   };
   std::map<member_id, attention> attention_;
+  std::uint64_t unreadable_heard_ = 0;
   std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
   std::optional<time_point> evicted_at_;
   struct history {
