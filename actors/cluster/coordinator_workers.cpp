@@ -1,6 +1,7 @@
 // Workers: their way into the chains' clock vectors and out again, and leases.
 #include "actors/cluster/coordinator.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 
 namespace troupe {
@@ -76,8 +77,9 @@ void coordinator::admit_workers() {
     if (const auto promised = promised_clock(record.id)) {
       set_stage(worker, admission::admitted);
       worker.start_clock =
-        std::max({*promised, last.generation == state_.generation ? last.clock : 0,
-                  slowest_clock().value_or(0)});
+        std::max({mutated(mutation::promise_ignored) ? 0 : *promised,
+                  last.generation == state_.generation ? last.clock : 0,
+                  mutated(mutation::promise_ignored) ? 0 : slowest_clock().value_or(0)});
     }
   }
 }

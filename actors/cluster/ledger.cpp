@@ -1,5 +1,6 @@
 #include "actors/cluster/ledger.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -323,7 +324,7 @@ bool ledger::believe(worker_id worker, const lease_progress& reported) {
       return false;
   }
   for (std::uint32_t i = 0; i < what.count; ++i) {
-    if (!done[i] && leased_.contains(what.at(i).value))
+    if (!done[i] && leased_.contains(what.at(i).value) && !mutated(mutation::believes_any_lease))
       return false;
   }
   for (std::uint32_t i = 0; i < what.count; ++i) {
@@ -345,7 +346,8 @@ void ledger::lost(worker_id worker) {
   if (own == held_.end())
     return;
   for (const auto& what : own->second.leases)
-    give_back(what, 0);
+    if (!mutated(mutation::lost_work_forgotten))
+      give_back(what, 0);
   held_.erase(own);
 }
 
@@ -370,7 +372,8 @@ std::uint64_t ledger::audit(const batch_set& marks, bool trust_finished) {
       ++entry;
       continue;
     }
-    queued_.insert(entry->first);
+    if (!mutated(mutation::audit_queues_nothing))
+      queued_.insert(entry->first);
     entry = finished_.erase(entry);
     ++queued;
   }

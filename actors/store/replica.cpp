@@ -1,6 +1,7 @@
 #include "actors/store/replica.hpp"
 
 #include "actors/kv.hpp"
+#include "actors/mutation.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -37,7 +38,7 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
   chain_.activate(record.active, now, news);
   run(news, effects);
   stop_leading(led);
-  if (shard_ && !led && leads())
+  if (shard_ && !led && leads() && !mutated(mutation::leads_without_promise))
     shard_->lead();
   carry_out(now, effects);
 }
@@ -95,7 +96,7 @@ void replica::keep_payload() {
 }
 
 std::shared_ptr<const update> replica::payload_of(request_token token) {
-  if (token == arriving_.first)
+  if (token == arriving_.first || mutated(mutation::another_payload))
     return arriving_.second;
   return std::move(held_.extract(token).mapped());
 }
@@ -317,7 +318,8 @@ bool replica::install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_m
   first_ = index + 1;
   applied_ = final_ = released_ = index;
   shard_.emplace(job_, generation_, partitions, options_.shard);
-  shard_->follow(clock_max);
+  if (!mutated(mutation::clock_max_not_copied))
+    shard_->follow(clock_max);
   shard_->set_workers(workers_, decided_);
   run(news, effects);
   carry_out(now, effects);

@@ -1,5 +1,6 @@
 #include "actors/store/router.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 #include <cassert>
 #include <limits>
@@ -224,7 +225,7 @@ void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) 
 /// ago must not hear of it.
 bool router::waits_for_push(const chain_queue& in, part_id id) const {
   const auto part = in.open.find(id);
-  return any_ssp_ && !part->second.what.push
+  return any_ssp_ && !part->second.what.push && !mutated(mutation::pull_overtakes_push)
          && std::any_of(in.open.begin(), part,
                         [](const auto& earlier) { return earlier.second.what.push.has_value(); });
 }
@@ -252,7 +253,7 @@ void router::send_all(chain_queue& to, router_effects& effects) {
 
 /// By a pull of nothing, which is answered at once.
 void router::introduce_waiting(chain_queue& to, router_effects& effects) {
-  if (!any_ssp_)
+  if (!any_ssp_ || mutated(mutation::nobody_introduced))
     return;
   for (auto& [token, open] : requests_) {
     const bool is_there =

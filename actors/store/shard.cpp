@@ -1,5 +1,6 @@
 #include "actors/store/shard.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 #include <cassert>
 #include <iterator>
@@ -69,7 +70,9 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
 
 /// The least clock at which a worker can start now without breaking invariant (2).
 std::uint64_t shard::promise() const {
-  return staleness_min_ ? minus_or_zero(pull_clock_max_, *staleness_min_) : 0;
+  return staleness_min_ && !mutated(mutation::promises_nothing)
+           ? minus_or_zero(pull_clock_max_, *staleness_min_)
+           : 0;
 }
 
 void shard::lead() {
@@ -130,7 +133,7 @@ void shard::push(request_token token, const step_header& step, const std::vector
   for (const table_id table : tables) {
     if (is_bsp(table))
       now.is_slot = !slots_.applied(step.batch);
-    else if (!marks_.contains(table, step.batch))
+    else if (!marks_.contains(table, step.batch) || mutated(mutation::marks_not_looked_at))
       missing.push_back(table);
   }
   if (now.is_slot && slots_.too_far(step.batch)) {
@@ -301,7 +304,8 @@ void shard::step_down(shard_effects& effects) {
       refuse(push.token);
     entry.waiting.clear();
   }
-  clocks_.forget_pushed();
+  if (!mutated(mutation::pushed_remembered))
+    clocks_.forget_pushed();
   for (const bsp_slot& slot : slots_.drop_all())
     for (const request_token token : slot.waiting)
       refuse(token);
@@ -406,7 +410,7 @@ void shard::pull(request_token token, const step_header& step, bool latest,
 
 bool shard::answerable(const waiting_pull& pull) const {
   return (!pull.bsp_clock || slots_.clocks() >= *pull.bsp_clock)
-         && (!pull.floor || !clocks_.laggard(*pull.floor));
+         && (!pull.floor || !clocks_.laggard(*pull.floor) || mutated(mutation::answered_too_soon));
 }
 
 void shard::answer(const waiting_pull& pull, shard_effects& effects) {

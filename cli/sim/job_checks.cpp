@@ -30,21 +30,20 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
     require(both == told, "durability: an acknowledged push is gone, and its logs are not");
   }
   told.intersect(image.marks);
-  // Chains of one generation of a bsp job have begun at the same clock.
-  if (mode() != consistency_mode::bsp || is_durable())
-    return;
-  for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
-    const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
-    require(other == histories_.end()
-              || other->second.job_generation != known->second.job_generation
-              || other->second.origin.marks == image.marks,
-            "one cut: chains of one generation began at different clocks");
-  }
 }
 
-void job_world::check_step(const step_effect& effect) {
+void job_world::check_step(const hosted& at, const step_effect& effect) {
   require(effect.what.skip.empty(), "exactly once: partitions of a chain differ");
-  require(!effect.pushes.empty(), "sums: an entry without pushes");
+  if (mode() != consistency_mode::bsp || is_durable())
+    return;
+  // Chains of one generation of a bsp job have begun at the same clock.
+  const auto& mine = histories_.at({at.chain, at.generation});
+  for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
+    const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
+    require(other == histories_.end() || other->second.job_generation != mine.job_generation
+              || other->second.origin.marks == mine.origin.marks,
+            "one cut: chains of one generation began at different clocks");
+  }
 }
 
 /// What replicas have at the same version is the same.

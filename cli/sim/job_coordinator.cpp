@@ -64,16 +64,6 @@ void job_world::hear(const report& what) {
   auto& paid = attention_.try_emplace(what.from, attention{now_, 0s}).first->second;
   paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
   paid.heard = now_;
-  if (const auto* mine = std::get_if<server_report>(&what.body))
-    for (const auto& each : mine->chains) {
-      const auto& records = persisted_.chains;
-      if (each.unreadable == 0 || each.chain.value >= records.size())
-        continue;
-      const auto& record = records[each.chain.value];
-      if (record.proposed && record.proposed->generation == each.status.generation
-          && record.origin == each.unreadable)
-        unreadable_heard_ = each.unreadable;
-    }
   coordinate([&](coordinator_effects& effects) {
     coordinator_->decider->receive(what, local(*coordinator_), effects);
   });
@@ -125,8 +115,8 @@ void job_world::run(event_effect& effect) {
   tally_.backups += says("nobody waits for it") ? 1 : 0;
   tally_.additions += says("is added") ? 1 : 0;
   tally_.drains += says("is empty and leaves") ? 1 : 0;
-  if (says("an older checkpoint is looked for"))
-    refused_.insert(unreadable_heard_);
+  if (const auto begin = effect.text.find(unreadable_words); begin != std::string::npos)
+    refused_.insert(std::stoull(effect.text.substr(begin + unreadable_words.size())));
   if (says("is out for")) {
     ++tally_.evictions;
     check_eviction_told();

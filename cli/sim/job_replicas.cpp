@@ -77,7 +77,7 @@ void job_world::decide(server& by, hosted& at, const std::function<void(replica_
 }
 
 void job_world::run(server& by, hosted& at, step_effect& effect, replica_effects& more) {
-  check_step(effect);
+  check_step(at, effect);
   at.values.apply(effect.pushes, effect.steps);
   at.decider->applied(local(by), more);
   ++tally_.applied;

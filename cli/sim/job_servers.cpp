@@ -1,4 +1,5 @@
 // Servers: what they do as they are told, what they begin with, and what they keep on their disks.
+#include "actors/mutation.hpp"
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -13,7 +14,8 @@ chain_report job_world::hosted::describe() const {
   chain_report mine;
   mine.chain = chain;
   mine.status = status();
-  mine.failed = unreadable == 0 ? "" : "a checkpoint cannot be read";
+  if (unreadable != 0)
+    mine.failed = std::string{unreadable_words} + std::to_string(unreadable);
   mine.unreadable = unreadable;
   mine.recovered = recovered;
   mine.part = part;
@@ -140,6 +142,8 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
   next.cut = at.cut;
   next.kept_at = at.kept_at;
   next.checkpoint_failed = at.checkpoint_failed;
+  if (mutated(mutation::parts_of_the_past))
+    next.part = at.part;
   at = std::move(next);
   if (newest.joiner == by.id || !takes_part(newest, by.id))
     return begin(by, at, {});

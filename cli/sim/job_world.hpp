@@ -185,7 +185,7 @@ private:
   void check_origin(const chain_record& after) const;
 
   // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
-  static void check_step(const step_effect& effect);
+  void check_step(const hosted& at, const step_effect& effect);
   void check_applied(const hosted& at);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
   void check_answer(server& by, const hosted& at, const part_letter& asked,
@@ -252,7 +252,6 @@ private:
     time_point silent_max{0}; ///< Between two times.
   };
   std::map<member_id, attention> attention_;
-  std::uint64_t unreadable_heard_ = 0;
   std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
   std::optional<time_point> evicted_at_;
   struct history {

@@ -25,6 +25,9 @@ inline std::uint32_t place_of(const member_id& who) {
   return launcher_place;
 }
 
+/// What a server says of a checkpoint, whose number follows.
+inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
+
 /// Whoever it is now.
 inline const member_id any_coordinator{role::coordinator, 0, {}};
 
