@@ -180,6 +180,10 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
                                    coordinator_effects& effects) {
   if (!finding_)
     return;
+  if (what.newest && std::ranges::find(unreadable_, what.newest->checkpoint) != unreadable_.end()) {
+    effects.push_back(find_checkpoint_effect{unreadable_}); // A server has just tried that one.
+    return;
+  }
   finding_ = search_failing_ = false;
   search_again_at_.reset();
   for (const auto& refused : what.refused)

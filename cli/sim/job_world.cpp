@@ -53,7 +53,7 @@ job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)
   resize_rate_ = intensity(1.5);
   slow_disk_ = intensity(0.5);
   part_failure_ = intensity(0.2);
-  unreadable_ = intensity(0.3);
+  unreadable_ = intensity(0.8);
   slow_store_ = intensity(0.3);
   link_breaks_ = intensity(0.01);
   wiped_ = intensity(1.0);
