@@ -55,7 +55,6 @@ enum class mutation : std::uint8_t {
   // ledger.cpp
   lost_work_forgotten,
   audit_queues_nothing,
-  believes_any_lease,
   // coordinator*.cpp
   lease_ids_again,
   term_again,
@@ -67,6 +66,7 @@ enum class mutation : std::uint8_t {
   given_up_not_sent_home,
   promise_ignored,
   drained_too_soon,
+  unbound_stays,
   // placement.cpp, with logs
   other_past_same_name,
   // checkpoint_schedule.cpp
@@ -76,20 +76,15 @@ enum class mutation : std::uint8_t {
   evicts_beyond_cap,
   evicts_at_once,
   // replica.cpp
-  clock_max_not_copied,
   leads_without_promise,
   another_payload,
   // shard.cpp, clock_table.cpp
   marks_not_looked_at,
   answered_too_soon,
-  promises_nothing,
-  pushed_remembered,
   unheard_not_waited_for,
   // router.cpp
   pull_overtakes_push,
   nobody_introduced,
-  // The shells of the simulated job.
-  parts_of_the_past,
 };
 
 /// Which simulated world runs the code that makes the mistake.
@@ -152,7 +147,6 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
   mutation_entry{mutation::lost_work_forgotten, "lost_work_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::audit_queues_nothing, "audit_queues_nothing", {}, mutation_world::job},
-  mutation_entry{mutation::believes_any_lease, "believes_any_lease", {}, mutation_world::job},
   mutation_entry{mutation::lease_ids_again, "lease_ids_again", {}, mutation_world::job},
   mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
   mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
@@ -164,23 +158,22 @@ inline constexpr std::array mutations{
     mutation::given_up_not_sent_home, "given_up_not_sent_home", {}, mutation_world::job},
   mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
   mutation_entry{mutation::drained_too_soon, "drained_too_soon", {}, mutation_world::job},
+  mutation_entry{mutation::unbound_stays, "unbound_stays", {}, mutation_world::job},
   mutation_entry{mutation::other_past_same_name, "other_past_same_name", {}, mutation_world::job},
   mutation_entry{mutation::any_part_taken, "any_part_taken", {}, mutation_world::job},
   mutation_entry{mutation::committed_without_one, "committed_without_one", {}, mutation_world::job},
   mutation_entry{mutation::evicts_beyond_cap, "evicts_beyond_cap", {}, mutation_world::job},
-  mutation_entry{mutation::evicts_at_once, "evicts_at_once", {}, mutation_world::job},
-  mutation_entry{mutation::clock_max_not_copied, "clock_max_not_copied", {}, mutation_world::job},
+  mutation_entry{mutation::evicts_at_once, "evicts_at_once",
+                 "of so few workers one may be out at a time, and is so for longer than that pause",
+                 mutation_world::job},
   mutation_entry{mutation::leads_without_promise, "leads_without_promise", {}, mutation_world::job},
   mutation_entry{mutation::another_payload, "another_payload", {}, mutation_world::job},
   mutation_entry{mutation::marks_not_looked_at, "marks_not_looked_at", {}, mutation_world::job},
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
-  mutation_entry{mutation::promises_nothing, "promises_nothing", {}, mutation_world::job},
-  mutation_entry{mutation::pushed_remembered, "pushed_remembered", {}, mutation_world::job},
   mutation_entry{
     mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
   mutation_entry{mutation::pull_overtakes_push, "pull_overtakes_push", {}, mutation_world::job},
   mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
-  mutation_entry{mutation::parts_of_the_past, "parts_of_the_past", {}, mutation_world::job},
 };
 
 #ifdef TROUPE_MUTATIONS

@@ -2,6 +2,8 @@
 #include "actors/cluster/coordinator.hpp"
 
 #include "actors/mutation.hpp"
+#include "actors/store/clock_table.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -29,6 +31,16 @@ bool coordinator::listed_anywhere(const member_id& worker) const {
     const auto& clocks = chain.report.clocks;
     return std::any_of(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
       return x.worker.value == worker.index && x.incarnation == worker.incarnation;
+    });
+  });
+}
+
+/// Whether some chain waits for it no more: it was a backup, by a coordinator before this one.
+bool coordinator::is_unbound(const member_id& worker) const {
+  return std::ranges::any_of(chains_, [&](const chain_state& chain) {
+    return std::ranges::any_of(chain.report.clocks, [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation
+             && x.clock == unbound_clock;
     });
   });
 }
@@ -66,6 +78,12 @@ void coordinator::admit_workers() {
     auto& worker = workers_[seat.index];
     const bool work = has_work_for({seat.index});
     const auto& last = worker.report;
+    if (worker.adopted && worker.stage == admission::admitted && worker.duty < worker_duty::backup
+        && is_unbound(record.id) && !mutated(mutation::unbound_stays)) {
+      ledger_.lost({seat.index});
+      outdate({seat.index});
+      set_stage(worker, admission::leaving);
+    }
     if (worker.stage == admission::leaving && !listed_anywhere(record.id))
       set_stage(worker, admission::out);
     if (worker.stage == admission::out && work && !listed_anywhere(record.id))

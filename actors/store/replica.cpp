@@ -318,8 +318,7 @@ bool replica::install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_m
   first_ = index + 1;
   applied_ = final_ = released_ = index;
   shard_.emplace(job_, generation_, partitions, options_.shard);
-  if (!mutated(mutation::clock_max_not_copied))
-    shard_->follow(clock_max);
+  shard_->follow(clock_max);
   shard_->set_workers(workers_, decided_);
   run(news, effects);
   carry_out(now, effects);

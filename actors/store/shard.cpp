@@ -70,9 +70,7 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
 
 /// The least clock at which a worker can start now without breaking invariant (2).
 std::uint64_t shard::promise() const {
-  return staleness_min_ && !mutated(mutation::promises_nothing)
-           ? minus_or_zero(pull_clock_max_, *staleness_min_)
-           : 0;
+  return staleness_min_ ? minus_or_zero(pull_clock_max_, *staleness_min_) : 0;
 }
 
 void shard::lead() {
@@ -304,8 +302,7 @@ void shard::step_down(shard_effects& effects) {
       refuse(push.token);
     entry.waiting.clear();
   }
-  if (!mutated(mutation::pushed_remembered))
-    clocks_.forget_pushed();
+  clocks_.forget_pushed();
   for (const bsp_slot& slot : slots_.drop_all())
     for (const request_token token : slot.waiting)
       refuse(token);

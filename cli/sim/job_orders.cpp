@@ -4,8 +4,10 @@
 namespace troupe::sim {
 namespace {
 
-/// Who was heard within this is not silent by anyone's clock.
+/// Who was heard within this is not silent by anyone's clock; and where others have what it has,
+/// it is waited for longer.
 constexpr time_point surely_heard = 1200ms;
+constexpr time_point surely_waited_for = 7s;
 
 } // namespace
 
@@ -89,6 +91,7 @@ void job_world::check_records(const storage::coordinator_state& before,
   if (before.chains.size() != after.chains.size())
     return;
   bool one_was_lost = before.rolling_back;
+  const auto patience = job().replicas > 1 ? surely_waited_for : surely_heard;
   std::vector<std::uint32_t> without_need;
   for (std::uint32_t i = 0; i < after.chains.size(); ++i) {
     const auto& chain = after.chains[i];
@@ -114,8 +117,8 @@ void job_world::check_records(const storage::coordinator_state& before,
       continue; // It was beginning already.
     const bool is_needless = std::ranges::any_of(old.active.members, [&](const member_id& who) {
       const auto paid = attention_.find(who);
-      return lives(who) && paid != attention_.end() && now_ - paid->second.heard < surely_heard
-             && paid->second.silent_max < surely_heard;
+      return lives(who) && paid != attention_.end() && now_ - paid->second.heard < patience
+             && paid->second.silent_max < patience;
     });
     if (is_needless)
       without_need.push_back(i);

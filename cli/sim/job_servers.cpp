@@ -1,5 +1,4 @@
 // Servers: what they do as they are told, what they begin with, and what they keep on their disks.
-#include "actors/mutation.hpp"
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {
@@ -142,8 +141,6 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
   next.cut = at.cut;
   next.kept_at = at.kept_at;
   next.checkpoint_failed = at.checkpoint_failed;
-  if (mutated(mutation::parts_of_the_past))
-    next.part = at.part;
   at = std::move(next);
   if (newest.joiner == by.id || !takes_part(newest, by.id))
     return begin(by, at, {});
