@@ -35,6 +35,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe, read_atom, "read")
   CAF_ADD_ATOM(troupe, troupe, find_atom, "find")
   CAF_ADD_ATOM(troupe, troupe, commit_atom, "commit")
+  CAF_ADD_ATOM(troupe, troupe, scrub_atom, "scrub")
   CAF_ADD_ATOM(troupe, troupe, judge_atom, "judge")
 CAF_END_TYPE_ID_BLOCK(troupe)
 

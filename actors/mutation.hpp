@@ -27,6 +27,7 @@ enum class mutation : std::uint8_t {
   released_before_joined,
   read_without_lease,
   read_while_sealed,
+  stuck_unsaid,
   // placement.cpp
   activate_before_new_seal,
   activate_before_old_seal,
@@ -40,6 +41,8 @@ enum class mutation : std::uint8_t {
   found_twice,
   late_waited_for,
   late_counts_as_silent,
+  stuck_left_alone,
+  stuck_brought_together,
   move_without_joint,
   endless_moving,
   // Shells of the simulated chains.
@@ -118,6 +121,7 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::released_before_joined, "released_before_joined"},
   mutation_entry{mutation::read_without_lease, "read_without_lease"},
   mutation_entry{mutation::read_while_sealed, "read_while_sealed"},
+  mutation_entry{mutation::stuck_unsaid, "stuck_unsaid"},
   mutation_entry{mutation::activate_before_new_seal, "activate_before_new_seal",
                  "all but the joiner are old members, and the joiner has nothing to stop doing"},
   mutation_entry{mutation::activate_before_old_seal, "activate_before_old_seal"},
@@ -133,6 +137,8 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::found_twice, "found_twice"},
   mutation_entry{mutation::late_waited_for, "late_waited_for"},
   mutation_entry{mutation::late_counts_as_silent, "late_counts_as_silent"},
+  mutation_entry{mutation::stuck_left_alone, "stuck_left_alone"},
+  mutation_entry{mutation::stuck_brought_together, "stuck_brought_together"},
   mutation_entry{mutation::move_without_joint, "move_without_joint"},
   mutation_entry{mutation::endless_moving, "endless_moving"},
   mutation_entry{mutation::lease_from_arrival, "lease_from_arrival"},

@@ -6,7 +6,8 @@ usage: bench/failover.py FOLDER_OF_PROGRAMS [--kills 100] [--runs 1] [-- OPTION.
 Each run is count_batches with three replicas, four servers and four workers; it has to end with every
 batch applied exactly once and nothing rolled back. The servers record when they apply what
 (--record), from which two times of each kill are printed: of a server, from the kill to the end of
-the pause on its chains; of others, the longest pause of any chain within the next 1.5 s.
+the pause on its chains; of others, and of servers that were in no chain then ("idle"), the longest
+pause of any chain within the next 1.5 s.
 """
 import argparse
 import bisect
@@ -25,6 +26,7 @@ import cluster  # noqa: E402
 
 SERVERS, WORKERS = 4, 4
 WINDOW_S = 1.5  # After a kill.
+KILLED = ("server", "idle server", "worker", "coordinator")
 FIXED_HEADER = struct.Struct("<8sIQIQQIQI")
 RECORD_BYTES, EVENT_AT, APPLIED = 64, 56, 1
 
@@ -71,7 +73,7 @@ def judge(record, kills):
     applied = first_times(records)
     ends = [(chain, server, min(times.values()), max(times.values()))
             for chain, server, times in records if times]
-    found = {"server": [], "worker": [], "coordinator": []}
+    found = {killed: [] for killed in KILLED}
     for role, index, at in kills:
         # What it wrote down last may be lost with it.
         chains = {chain for chain, server, first, last in ends
@@ -81,8 +83,9 @@ def judge(record, kills):
             end = max(longest_pause(applied[c], at - 0.005, at + 0.05)[1] for c in chains)
             found[role].append(1e3 * (end - at))
         else:
-            found[role].append(1e3 * max(longest_pause(x, at, at + WINDOW_S)[0]
-                                         for x in applied.values()))
+            killed = "idle server" if role == "server" else role
+            found[killed].append(1e3 * max(longest_pause(x, at, at + WINDOW_S)[0]
+                                           for x in applied.values()))
     return found
 
 
@@ -127,7 +130,7 @@ def main():
     split = words.index("--") if "--" in words else len(words)
     asked = parser.parse_args(words[:split])
     dice = random.Random(asked.seed)
-    all_times = {"server": [], "worker": [], "coordinator": []}
+    all_times = {killed: [] for killed in KILLED}
     for i in range(asked.runs):
         home = pathlib.Path(tempfile.mkdtemp(prefix="failover-"))
         kills, found, report = one_run(home, asked, dice, words[split + 1:])

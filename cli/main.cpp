@@ -3,6 +3,7 @@
 #include "cli/chaos.hpp"
 #include "cli/record.hpp"
 #include "cli/resize.hpp"
+#include "cli/scrub.hpp"
 #include "cli/sim.hpp"
 
 #include "CLI/CLI.hpp"
@@ -17,8 +18,9 @@ int main(int argc, char** argv) {
   CLI::App app{"Tools for jobs of Troupe.", "troupe"};
   app.require_subcommand(1);
   const std::vector<troupe::command> commands{
-    troupe::certs_command(app),  troupe::add_command(app), troupe::drain_command(app),
-    troupe::record_command(app), troupe::sim_command(app), troupe::chaos_command(app)};
+    troupe::certs_command(app),  troupe::add_command(app),   troupe::drain_command(app),
+    troupe::record_command(app), troupe::scrub_command(app), troupe::sim_command(app),
+    troupe::chaos_command(app)};
   try {
     app.parse(argc, argv);
     for (const auto& each : commands) {

@@ -11,6 +11,8 @@ namespace {
 
 // A coordinator that starts again is silent for up to 3 s.
 constexpr std::chrono::seconds answer_timeout{6};
+// Orders are repeated every 100 ms; where etcd is lost for a while the next coordinator is late.
+constexpr std::chrono::seconds silence_timeout{30};
 
 std::string name_of(const server_id& server) { return fmt::format("server {}", server.value); }
 
@@ -53,10 +55,13 @@ std::vector<std::string> resize_watch::look(const std::optional<job_news>& news,
     choose(news->orders, lines);
   }
   show_events(*news, lines);
+  hear(*news, now, lines);
   if (!heard_ && is_heard(news->orders)) {
     heard_ = true;
     wish_ = {};
   }
+  if (outcome_)
+    return lines;
   if (heard_ && is_done(news->orders)) {
     outcome_.emplace();
     if (!request_.drain.empty())
@@ -67,6 +72,22 @@ std::vector<std::string> resize_watch::look(const std::optional<job_news>& news,
                                                     heard_ ? "; the job goes on with it" : "")};
   }
   return lines;
+}
+
+void resize_watch::hear(const job_news& news, time_point now, std::vector<std::string>& lines) {
+  const std::pair word{news.term, news.sequence};
+  if (std::exchange(last_word_, word) != word) {
+    last_word_at_ = now;
+    told_of_silence_ = false;
+  } else if (now - last_word_at_ > answer_timeout && !told_of_silence_) {
+    told_of_silence_ = true;
+    lines.push_back(fmt::format("no word from the coordinator at {} for {} s", coordinator_,
+                                answer_timeout.count()));
+  } else if (now - last_word_at_ > silence_timeout) {
+    outcome_ = failure{errc::timed_out,
+                       fmt::format("no word from the coordinator at {} for {} s: the run has ended",
+                                   coordinator_, silence_timeout.count())};
+  }
 }
 
 void resize_watch::choose(const observer_orders& job, std::vector<std::string>& lines) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -41,6 +42,7 @@ public:
 private:
   void choose(const observer_orders& job, std::vector<std::string>& lines);
   void show_events(const job_news& news, std::vector<std::string>& lines);
+  void hear(const job_news& news, time_point now, std::vector<std::string>& lines);
   bool is_heard(const observer_orders& job) const;
   bool is_done(const observer_orders& job) const;
 
@@ -53,6 +55,9 @@ private:
   bool were_there_ = false;     ///< All of them, when they were asked to leave.
   bool heard_ = false;
   resize wish_;
+  std::optional<std::pair<std::uint64_t, std::uint64_t>> last_word_; ///< Term and sequence.
+  time_point last_word_at_{};
+  bool told_of_silence_ = false;
   std::uint64_t events_term_ = 0;
   std::uint64_t events_seen_ = 0;
   std::optional<result<void>> outcome_;

@@ -27,6 +27,7 @@ struct Status {
   sealed @2 :UInt64;
   complete @3 :Bool;
   joint @4 :Bool;
+  stuck @5 :Bool;
 }
 
 struct Entry {

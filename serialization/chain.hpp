@@ -41,6 +41,8 @@ struct chain_status {
   epoch_id sealed;          ///< It appends nothing of an epoch before this one.
   bool complete = false;    ///< It holds what a member has to hold.
   bool joint = false;       ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
+  /// It has waited long for whom it sends entries to, or as a joiner for the tail, and got nowhere.
+  bool stuck = false;
 
   bool operator==(const chain_status&) const = default;
 };

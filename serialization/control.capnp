@@ -58,6 +58,7 @@ struct WorkerCounters {
   wireBytesReceived @11 :UInt64;
   samplesComputed @12 :UInt64;
   batchesComputed @13 :UInt64;
+  requestTimes @14 :Histogram;
 }
 
 struct ServerCounters {
@@ -150,6 +151,7 @@ struct ChainEntry {
   head @1 :Data.Member;
   address @2 :Text;
   serving @3 :Bool;
+  others @4 :List(ServerAddress);
 }
 
 struct View {

@@ -62,6 +62,9 @@ struct Query {
   rows @3 :List(Rows);  # keys
   delta @4 :Bool;
   stamps @5 :List(UInt64);  # one for each range; empty: all 0
+  seenGeneration @6 :UInt64;
+  seenVersion @7 :UInt64;
+  anywhere @8 :Bool;
 }
 
 struct Receipt {
@@ -94,6 +97,7 @@ struct Reply {
   number @0 :UInt64;
   pushed @1 :Receipt;
   pulled @2 :Values;
+  generation @3 :UInt64;
 }
 
 struct FailureReply {

@@ -65,12 +65,22 @@ struct receipt {
   bool operator==(const receipt&) const = default;
 };
 
+/// How far the updates of a chain had gone.
+struct chain_version {
+  generation_id generation; ///< Of the chain; versions count within one.
+  std::uint64_t version = 0;
+
+  auto operator<=>(const chain_version&) const = default;
+};
+
 struct query {
   step_header step;
   bool latest = false;       ///< Answer at once with the current values, whatever the consistency.
   std::vector<range> ranges; ///< With `delta`: their stamps name the values that the asker has.
   std::vector<row_keys> rows = {};
   bool delta = false; ///< Ranges that still have the values of their stamp need not be brought.
+  chain_version seen = {}; ///< What the asker knows of: no older values, unless `latest`.
+  bool anywhere = false;   ///< A replica that does not lead may answer, too.
 };
 
 /// Answer to a pull. The pieces and `unchanged` cover the ranges asked for, in any order and cut
@@ -96,6 +106,7 @@ struct reply {
   /// Where the request had a pull. Missing all the same where the push was applied and the values
   /// have to be waited for: they are to be asked for again, alone.
   std::optional<values> pulled;
+  generation_id generation = {}; ///< Of the chain that answers: what its versions count in.
 };
 
 } // namespace troupe

@@ -79,4 +79,13 @@ std::uint64_t histogram::quantile(double q) const {
   return max_;
 }
 
+std::uint64_t time_class(std::chrono::nanoseconds time) {
+  const auto us = std::chrono::duration<double, std::micro>(time).count();
+  return us <= 1.0 ? 0 : static_cast<std::uint64_t>(std::ceil(8.0 * std::log2(us)));
+}
+
+double milliseconds_of(std::uint64_t time_class) {
+  return 1e-3 * std::exp2(static_cast<double>(time_class) / 8.0);
+}
+
 } // namespace troupe

@@ -1,6 +1,8 @@
-// Counts of small whole numbers (staleness in versions or clocks), exact below 256.
+// Counts of small whole numbers (staleness in versions or clocks), exact below 256; of times too,
+// by their logarithms.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,5 +37,11 @@ private:
   std::uint64_t sum_ = 0;
   std::uint64_t max_ = 0;
 };
+
+/// What to count of a time: eight values for each factor of two, so that quantiles are right within
+/// 10 %. 0: at most 1 us.
+std::uint64_t time_class(std::chrono::nanoseconds time);
+/// The longest time of that class.
+double milliseconds_of(std::uint64_t time_class);
 
 } // namespace troupe

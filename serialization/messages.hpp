@@ -59,6 +59,9 @@ struct worker_counters {
   std::uint64_t wire_bytes_received = 0; ///< ... and their answers.
   double loss_sum = 0.0;                 ///< Sum of mean losses of the batches computed ...
   std::uint64_t loss_count = 0;          ///< ... and their number.
+  /// time_class() of requests that were answered: from the question until all servers' parts of
+  /// the push are acknowledged and all of the pull are there.
+  histogram request_times;
 
   bool operator==(const worker_counters&) const = default;
 };
@@ -190,12 +193,22 @@ struct report {
   bool operator==(const report&) const = default;
 };
 
+/// Where a server listens for others.
+struct server_address {
+  member_id server;
+  std::string address;
+
+  bool operator==(const server_address&) const = default;
+};
+
 /// Who answers for a chain. The list of all of them and the partition map make a view.
 struct chain_entry {
   chain_id chain;
   member_id head;
   std::string address;  ///< Of the head.
   bool serving = false; ///< Its partitions are loaded; requests would be answered.
+  /// The members behind the head, in their order: some pulls can be asked of them.
+  std::vector<server_address> others = {};
 
   bool operator==(const chain_entry&) const = default;
 };
@@ -217,14 +230,6 @@ struct worker_orders {
   bool admitted = false;         ///< All servers know this incarnation; work may begin.
 
   bool operator==(const worker_orders&) const = default;
-};
-
-/// Where a server listens for others.
-struct server_address {
-  member_id server;
-  std::string address;
-
-  bool operator==(const server_address&) const = default;
 };
 
 struct chain_orders {

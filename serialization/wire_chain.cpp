@@ -194,6 +194,7 @@ void write(const chain_status& from, schema::Status::Builder to) {
   to.setSealed(from.sealed.value);
   to.setComplete(from.complete);
   to.setJoint(from.joint);
+  to.setStuck(from.stuck);
 }
 
 chain_status read(schema::Status::Reader from) {
@@ -201,7 +202,8 @@ chain_status read(schema::Status::Reader from) {
           .epoch = {from.getEpoch()},
           .sealed = {from.getSealed()},
           .complete = from.getComplete(),
-          .joint = from.getJoint()};
+          .joint = from.getJoint(),
+          .stuck = from.getStuck()};
 }
 
 void write(const peer_message& from, schema::Peer::Builder to, body_parts& body) {

@@ -76,6 +76,7 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setLossCount(from.loss_count);
   to.setWireBytesSent(from.wire_bytes_sent);
   to.setWireBytesReceived(from.wire_bytes_received);
+  write(from.request_times, to.initRequestTimes());
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
@@ -92,7 +93,8 @@ worker_counters read(schema::WorkerCounters::Reader from) {
           .wire_bytes_sent = from.getWireBytesSent(),
           .wire_bytes_received = from.getWireBytesReceived(),
           .loss_sum = from.getLossSum(),
-          .loss_count = from.getLossCount()};
+          .loss_count = from.getLossCount(),
+          .request_times = read(from.getRequestTimes())};
 }
 
 void write(const server_counters& from, schema::ServerCounters::Builder to) {

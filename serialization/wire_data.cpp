@@ -222,6 +222,9 @@ void write(const query& from, std::span<const key_use> keys, schema::Query::Buil
   to.setLatest(from.latest);
   write_list(from.ranges, to.initRanges(static_cast<unsigned>(from.ranges.size())));
   to.setDelta(from.delta);
+  to.setSeenGeneration(from.seen.generation.value);
+  to.setSeenVersion(from.seen.version);
+  to.setAnywhere(from.anywhere);
   write_stamps(from.ranges, [&](unsigned size) { return to.initStamps(size); });
   auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
   for (unsigned i = 0; i < rows.size(); ++i) {
@@ -236,7 +239,9 @@ query read(schema::Query::Reader from, std::span<const key_use> keys, body_reade
              .latest = from.getLatest(),
              .ranges = read_list<range>(from.getRanges(), pieces_max, "ranges"),
              .rows = {},
-             .delta = from.getDelta()};
+             .delta = from.getDelta(),
+             .seen = {{from.getSeenGeneration()}, from.getSeenVersion()},
+             .anywhere = from.getAnywhere()};
   read_stamps(from.getStamps(), made.ranges);
   std::uint64_t floats = 0;
   for (const range& x : made.ranges)
@@ -326,6 +331,7 @@ void write(const reply_message& from, schema::Reply::Builder to, body_parts& bod
     write(*from.what.pushed, to.initPushed());
   if (from.what.pulled)
     write(*from.what.pulled, to.initPulled(), body);
+  to.setGeneration(from.what.generation.value);
 }
 
 reply_message read(schema::Reply::Reader from, body_reader& body) {
@@ -334,6 +340,7 @@ reply_message read(schema::Reply::Reader from, body_reader& body) {
     made.what.pushed = read(from.getPushed());
   if (from.hasPulled())
     made.what.pulled = read(from.getPulled(), body);
+  made.what.generation = {from.getGeneration()};
   return made;
 }
 

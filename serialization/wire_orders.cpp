@@ -100,13 +100,15 @@ void write(const chain_entry& from, schema::ChainEntry::Builder to) {
   write(from.head, to.initHead());
   to.setAddress(cut_text(from.address, scratch));
   to.setServing(from.serving);
+  write_list(from.others, to.initOthers(static_cast<unsigned>(from.others.size())));
 }
 
 chain_entry read(schema::ChainEntry::Reader from) {
   return {.chain = {from.getChain()},
           .head = read(from.getHead()),
           .address = read_text(from.getAddress()),
-          .serving = from.getServing()};
+          .serving = from.getServing(),
+          .others = read_list<server_address>(from.getOthers(), members_max, "others")};
 }
 
 void write(const server_address& from, schema::ServerAddress::Builder to) {

@@ -64,8 +64,8 @@ result<void> check_names(const fs::path& directory, const manifest& what,
   return {};
 }
 
-result<void> check_content(const fs::path& directory, const manifest& what,
-                           const file_entry& file) {
+result<void> check_content(const fs::path& directory, const manifest& what, const file_entry& file,
+                           bool from_disk) {
   const auto path = detail::checkpoint_path(directory, what.checkpoint) / file.name;
   std::error_code error;
   const auto size = fs::file_size(path, error);
@@ -75,7 +75,7 @@ result<void> check_content(const fs::path& directory, const manifest& what,
     return damaged(directory, what.checkpoint,
                    "file " + file.name + " has " + std::to_string(size) + " bytes instead of "
                      + std::to_string(file.size_bytes));
-  const auto sum = detail::sum_file(path, /* from_disk = */ false);
+  const auto sum = detail::sum_file(path, from_disk);
   if (!sum)
     return sum.error();
   if (*sum != detail::file_sum{file.size_bytes, file.crc32c})
@@ -83,14 +83,20 @@ result<void> check_content(const fs::path& directory, const manifest& what,
   return {};
 }
 
-result<void> check_files(const fs::path& directory, const manifest& what) {
+/// io_failed says which checkpoint could not be read.
+result<void> check_files(const fs::path& directory, const manifest& what, bool from_disk) {
+  const auto named = [&](const failure& why) -> failure {
+    if (why.code == errc::damaged)
+      return why;
+    return {why.code, detail::title(directory, what.checkpoint) + " is unreadable: " + why.text};
+  };
   for (const auto& part : what.parts)
     if (auto names = check_names(directory, what, part); !names)
-      return names;
+      return named(names.error());
   for (const auto& part : what.parts)
     for (const auto& file : part.files)
-      if (auto content = check_content(directory, what, file); !content)
-        return content;
+      if (auto content = check_content(directory, what, file, from_disk); !content)
+        return named(content.error());
   return {};
 }
 
@@ -114,6 +120,9 @@ standing standing_of(const fs::path& directory, std::uint64_t checkpoint) {
     return standing::unknown;
   if (!committed)
     return standing::uncommitted;
+  const auto mark = detail::checkpoint_path(directory, checkpoint) / detail::damage_name;
+  if (fs::exists(mark, error))
+    return standing::damaged;
   const auto what = load_manifest(directory, checkpoint);
   if (what)
     return standing::good;
@@ -198,13 +207,32 @@ result<manifest> verify(const fs::path& directory, std::uint64_t checkpoint, con
     return what;
   if (auto fits = check_job(directory, *what, job); !fits)
     return fits.error();
-  if (auto whole = check_files(directory, *what); !whole) {
-    const auto& why = whole.error();
-    if (why.code == errc::damaged)
-      return why;
-    return {why.code, detail::title(directory, checkpoint) + " is unreadable: " + why.text};
-  }
+  if (auto whole = check_files(directory, *what, /* from_disk = */ false); !whole)
+    return whole.error();
   return what;
+}
+
+result<std::vector<std::uint64_t>> committed(const fs::path& directory) {
+  auto numbers = numbers_in(directory);
+  if (!numbers)
+    return numbers;
+  std::erase_if(*numbers, [&](std::uint64_t number) { return !is_committed(directory, number); });
+  std::reverse(numbers->begin(), numbers->end());
+  return numbers;
+}
+
+result<manifest> scrub(const fs::path& directory, std::uint64_t checkpoint) {
+  auto what = load_manifest(directory, checkpoint);
+  auto whole =
+    what ? check_files(directory, *what, /* from_disk = */ true) : result<void>{what.error()};
+  if (whole)
+    return what;
+  if (whole.error().code == errc::damaged) {
+    const auto mark = detail::checkpoint_path(directory, checkpoint) / detail::damage_name;
+    if (auto marked = detail::replace_file(mark, whole.error().text + "\n"); !marked)
+      return marked.error();
+  }
+  return whole.error();
 }
 
 std::uint64_t last_number(const fs::path& directory) {

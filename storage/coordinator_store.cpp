@@ -154,7 +154,8 @@ public:
       return detail::database_failure("read", home_, status);
     auto what = decode(bytes);
     if (!what)
-      return {errc::damaged, "the coordinator's state is damaged: " + home_.string()};
+      return {errc::damaged,
+              "the coordinator's state is damaged, or of another version: " + home_.string()};
     return *std::move(what);
   }
 

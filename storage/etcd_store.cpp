@@ -16,6 +16,7 @@ constexpr milliseconds try_time{500};
 constexpr milliseconds launcher_patience{3000};
 // A lease of the usual length and the time that etcd takes to notice its end.
 constexpr milliseconds leader_patience{4000};
+constexpr milliseconds burial_time{500}; ///< Each of two calls.
 constexpr milliseconds retry_pause{50};
 
 std::string key_of(const etcd_address& etcd, const char* what) {
@@ -79,7 +80,8 @@ result<coordinator_state> etcd_store::load() {
     return coordinator_state{};
   auto what = decode((*found)->bytes);
   if (!what)
-    return {errc::damaged, "the coordinator's state in etcd is damaged: key " + key_};
+    return {errc::damaged,
+            "the coordinator's state in etcd is damaged, or of another version: key " + key_};
   revision_ = (*found)->modified;
   return *std::move(what);
 }
@@ -131,6 +133,19 @@ result<void> etcd_store::prepare(const etcd_address& etcd, bool keep_state) {
                               + ": choose another name, etcd://.../NAME"};
     detail::pause(retry_pause);
   }
+}
+
+result<void> etcd_store::bury(const etcd_address& etcd, const std::string& who) {
+  const etcd_client client{etcd.endpoints};
+  const auto key = key_of(etcd, "leader");
+  const auto leader = client.get(key, burial_time);
+  if (!leader)
+    return leader.error();
+  if (!*leader || (*leader)->bytes != who)
+    return {};
+  const auto outcome = client.write(
+    {{{key, etcd_transaction::condition::created, (*leader)->created}}, key, {}}, burial_time);
+  return outcome ? result<void>{} : result<void>{outcome.error()};
 }
 
 } // namespace troupe::storage

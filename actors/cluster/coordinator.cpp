@@ -203,7 +203,7 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
     return;
   }
   if (!what.newest)
-    tell("no checkpoint found: starting from the beginning", effects);
+    tell("no checkpoint found: what no server kept starts from the beginning", effects);
   restore_ = what.newest ? what.newest->checkpoint : 0;
   if (*restore_ > state_.committed) {
     state_.committed = *restore_;

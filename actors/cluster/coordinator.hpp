@@ -116,6 +116,8 @@ public:
   void search_failed(const failure& why, time_point now, coordinator_effects& effects);
   void checkpoint_committed(std::uint64_t checkpoint, const result<void>& outcome, time_point now,
                             coordinator_effects& effects);
+  /// A committed checkpoint was read again, and is damaged or cannot be read.
+  void scrub_failed(const failure& why, coordinator_effects& effects);
   /// An effect could not be carried out, and the job cannot go on without: fails it.
   void give_up(const std::string& why, time_point now, coordinator_effects& effects);
 

@@ -34,6 +34,7 @@ struct coordinator_shell {
     self = owner;
     setup = std::move(how);
     storage = std::move(files);
+    scrubbed_at = now_of(*self);
     coordinator_effects effects;
     decide.emplace(setup.job, setup.options, std::move(stored), setup.last_checkpoint,
                    now_of(*self), effects);
@@ -59,12 +60,30 @@ struct coordinator_shell {
     coordinator_effects effects;
     decide->tick(now_of(*self), effects);
     carry_out(effects);
+    scrub();
     if (decide->phase() == job_phase::stopped && !stopped_at)
       stopped_at = now_of(*self);
     if (stopped_at && (everyone_left() || now_of(*self) - *stopped_at > linger))
       self->quit();
     else
       self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  void scrub() {
+    const auto now = now_of(*self);
+    if (!storage || setup.scrub_interval == decltype(setup.scrub_interval){}
+        || now - scrubbed_at < setup.scrub_interval)
+      return;
+    scrubbed_at = time_point::max(); // While it is being done.
+    const auto done = [this] { scrubbed_at = now_of(*self); };
+    self->request(storage, storage_timeout, scrub_atom_v)
+      .then([done](std::uint64_t) { done(); },
+            [this, done](const caf::error& why) {
+              done();
+              coordinator_effects effects;
+              decide->scrub_failed(from_caf(why), effects);
+              carry_out(effects);
+            });
   }
 
   /// Launchers stay until the coordinator has gone.
@@ -157,6 +176,7 @@ struct coordinator_shell {
   std::optional<coordinator> decide;
   std::map<member_id, member> members;
   std::optional<time_point> stopped_at;
+  time_point scrubbed_at{0};
   std::deque<coordinator_effect> waiting;
   bool carrying_out = false;
 

@@ -7,6 +7,7 @@
 
 #include "caf/actor_system.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -19,6 +20,8 @@ struct coordinator_setup {
   /// Null: nothing is persisted (one process).
   std::shared_ptr<storage::coordinator_store> store;
   std::uint64_t last_checkpoint = 0;
+  /// Between two committed checkpoints that are read again, one after the other; 0: none is.
+  std::chrono::milliseconds scrub_interval{0};
   std::function<void(std::string)> log; ///< Gets each event, one line.
 };
 

@@ -147,4 +147,9 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
     fail("the last checkpoint cannot be written: " + why, effects);
 }
 
+void coordinator::scrub_failed(const failure& why, coordinator_effects& effects) {
+  restore_.reset(); // It may be that one.
+  tell(why.text + (why.code == errc::damaged ? "; it will not be used" : ""), effects);
+}
+
 } // namespace troupe

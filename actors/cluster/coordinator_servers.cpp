@@ -186,6 +186,10 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   bool changed = begin_chains(effects);
   while (placement_.decide(now))
     changed = true;
+  for (const auto& [index, leaves, stays] : placement_.take_separations())
+    tell(name_of(leaves) + " and " + name_of(stays) + " cannot talk to each other: chain "
+           + std::to_string(index) + " goes on without " + name_of(leaves),
+         effects);
   if (!changed)
     return;
   state_.chains = placement_.records();
@@ -297,13 +301,20 @@ bool coordinator::all_serving() const {
 
 void coordinator::refresh_view() {
   view next{view_.epoch, state_.generation, {}, state_.chain_of};
+  const auto address_of = [&](const member_id& who) -> const std::string* {
+    const auto found = servers_.find(who.index);
+    return found != servers_.end() && found->second.id == who ? &found->second.report.address
+                                                              : nullptr;
+  };
   for (std::uint32_t index = 0; index < chains_.size(); ++index) {
     const auto& chain = chains_[index];
-    const auto server = chain.head ? servers_.find(chain.head->index) : servers_.end();
-    if (server != servers_.end() && server->second.id == *chain.head)
-      next.chains.push_back({{index}, *chain.head, server->second.report.address, chain.serving});
-    else
-      next.chains.push_back({{index}, {}, {}, false});
+    auto& entry = next.chains.emplace_back(chain_entry{{index}, {}, {}, false});
+    if (const auto* address = chain.head ? address_of(*chain.head) : nullptr)
+      entry = {{index}, *chain.head, *address, chain.serving};
+    const auto& members = placement_.records()[index].active.members;
+    for (std::size_t i = 1; i < members.size(); ++i)
+      if (const auto* address = address_of(members[i]))
+        entry.others.push_back({members[i], *address});
   }
   if (next == view_)
     return;

@@ -208,6 +208,7 @@ std::vector<member_id> placement::founders(std::uint32_t index,
 bool placement::decide(time_point now) {
   bool changed = false;
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    part_neighbours(i, now);
     changed = decide(i, now) || changed;
     watch(i, now);
   }
@@ -248,7 +249,7 @@ void placement::propose(chain_record& chain, chain_config next, generation_id ge
 /// Notices who holds up the chain.
 void placement::watch(std::uint32_t index, time_point now) {
   const auto& [active, origin, proposed] = records_[index];
-  auto& [waits_for, since, late] = delays_[index];
+  auto& [waits_for, since, late, left_out] = delays_[index];
   const auto is_in_time = [&](const member_id& who) {
     const auto* status = status_of(who, index);
     const bool acts = status != nullptr && status->epoch >= active.epoch;
@@ -258,8 +259,10 @@ void placement::watch(std::uint32_t index, time_point now) {
   if (waits_for != present) {
     waits_for = present;
     since = now;
-    if (!proposed)
+    if (!proposed) {
       late.clear();
+      left_out.reset();
+    }
   }
   // Who is silent by now stays late: else it could hold up the next proposal as well, and so on.
   std::erase_if(late, [&](const member_id& who) { return !is_absent(who) && is_in_time(who); });
@@ -312,9 +315,13 @@ chain_config placement::wanted(std::uint32_t index) const {
         if (server.index == who.index)
           who = server;
   std::erase_if(next.members, [&](const member_id& who) { return is_absent(who); });
+  const auto& left_out = delays_[index].left_out;
+  if (next.members.size() > 1 && left_out)
+    std::erase(next.members, *left_out);
   if (!next.joiner && proposed && proposed->members == next.members)
     next.joiner = proposed->joiner; // Of a move that is about to begin, or else.
-  if (next.joiner && (is_absent(*next.joiner) || is_leaving(*next.joiner)))
+  if (next.joiner
+      && (is_absent(*next.joiner) || is_leaving(*next.joiner) || next.joiner == left_out))
     next.joiner.reset();
   const auto leaves = [&](const member_id& who) { return is_leaving(who); };
   const auto leaving = std::ranges::count_if(next.members, leaves);
@@ -374,8 +381,10 @@ std::optional<member_id> placement::joiner_for(std::uint32_t index,
 bool placement::may_join(std::uint32_t index, const member_id& server,
                          const std::vector<member_id>& members) const {
   const auto* status = status_of(server, index);
-  return is_trusted(server) && !is_leaving(server) && !contains(members, server_id{server.index})
-         && status != nullptr && status->sealed >= records_[index].active.epoch;
+  const bool can_talk = members.empty() || !are_apart(members.back(), server);
+  return is_trusted(server) && can_talk && !is_leaving(server) && delays_[index].left_out != server
+         && !contains(members, server_id{server.index}) && status != nullptr
+         && status->sealed >= records_[index].active.epoch;
 }
 
 // -- balance --

@@ -23,9 +23,19 @@ struct placement_options {
   /// longer trusted. Larger: a server that is
   /// heard and does nothing holds up its chains longer; smaller: a slow one is removed.
   std::chrono::milliseconds seal_time{3000};
+  /// Two that could not talk are not put next to each other again for so long. Shorter: tried in
+  /// vain more often; longer: a chain may lack a member after their link is well again.
+  std::chrono::milliseconds apart_time{10'000};
   /// A lost chain goes on with what one of its servers has kept, alone at first: others join. Else
   /// all of them begin with the same checkpoint.
   bool one_begins_again = false;
+};
+
+/// Two neighbours that cannot talk to each other, of which one leaves the chain.
+struct separation {
+  std::uint32_t chain = 0;
+  member_id leaves;
+  member_id stays;
 };
 
 /// A change has two phases: members of the old configuration and the new one accept nothing more of
@@ -40,7 +50,9 @@ struct placement_options {
 /// (4) a chain always has a member; where all of them are dead or silent, it waits for one to come
 ///     back, or for the caller to begin another generation.
 /// (5) no two beginnings have one generation: it is that of the newest configuration + 1.
-/// (6) a move makes the sum of the squares of what servers carry smaller, and begins while nothing
+/// (6) of two neighbours that cannot talk one is left out, not both, and never the one that
+///     alone holds everything.
+/// (7) a move makes the sum of the squares of what servers carry smaller, and begins while nothing
 ///     else changes: so moving ends.
 class placement {
 public:
@@ -96,6 +108,8 @@ public:
   bool decide(time_point now);
 
   const std::vector<chain_record>& records() const { return records_; }
+  /// Since the last call.
+  std::vector<separation> take_separations() { return std::exchange(separations_, {}); }
 
 private:
   using phase = std::pair<epoch_id, bool>; ///< And whether it is active.
@@ -103,13 +117,18 @@ private:
   struct delay {
     phase waits_for;
     time_point since{0};
-    std::set<member_id> late; ///< Until something becomes active.
+    std::set<member_id> late;               ///< Until something becomes active.
+    std::optional<member_id> left_out = {}; ///< Cannot talk to its neighbour; as long.
   };
 
   bool decide(std::uint32_t index, time_point now);
   bool balance();
   void propose(chain_record& chain, chain_config next, generation_id generation);
   void watch(std::uint32_t index, time_point now);
+  void part_neighbours(std::uint32_t index, time_point now);
+  std::optional<std::pair<member_id, member_id>> stuck_pair(std::uint32_t index) const;
+  bool are_apart(const member_id& a, const member_id& b) const;
+  std::size_t apart_count(const member_id& server) const;
   bool has_sealed(const member_id& server, std::uint32_t index) const;
   bool may_activate(std::uint32_t index) const;
   chain_config wanted(std::uint32_t index) const;
@@ -142,6 +161,9 @@ private:
   std::set<member_id> dead_;
   std::set<server_id> draining_;
   std::set<server_id> expected_;
+  /// Who could not talk to whom, both ways, and until when they are kept apart.
+  std::map<std::pair<member_id, member_id>, time_point> apart_;
+  std::vector<separation> separations_;
 };
 
 /// All that have a part in the chain, or are to have one.

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 namespace troupe {
 
@@ -109,7 +110,7 @@ std::vector<supervisor::loss> supervisor::tick(time_point now) {
 
 void supervisor::ended(process_name who, process& what, int status, time_point now,
                        std::vector<loss>& losses) {
-  what.pid = 0;
+  const auto pid = std::exchange(what.pid, 0);
   if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
     const auto name = to_string(who);
     const auto words = last_words(who);
@@ -123,7 +124,7 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!clean)
     losses.push_back(
-      {{who.role, who.index, what.incarnation}, what.killed_at.value_or(now), now, how});
+      {{who.role, who.index, what.incarnation}, pid, what.killed_at.value_or(now), now, how});
   if (winding_down_ || leaving_.contains(who))
     return;
   if (!deposed && gives_up(who, what, status, now, how)) // It would not lead again at once.

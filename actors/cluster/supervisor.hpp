@@ -46,6 +46,7 @@ public:
   /// A process that ended without having been told to.
   struct loss {
     member_id member;
+    pid_t pid = 0;           ///< Which it had.
     time_point killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
     time_point detected_at{0};
     std::string how; ///< "killed by signal 9", "exit status 1", or why a coordinator leads no more.

@@ -83,9 +83,7 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   if (options.etcd) {
     auto store = storage::etcd_store::campaign(
       {etcd_of(options, checkpoints),
-       fmt::format("{} ({}, pid {})", to_string(self.cluster.coordinator),
-                   to_string(process_of(self.who)), getpid()),
-       log_line});
+       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), log_line});
     if (!store)
       give_up(store.error().text);
     return *std::move(store);
@@ -103,6 +101,7 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
   setup.options.resume = self.cluster.resume;
   setup.options.stragglers = straggler_rules(options);
+  setup.scrub_interval = options.scrub_interval;
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
   setup.log = log_line;
@@ -153,7 +152,8 @@ void run_worker_process(child_process& self, const run_options& options,
   how.delta_pulls = options.delta_pulls;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
     how.slowness = slow->second;
-  auto values = spawn_router(self.system, self.cluster.job, self.links.to_servers());
+  auto values =
+    spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   auto worker =
     spawn_worker(self.system, std::move(how), described.make_trainer(), values, self.coordinator());
   self.wait_for(worker);

@@ -19,6 +19,7 @@
 #include "actors/process_memory.hpp"
 #include "serialization/wire.hpp"
 #include "storage/directory_lock.hpp"
+#include "storage/etcd_store.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/send.hpp"
@@ -112,7 +113,7 @@ public:
 private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
-    lock_ = std::move(made.lock);
+    locks_ = std::move(made.locks);
     required(begin_recording(options_, job_));
     if (!in_threads())
       fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
@@ -197,12 +198,23 @@ private:
     for (const auto& loss : processes_->tick(now)) {
       carry_out(watch_->process_lost(loss));
       statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
+      if (loss.member.role == role::coordinator && options_.etcd)
+        bury(loss);
     }
     if (!processes_->failed().empty())
       watch_->give_up(processes_->failed(), now);
     if (const auto since = watch_->training_since())
       for (const auto& line : processes_->kill_planned(*since, now))
         event(line);
+  }
+
+  /// On a thread of its own, as etcd may be slow. Where it fails the lease runs out by itself.
+  void bury(const supervisor::loss& loss) {
+    system_.spawn<caf::detached>(
+      [etcd = etcd_of(options_, cluster_.checkpoint_directory),
+       who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index}, loss.pid)] {
+        (void)storage::etcd_store::bury(etcd, who);
+      });
   }
 
   void follow(const job_news& news, time_point now) {
@@ -305,7 +317,7 @@ private:
   cluster_file cluster_;
   certificates certificates_;
   signal_watch signals_;
-  std::optional<storage::directory_lock> lock_;
+  std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< None with --threads.
   std::optional<job_watch> watch_;
 

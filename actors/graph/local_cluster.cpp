@@ -48,6 +48,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
                                            std::function<void(std::string)> log) {
   local_cluster made;
   made.job_ = job;
+  made.routing_ = routing_of(options);
   coordinator_setup setup;
   setup.job = job;
   setup.options.checkpoints = checkpoints.has_value();
@@ -55,6 +56,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   setup.options.checkpoint_clocks = options.checkpoint_clocks;
   setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
+  setup.scrub_interval = options.scrub_interval;
   setup.log = std::move(log);
   checkpointer coordinator_files;
   if (checkpoints) {
@@ -131,9 +133,10 @@ coordinator_connector local_cluster::coordinator() const {
 router_handle local_cluster::client(caf::actor_system& system) const {
   if (shared_)
     return spawn_hogwild(system, shared_);
-  return spawn_router(system, job_, [servers = servers_](const chain_entry& entry) -> kv {
-    return servers->at(entry.head.index);
-  });
+  return spawn_router(
+    system, job_,
+    [servers = servers_](const chain_entry& entry) -> kv { return servers->at(entry.head.index); },
+    routing_);
 }
 
 } // namespace troupe

@@ -39,6 +39,7 @@ private:
   local_cluster() = default;
 
   job_spec job_;
+  router_options routing_;
   coordinator_service coordinator_;
   std::shared_ptr<server_list> servers_;
   std::vector<caf::actor> actors_;        ///< All, to be told to exit.

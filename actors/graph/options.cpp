@@ -45,6 +45,12 @@ result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std
   return std::pair{*worker, std::chrono::milliseconds{*pause}};
 }
 
+result<read_target> parse_read_target(const std::string& text) {
+  if (text == "head" || text == "any")
+    return text == "head" ? read_target::head : read_target::any;
+  return {errc::invalid_argument, "reads go to head or any, not to '" + text + "'"};
+}
+
 // CLI::PositiveNumber, with a line that a person can read.
 std::string above_zero(const std::string& text) {
   const auto value = number_from<double>(text);
@@ -121,6 +127,16 @@ result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
   return {errc::invalid_argument, "'" + text
                                     + "' is not a period: a number with ms, s or m (time) or k "
                                       "(clocks), such as 2s or 200k"};
+}
+
+result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) {
+  if (text == "off")
+    return std::chrono::milliseconds{0};
+  const auto period = parse_checkpoint_period(text);
+  if (!period || period->clocks > 0)
+    return {errc::invalid_argument,
+            "'" + text + "' is neither a time with ms, s or m, such as 10m, nor off"};
+  return period->interval;
 }
 
 run_mode run_options::mode() const {
@@ -221,6 +237,13 @@ void declare(CLI::App& app, run_options& options) {
                 "Pull only the blocks of dense tables that changed since the last pull; costs each "
                 "worker one more copy of the values");
 
+  job
+    ->add_option_function<std::string>(
+      "--reads", parsed_by("--reads", parse_read_target, [&](read_target x) { options.reads = x; }),
+      "asp and bsp with --replicas: who is asked for values; head: of each chain, in one request "
+      "with a push; any: all its replicas in turn, where heads have too much to do")
+    ->default_str("head");
+
   auto* cluster = app.add_option_group("Cluster");
   auto* processes = cluster->add_flag_callback(
     "--processes", [&] { options.asked_mode = run_mode::processes; },
@@ -280,6 +303,15 @@ void declare(CLI::App& app, run_options& options) {
   files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
     ->check(between(1, 1000))
     ->capture_default_str();
+  files
+    ->add_option_function<std::string>(
+      "--checkpoint-scrub",
+      parsed_by("--checkpoint-scrub", parse_scrub_interval,
+                [&](std::chrono::milliseconds x) { options.scrub_interval = x; }),
+      "Time between two checkpoints that are read again, one after the other, so that a damaged "
+      "one "
+      "is known before it is needed; or off")
+    ->default_str("10m");
   files
     ->add_option_function<std::string>(
       "--durability",

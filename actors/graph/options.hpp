@@ -4,6 +4,7 @@
 #include "actors/cluster/straggler_judge.hpp"
 #include "actors/links/transport.hpp"
 #include "actors/process_name.hpp"
+#include "actors/store/read_target.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
 #include "storage/etcd_client.hpp"
@@ -47,10 +48,11 @@ struct run_options {
   std::uint64_t passes = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pipeline = 0;          ///< Batches that a worker pulls values ahead for.
-  std::uint32_t memory_cap_mib = 1024; ///< Of a process's pushes that are not answered yet.
-  std::size_t apply_batch = 1;         ///< Waiting pushes that a server applies together.
-  bool delta_pulls = false;            ///< Blocks that did not change are not pulled again.
+  std::uint32_t pipeline = 0;            ///< Batches that a worker pulls values ahead for.
+  std::uint32_t memory_cap_mib = 1024;   ///< Of a process's pushes that are not answered yet.
+  std::size_t apply_batch = 1;           ///< Waiting pushes that a server applies together.
+  bool delta_pulls = false;              ///< Blocks that did not change are not pulled again.
+  read_target reads = read_target::head; ///< Of replicas that values are asked of.
 
   std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
   /// What a slow worker is left with at least; nullopt: nobody is judged.
@@ -61,6 +63,7 @@ struct run_options {
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.
   std::uint64_t checkpoint_clocks = 0;                 ///< 0: not by clocks.
   std::size_t checkpoint_keep = 3;
+  std::chrono::milliseconds scrub_interval{600'000}; ///< 0: checkpoints are not read again.
   bool resume = false;
 
   std::optional<std::filesystem::path> report_file;
@@ -114,5 +117,7 @@ struct checkpoint_period {
   std::uint64_t clocks = 0;
 };
 result<checkpoint_period> parse_checkpoint_period(const std::string& text);
+/// "10m", or "off": 0.
+result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text);
 
 } // namespace troupe

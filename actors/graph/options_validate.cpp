@@ -60,8 +60,8 @@ result<void> validate(const run_options& options) {
   const bool threads = options.mode() == run_mode::threads;
   if (hogwild && !threads)
     return invalid("--sync hogwild shares memory between threads: use --threads");
-  if (const auto name = first_given(
-        {"--checkpoint", "--checkpoint-every", "--checkpoint-keep", "--resume", "--import"});
+  if (const auto name = first_given({"--checkpoint", "--checkpoint-every", "--checkpoint-keep",
+                                     "--checkpoint-scrub", "--resume", "--import"});
       hogwild && !name.empty())
     return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
                    + name);
@@ -71,6 +71,10 @@ result<void> validate(const run_options& options) {
   if (options.replicas > options.servers)
     return invalid("--replicas " + std::to_string(options.replicas)
                    + " needs as many --servers, not " + std::to_string(options.servers));
+  if (options.reads == read_target::any && options.replicas == 1)
+    return invalid("--reads any spreads pulls over replicas: needs --replicas, or leave it out");
+  if (options.reads == read_target::any && options.sync.mode == consistency_mode::ssp)
+    return invalid("--sync ssp has one server wait for the slowest worker: leave out --reads any");
   if (hogwild && options.delta_pulls)
     return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
                    "leave out --delta-pulls");
@@ -102,7 +106,8 @@ result<void> validate(const run_options& options) {
     return invalid(single + " has no links to encrypt: leave out --tls");
   if (threads && options.given.contains("--run-dir"))
     return invalid(single + " writes no logs: leave out --run-dir");
-  if (const auto name = first_given({"--checkpoint-every", "--checkpoint-keep", "--import"});
+  if (const auto name =
+        first_given({"--checkpoint-every", "--checkpoint-keep", "--checkpoint-scrub", "--import"});
       threads && !options.checkpoint_directory && !name.empty())
     return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
   if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",

@@ -15,6 +15,7 @@
 #include <set>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -26,6 +27,18 @@ result<void> make_directory(const std::filesystem::path& path) {
   if (problem || access(path.c_str(), W_OK) != 0)
     return {errc::io_failed, "cannot write to the directory " + path.string() + ": "
                                + (problem ? problem.message() : "permission denied")};
+  return {};
+}
+
+/// Makes it if absent.
+result<void> lock_directory(const std::filesystem::path& path,
+                            std::vector<storage::directory_lock>& locks) {
+  if (auto created = make_directory(path); !created)
+    return created;
+  auto lock = storage::directory_lock::acquire(std::filesystem::absolute(path));
+  if (!lock)
+    return lock.error();
+  locks.push_back(*std::move(lock));
   return {};
 }
 
@@ -49,10 +62,14 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
 
 /// What another run stored is not this one's past.
 result<void> prepare_store(const run_options& options, const std::filesystem::path& checkpoints) {
-  if (options.etcd)
-    return storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume);
-  return options.resume ? storage::coordinator_store::prepare_resume(checkpoints)
-                        : storage::coordinator_store::forget(checkpoints);
+  auto prepared = options.etcd
+                    ? storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume)
+                  : options.resume ? storage::coordinator_store::prepare_resume(checkpoints)
+                                   : storage::coordinator_store::forget(checkpoints);
+  if (prepared || !options.resume || prepared.error().code != errc::damaged)
+    return prepared;
+  return {errc::damaged,
+          prepared.error().text + "; once it is removed --resume begins with the checkpoint alone"};
 }
 
 std::set<role> roles_here(const run_options& options) {
@@ -74,6 +91,10 @@ storage::etcd_address etcd_of(const run_options& options,
   return where;
 }
 
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid) {
+  return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
+}
+
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   prepared_directories made;
@@ -89,8 +110,8 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
     run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
                       getpid());
   if (needs_run_directory)
-    if (auto created = make_directory(run); !created)
-      return created.error();
+    if (auto locked = lock_directory(run, made.locks); !locked)
+      return locked.error();
   if (options.join)
     return made; // Checkpoints are the business of the host that runs the coordinator.
   if (!options.checkpoint_directory && needs_run_directory)
@@ -101,13 +122,12 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (options.resume && !std::filesystem::exists(checkpoints))
     return {errc::invalid_argument,
             "no checkpoint to resume from: there is no " + checkpoints.string()};
-  if (auto created = make_directory(checkpoints); !created)
-    return created.error();
+  std::error_code none;
+  const bool in_one = needs_run_directory && std::filesystem::equivalent(checkpoints, run, none);
+  if (!in_one)
+    if (auto locked = lock_directory(checkpoints, made.locks); !locked)
+      return locked.error();
   checkpoints = std::filesystem::absolute(checkpoints);
-  auto lock = storage::directory_lock::acquire(checkpoints);
-  if (!lock)
-    return lock.error();
-  made.lock.emplace(*std::move(lock));
   if (!options.resume && storage::last_number(checkpoints) != 0)
     return {errc::invalid_argument, checkpoints.string()
                                       + " holds checkpoints of an earlier run: continue it with "

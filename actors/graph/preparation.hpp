@@ -16,18 +16,21 @@
 namespace troupe {
 
 struct prepared_directories {
-  std::optional<storage::directory_lock> lock; ///< Of the directory of checkpoints.
-  std::vector<std::string> remarks;            ///< Lines for the user.
+  std::vector<storage::directory_lock> locks; ///< Of the run directory and that of checkpoints.
+  std::vector<std::string> remarks;           ///< Lines for the user.
 };
 
-/// Makes the directories and fills in their names in `options`; locks the one of checkpoints, sees
-/// whether it fits --resume, and writes what --import asks for.
+/// Makes and locks the directories and fills in their names in `options`; sees whether the
+/// checkpoints fit --resume, and writes what --import asks for.
 /// Errors: io_failed, invalid_argument, and those of import_parameters().
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job);
 
 /// The job's name in etcd is that of its directory of checkpoints, unless the user gave one.
 storage::etcd_address etcd_of(const run_options& options, const std::filesystem::path& checkpoints);
+
+/// What etcd says of a coordinator process that leads: where it is, and which one.
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid);
 
 /// Where the job's coordinator is, and what the processes of this host are told.
 struct prepared_place {

@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -42,6 +43,8 @@ result<void> validate_recording(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
+  if (options.replay_seconds && !std::isfinite(*options.replay_seconds))
+    return invalid("--until needs a number of seconds");
   if (!options.record_directory)
     return {};
   if (options.sync.mode == consistency_mode::hogwild)
@@ -74,6 +77,14 @@ std::optional<record_options> recording_of(const run_options& options) {
     return std::nullopt;
   return record_options{*options.record_directory,
                         [](const std::string& why) { fmt::print(stderr, "{}\n", why); }};
+}
+
+router_options routing_of(const run_options& options) {
+  router_options how;
+  how.reads = options.reads;
+  if (options.record_directory)
+    how.read_patience = {};
+  return how;
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 
 #include "actors/graph/options.hpp"
 #include "actors/store/push_recorder.hpp"
+#include "actors/store/router.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
 
@@ -26,5 +27,8 @@ result<void> begin_recording(const run_options& options, const job_spec& job);
 
 /// What a server is told.
 std::optional<record_options> recording_of(const run_options& options);
+/// What a worker's router is told: the values of a gradient are to be read once, where that is
+/// written down.
+router_options routing_of(const run_options& options);
 
 } // namespace troupe

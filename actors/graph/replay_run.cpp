@@ -9,7 +9,10 @@
 
 #include "fmt/format.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -46,6 +49,9 @@ result<void> check_files(const run_options& options, const job_spec& job) {
   if ((options.export_file || is_file) && any_sparse(job))
     return {errc::invalid_argument, "files of parameters have dense tables only: use --compare "
                                     "with the run's directory of checkpoints"};
+  if (options.compare_file && access(options.compare_file->c_str(), R_OK) != 0)
+    return {errc::io_failed,
+            "cannot read " + options.compare_file->string() + ": " + std::strerror(errno)};
   return check_outputs(options);
 }
 

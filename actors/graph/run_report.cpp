@@ -47,6 +47,12 @@ json summary_of(const histogram& x) {
   return {{"mean", x.mean()}, {"p99", x.quantile(0.99)}, {"max", x.max()}};
 }
 
+/// From a worker's question until all of its answer is there.
+json times_of(const histogram& x) {
+  const auto at = [&](double q) { return milliseconds_of(x.quantile(q)); };
+  return x.count() == 0 ? json() : json{{"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1.0)}};
+}
+
 /// "asp", or where tables differ "asp, bsp" in their order.
 template <class Text>
 std::string joined(const job_spec& job, Text text) {
@@ -173,12 +179,14 @@ void run_statistics::account(const member_status& status) {
   x.loss_count.set(status.worker.loss_count);
   x.idle_us.set(status.worker.wait_us);
   x.window_wait_us.set(status.worker.window_wait_us);
+  x.request_times.set(status.worker.request_times);
   x.wire_bytes_sent.set(status.worker.wire_bytes_sent);
   x.wire_bytes_received.set(status.worker.wire_bytes_received);
   x.loss_sum = status.worker.loss_sum;
   x.applied.set(status.server.applied);
   x.duplicates.set(status.server.duplicates);
   x.server_refused.set(status.server.refused);
+  x.pulls.set(status.server.pulls);
   x.waiting_pulls.set(status.server.waiting_pulls);
   x.staleness_versions.set(status.server.staleness_versions);
   x.staleness_clocks.set(status.server.staleness_clocks);
@@ -425,6 +433,13 @@ std::string run_statistics::to_json(const std::string& command) const {
 
   all["staleness_versions"] = summary_of(merged(&incarnation::staleness_versions));
   all["staleness_clocks"] = summary_of(merged(&incarnation::staleness_clocks));
+  std::map<std::uint32_t, std::uint64_t> pulls;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::server)
+      pulls[member.index] += x.pulls.total();
+  all["pulls"] = json::array();
+  for (const auto& [unused, count] : pulls)
+    all["pulls"].push_back(count);
   all["waiting_pulls"] = total(&incarnation::waiting_pulls);
   const std::uint64_t chains = std::max(1u, job_.chain_count());
   all["pushes"] = {{"sent", total(&incarnation::sent)},
@@ -449,6 +464,8 @@ std::string run_statistics::to_json(const std::string& command) const {
   // Of all workers together: without a batch to compute on; requests in front of a full link.
   all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
   all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;
+
+  all["request_ms"] = times_of(merged(&incarnation::request_times));
 
   all["recoveries"] = json::array();
   for (const recovery& x : recoveries_)

@@ -71,12 +71,13 @@ public:
 
   /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
   /// samples_per_second, test_accuracy, test_auc (only where it was given), loss_curve,
-  /// staleness_versions and staleness_clocks {mean, p99, max}, waiting_pulls, pushes {sent,
+  /// staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls, pushes {sent,
   /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, wire_bytes {sent,
   /// received}, recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
   /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
-  /// chains, and may be a fraction where a resend reached only some. waiting_pulls is the sum over
+  /// chains, and may be a fraction where a resend reached only some. pulls are those of each
+  /// server. waiting_pulls is the sum over
   /// servers.
   /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
   /// frames of their requests and answers as they crossed links, 0 where there are none.
@@ -103,8 +104,8 @@ private:
     counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
     counter idle_us, window_wait_us, wire_bytes_sent, wire_bytes_received;
     double loss_sum = 0.0;
-    counter applied, duplicates, server_refused, waiting_pulls;
-    accumulated_histogram staleness_versions, staleness_clocks;
+    counter applied, duplicates, server_refused, pulls, waiting_pulls;
+    accumulated_histogram staleness_versions, staleness_clocks, request_times;
     std::optional<std::pair<std::uint64_t, std::uint64_t>> first_active; ///< Version and applied.
     std::uint64_t activity() const { return bytes_sent.total() + bytes_received.total(); }
   };

@@ -5,6 +5,8 @@
 #include "fmt/format.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
@@ -21,7 +23,7 @@ result<void> export_parameters(const std::filesystem::path& file, const job_spec
 result<void> write_report(const std::filesystem::path& file, const std::string& json) {
   std::ofstream out{file};
   if (!(out << json << '\n' << std::flush))
-    return {errc::io_failed, "cannot write " + file.string()};
+    return {errc::io_failed, "cannot write " + file.string() + ": " + std::strerror(errno)};
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,8 @@ result<void> validate_stragglers(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
+  if (std::isnan(options.straggler_speed)) // A range lets it pass.
+    return invalid("--straggler-speed: nan is not a number from 1 to 20");
   if (options.backup_workers > 0 && options.sync.mode != consistency_mode::bsp)
     return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
                    + " no update waits for all workers");

@@ -24,7 +24,8 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   next_.reset();
   copied_.reset();
   waits_for_joiner_ = false;
-  knocked_at_ = now;
+  knocked_at_ = heard_at_ = now;
+  stuck_ = false;
   position_.reset();
   const auto found = std::find(config_.members.begin(), config_.members.end(), self_);
   if (found == config_.members.end() || !complete_)
@@ -32,7 +33,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   position_ = static_cast<std::size_t>(found - config_.members.begin());
   begun_with_ = last_;
   if (!is_tail())
-    next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now};
+    next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now, now};
   send_next(effects);
   commit_what_all_have(now, effects);
   release(effects);
@@ -69,6 +70,7 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
                            && upstream() == from);
   if (!is_ours || !complete_)
     return false;
+  heard_at_ = now;
   if (mutated(mutation::append_over_a_gap) && what.index > last_)
     last_ = what.index - 1;
   const bool is_next = what.index == last_ + 1;
@@ -84,7 +86,7 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
 
 void chain::take_next(time_point now, chain_effects& effects) {
   if (next_ && next_->has == last_)
-    next_->since = now;
+    next_->since = next_->grew_at = now;
   ++last_;
   send_next(effects);
   commit_what_all_have(now, effects);
@@ -103,14 +105,16 @@ void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects
     return;
   next_->has = index;
   next_->sent = std::max(next_->sent, index);
-  next_->since = now;
+  next_->since = next_->grew_at = now;
   send_next(effects);
 }
 
 void chain::receive(const member_id& from, const committed_message& what, time_point now,
                     chain_effects& effects) {
-  if (what.epoch == config_.epoch && is_member(from) && complete_)
-    commit(std::min(what.index, last_), now, effects);
+  if (what.epoch != config_.epoch || !is_member(from) || !complete_)
+    return;
+  heard_at_ = now;
+  commit(std::min(what.index, last_), now, effects);
 }
 
 /// The tail decides what is final.
@@ -141,6 +145,7 @@ void chain::commit(std::uint64_t index, time_point now, chain_effects& effects) 
 }
 
 void chain::tick(time_point now, chain_effects& effects) {
+  stuck_ = is_stuck(now);
   if (sealed() || mutated(mutation::nothing_sent_again))
     return;
   if (is_joiner() && now - knocked_at_ >= options_.resend_time) {
@@ -152,6 +157,15 @@ void chain::tick(time_point now, chain_effects& effects) {
     next_->sent = next_->has;
     send_next(effects);
   }
+}
+
+/// It cannot talk to the next one, or to the tail that it is to join; or those behind are stuck.
+bool chain::is_stuck(time_point now) const {
+  if (sealed() || mutated(mutation::stuck_unsaid))
+    return false;
+  if (is_joiner())
+    return now - heard_at_ >= options_.stuck_time;
+  return next_ && next_->has < last_ && now - next_->grew_at >= options_.stuck_time;
 }
 
 // -- who joins --
@@ -178,7 +192,7 @@ bool chain::install(epoch_id epoch, std::uint64_t index, time_point now, chain_e
     return false;
   complete_ = true;
   last_ = committed_ = released_ = index + (mutated(mutation::copy_off_by_one) ? 1 : 0);
-  knocked_at_ = now;
+  knocked_at_ = heard_at_ = now;
   knock(effects);
   return true;
 }
@@ -189,8 +203,9 @@ void chain::receive(const member_id& from, const joined_message& what, time_poin
   if (!is_ours || !copied_ || what.last < *copied_ || what.last > last_)
     return;
   if (!next_)
-    next_ = downstream{from, what.last, what.last, now};
+    next_ = downstream{from, what.last, what.last, now, now};
   next_has(what.last, now, effects);
+  effects.push_back(chain_message_effect{from, committed_message{config_.epoch, committed_}});
   waits_for_joiner_ = waits_for_joiner_ || last_ - next_->has <= options_.joint_lag;
   send_next(effects);
   commit_what_all_have(now, effects);
@@ -232,7 +247,7 @@ std::optional<member_id> chain::upstream() const {
 chain_status chain::status() const {
   const bool joint =
     waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
-  return {generation_, config_.epoch, sealed_, complete_, joint};
+  return {generation_, config_.epoch, sealed_, complete_, joint, stuck_};
 }
 
 } // namespace troupe

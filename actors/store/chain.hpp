@@ -21,6 +21,9 @@ struct chain_options {
   std::chrono::milliseconds resend_time{100};
   /// Entries on their way to the next replica at a time.
   std::uint64_t window = 1024;
+  /// Whom entries are sent to, or a joiner asks for them, and of whom nothing came for so long, is
+  /// told of. Longer than all but the largest entries take.
+  std::chrono::milliseconds stuck_time{2000};
   /// A joiner that lacks at most so many entries is waited for.
   std::uint64_t joint_lag = 1024;
   /// Reads are refused when the coordinator has echoed no report sent within this time. The
@@ -105,13 +108,15 @@ public:
                chain_effects& effects);
   void receive(const member_id& from, const joined_message& what, time_point now,
                chain_effects& effects);
-  /// Sends again what was lost.
+  /// Sends again what was lost, and notices where that is of no use.
   void tick(time_point now, chain_effects& effects);
 
   // -- copies --
   /// The index of the state to be sent to `from`: committed(). None: not to this one, not now, or
   /// it has one.
   std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
+  /// A part of the copy came, or is being looked after.
+  void copy_advanced(time_point now) { heard_at_ = now; }
   /// A copy of the state at `index` came. Whether the caller is to put it in the place of its own
   /// before it carries out the effects.
   bool install(epoch_id epoch, std::uint64_t index, time_point now, chain_effects& effects);
@@ -133,7 +138,8 @@ private:
     member_id to;
     std::uint64_t has = 0;  ///< It has said so, itself or through the tail.
     std::uint64_t sent = 0; ///< Since the last time that something seemed lost.
-    time_point since{0};    ///< When `has` grew, or it began to lack something.
+    time_point since{0};    ///< When `has` grew, it began to lack something, or was sent it again.
+    time_point grew_at{0};  ///< The same, but for what was sent again.
   };
 
   bool sealed() const { return sealed_ > config_.epoch; }
@@ -144,6 +150,7 @@ private:
   std::optional<member_id> upstream() const;
   void stand_aside(chain_effects& effects);
   void knock(chain_effects& effects) const;
+  bool is_stuck(time_point now) const;
   void take_next(time_point now, chain_effects& effects);
   void send_next(chain_effects& effects);
   void next_has(std::uint64_t index, time_point now, chain_effects& effects);
@@ -163,6 +170,8 @@ private:
   std::uint64_t released_;
   std::optional<downstream> next_;
   time_point knocked_at_{0};
+  time_point heard_at_{0}; ///< When a joiner heard of the tail.
+  bool stuck_ = false;
   time_point lease_until_{0};
   /// last() when the configuration began. Who led before may have acknowledged all of that.
   std::uint64_t begun_with_ = 0;

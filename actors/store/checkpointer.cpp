@@ -3,6 +3,7 @@
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -46,7 +47,21 @@ struct checkpointer_state {
     return what.checkpoint;
   }
 
+  caf::result<std::uint64_t> scrub() {
+    const auto all = storage::committed(options.directory);
+    if (!all)
+      return to_caf(all.error());
+    if (all->empty())
+      return 0;
+    const auto next = std::ranges::upper_bound(*all, scrubbed);
+    scrubbed = next == all->end() ? all->front() : *next;
+    if (const auto whole = storage::scrub(options.directory, scrubbed); !whole)
+      return to_caf(whole.error());
+    return scrubbed;
+  }
+
   checkpointer_options options;
+  std::uint64_t scrubbed = 0; ///< The last one that was read again.
   std::map<chain_id, std::unique_ptr<storage::checkpoint_writer>> writers;
 
   static inline const char* name = "checkpointer";
@@ -79,6 +94,7 @@ checkpointer::behavior_type run(checkpointer::stateful_pointer<checkpointer_stat
       return reply(storage::newest_good(state.options.directory, job, unreadable));
     },
     [&state](commit_atom, const storage::manifest& what) { return state.commit(what); },
+    [&state](scrub_atom) { return state.scrub(); },
   };
 }
 

@@ -62,6 +62,11 @@ namespace troupe {
 ///   // errors:     io_failed.
 ///   // idempotent: yes.
 ///   (commit_atom, storage::manifest) -> uint64_t
+///
+///   // Reads one committed checkpoint again: the next newer one each time, then the oldest.
+///   // reply:      its number; 0: there is none.
+///   // errors:     io_failed, damaged.
+///   (scrub_atom) -> uint64_t
 /// }
 /// ~~~
 ///
@@ -75,7 +80,8 @@ using checkpointer = caf::typed_actor<
   caf::replies_to<read_atom, chain_id, job_spec,
                   std::vector<partition_id>>::with<std::shared_ptr<storage::kept_state>>,
   caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<storage::found>,
-  caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>>;
+  caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>,
+  caf::replies_to<scrub_atom>::with<std::uint64_t>>;
 
 /// Longest time that one of its requests may take: reading and checking a whole checkpoint.
 constexpr std::chrono::minutes storage_timeout{10};

@@ -8,22 +8,6 @@
 
 namespace troupe {
 
-namespace {
-
-std::vector<table_id> tables_of(const query& pull) {
-  std::vector<table_id> tables;
-  const auto add = [&](const auto& all) {
-    for (const auto& x : all)
-      if (std::find(tables.begin(), tables.end(), x.table) == tables.end())
-        tables.push_back(x.table);
-  };
-  add(pull.ranges);
-  add(pull.rows);
-  return tables;
-}
-
-} // namespace
-
 // -- requests --
 
 void hosted_replica::ask(asker by, request what) {
@@ -66,7 +50,7 @@ result<void> hosted_replica::check(const update& push) {
 
 void hosted_replica::pull(request_token token, replica_effects& effects) {
   const auto& what = *requests_.at(token.value).what.pull;
-  replica_->pull(token, what.step, what.latest, tables_of(what), now(), effects);
+  replica_->pull(token, what, now(), effects);
 }
 
 // Carrying out an effect may append more. A pull follows when the push of its request is done.
@@ -167,6 +151,7 @@ void hosted_replica::run(answer_effect& effect, replica_effects&) {
 
 void hosted_replica::deliver(request_token token) {
   auto open = requests_.extract(token.value);
+  open.mapped().answer.generation = generation_;
   context_->answers.add(open.mapped().by, std::move(open.mapped().answer));
 }
 

@@ -36,6 +36,15 @@ filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buf
   }};
 }
 
+/// Of a push of all dense tables, over 8 MB/s at least.
+std::chrono::milliseconds time_for_entry(const job_spec& job) {
+  std::uint64_t floats = 0;
+  for (const auto& table : job.tables)
+    floats += table.is_sparse() ? 0 : table.size();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+    time_for_payload(floats * sizeof(float) / 8));
+}
+
 bool takes_part(const chain_config& config, const member_id& who) {
   return config.joiner == who
          || std::find(config.members.begin(), config.members.end(), who) != config.members.end();
@@ -225,6 +234,7 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   how.chain = context_->options.chain;
   if (orders_.job.replicas == 1)
     how.chain.lease_time = {};
+  how.chain.stuck_time += time_for_entry(orders_.job);
   how.writes_log = is_durable() && keeps_states();
   how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
     return add_up(orders_.job, tables, pushes, *context_->pool);
@@ -285,7 +295,7 @@ chain_report hosted_replica::report() const {
 
 void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
   if (copy_waits_)
-    return;
+    return replica_->copy_advanced(now());
   const auto present = now();
   const bool is_known = incoming_ && incoming_->epoch() == effect.epoch;
   if (is_known && present - copy_asked_at_ < copy_patience)
@@ -314,6 +324,7 @@ void hosted_replica::take(const member_id& from, const copy_part& what, replica_
   if (!incoming_ || !incoming_->add(what))
     return;
   bytes_received_ += payload_bytes(what);
+  replica_->copy_advanced(now());
   if (incoming_->complete())
     install(effects);
   else

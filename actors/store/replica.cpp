@@ -8,6 +8,22 @@
 
 namespace troupe {
 
+namespace {
+
+std::vector<table_id> tables_of(const query& pull) {
+  std::vector<table_id> tables;
+  const auto add = [&](const auto& all) {
+    for (const auto& x : all)
+      if (std::find(tables.begin(), tables.end(), x.table) == tables.end())
+        tables.push_back(x.table);
+  };
+  add(pull.ranges);
+  add(pull.rows);
+  return tables;
+}
+
+} // namespace
+
 entry_header header_of(const log_entry& what) {
   entry_header header{what.steps, what.tables, what.pushes.front()->base_version};
   if (header.steps.empty())
@@ -107,16 +123,31 @@ void replica::drop_payload(request_token token) {
     held_.erase(token);
 }
 
-void replica::pull(request_token token, const step_header& step, bool latest,
-                   const std::vector<table_id>& tables, time_point now, replica_effects& effects) {
-  auto why = unfit();
-  if (!why && !chain_.may_read(now))
-    why = failure{errc::not_ready, "the coordinator was not heard for too long"};
-  if (why) {
+std::optional<failure> replica::unfit(const query& what, time_point now) const {
+  const bool reads = what.anywhere && (chain_.is_tail() || !what.latest);
+  if (!leads() && !reads)
+    return unfit();
+  if (!chain_.may_read(now))
+    return failure{errc::not_ready, "the coordinator was not heard for too long"};
+  if (what.seen.generation > chain_.generation())
+    return failure{errc::not_ready, "the asker has seen a later history of the chain"};
+  return std::nullopt;
+}
+
+void replica::pull(request_token token, const query& what, time_point now,
+                   replica_effects& effects) {
+  if (auto why = unfit(what, now)) {
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;
   }
-  shard_->pull(token, step, latest, tables, now, decided_);
+  // Versions of a history that is over say nothing of this one.
+  const bool is_of_this = what.seen.generation == chain_.generation();
+  const pull_terms terms{what.step, what.latest, tables_of(what),
+                         is_of_this ? what.seen.version : 0};
+  if (leads())
+    shard_->pull(token, terms, now, decided_);
+  else
+    shard_->read(token, terms, now, decided_);
   carry_out(now, effects);
 }
 
@@ -317,6 +348,8 @@ bool replica::install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_m
   log_bytes_ = 0;
   first_ = index + 1;
   applied_ = final_ = released_ = index;
+  if (shard_)
+    shard_->step_down(decided_); // Pulls may wait here from when it was a member.
   shard_.emplace(job_, generation_, partitions, options_.shard);
   shard_->follow(clock_max);
   shard_->set_workers(workers_, decided_);

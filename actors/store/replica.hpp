@@ -93,8 +93,9 @@ public:
   // -- requests; see shard --
   void push(request_token token, std::shared_ptr<const update> what, time_point now,
             replica_effects& effects);
-  void pull(request_token token, const step_header& step, bool latest,
-            const std::vector<table_id>& tables, time_point now, replica_effects& effects);
+  /// A member that does not lead answers what may be answered `anywhere`; a `latest` one only as
+  /// the tail, which has applied whatever was acknowledged to anyone.
+  void pull(request_token token, const query& what, time_point now, replica_effects& effects);
   void applied(time_point now, replica_effects& effects);
   void discarded(failure why, time_point now, replica_effects& effects);
   void count_refused();
@@ -108,6 +109,8 @@ public:
                replica_effects& effects);
   /// The index of the present state, for a copy; see chain::copy_for.
   std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
+  /// See chain::copy_advanced.
+  void copy_advanced(time_point now) { chain_.copy_advanced(now); }
   /// Whether the caller is to put the copy in the place of its values, before anything else.
   /// `clock_max`: the state()->pull_clock_max() of whom it is a copy.
   bool install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_max,
@@ -125,6 +128,7 @@ public:
 
 private:
   std::optional<failure> unfit() const;
+  std::optional<failure> unfit(const query& what, time_point now) const;
   std::shared_ptr<const update> payload_of(request_token token);
   void keep_payload();
   void drop_payload(request_token token);

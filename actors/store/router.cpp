@@ -1,6 +1,7 @@
 #include "actors/store/router.hpp"
 
 #include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <limits>
@@ -14,6 +15,9 @@ float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
   return {values, values.get() + offset};
 }
 
+/// Marks attempts that are not the head's.
+constexpr std::uint64_t read_attempts = std::uint64_t{1} << 63;
+
 const range& where_of(const range& x) { return x; }
 const range& where_of(const piece& x) { return x.where; }
 const row_keys& where_of(const row_keys& x) { return x; }
@@ -21,15 +25,17 @@ const row_keys& where_of(const row_piece& x) { return x.where; }
 
 } // namespace
 
-router::router(job_spec job, router_options options)
-    : job_(std::move(job)), options_(options),
-      any_ssp_(std::ranges::any_of(
-        job_.tables, [](const auto& x) { return x.sync.mode == consistency_mode::ssp; })) {
+router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
   for (const auto& table : job_.tables)
     block_elements_.push_back(troupe::block_elements(table));
+  const auto any = [&](consistency_mode mode) {
+    return std::ranges::any_of(job_.tables, [&](const auto& x) { return x.sync.mode == mode; });
+  };
+  any_ssp_ = any(consistency_mode::ssp);
+  any_bsp_ = any(consistency_mode::bsp);
 }
 
-void router::set_view(const view& now_valid, router_effects& effects) {
+void router::set_view(const view& now_valid, time_point now, router_effects& effects) {
   if (now_valid.epoch < view_.epoch || !fits(now_valid))
     return;
   view_ = now_valid;
@@ -38,10 +44,14 @@ void router::set_view(const view& now_valid, router_effects& effects) {
     auto& known = chains_[entry.chain];
     const bool is_new = known.entry.head != entry.head || known.entry.address != entry.address;
     const bool is_back = entry.serving && (is_new || !known.entry.serving);
+    const bool other_readers = known.entry.others != entry.others;
     known.entry = entry;
+    for (const auto& [id, part] : known.open)
+      if (other_readers && part.at > 0)
+        place(known, id, 0, now, effects);
     if (is_back) {
       send_all(known, effects);
-      introduce_waiting(known, effects);
+      introduce_waiting(known, now, effects);
     } else if (!entry.serving) {
       known.resend_at.reset(); // A view in which it serves will come.
     }
@@ -143,7 +153,7 @@ void router::for_each_block(const range& where, Each each) const {
   }
 }
 
-void router::ask(request_token token, request what, router_effects& effects) {
+void router::ask(request_token token, request what, time_point now, router_effects& effects) {
   if (auto valid = check(what); !valid) {
     effects.push_back(failed_effect{token, valid.error()});
     return;
@@ -170,7 +180,7 @@ void router::ask(request_token token, request what, router_effects& effects) {
   requests_[token] = std::move(open);
   for (auto& [owner, part] : parts) {
     part.chain = owner;
-    add_part(token, owner, std::move(part), effects);
+    add_part(token, owner, std::move(part), now, effects);
   }
 }
 
@@ -207,12 +217,14 @@ void router::split(const query& what, std::map<chain_id, request>& parts) const 
       part_of(owner).rows.push_back(std::move(piece.where));
 }
 
-void router::add_part(request_token token, chain_id to, request what, router_effects& effects) {
+void router::add_part(request_token token, chain_id to, request what, time_point now,
+                      router_effects& effects) {
   const part_id id{next_part_++};
   auto& chain = chains_[to];
+  const auto at = what.push ? 0 : first_reader(chain, what);
   chain.open.emplace(id, open_part{token, std::move(what)});
   part_chain_[id] = to;
-  send_in_turn(chain, id, effects);
+  place(chain, id, at, now, effects);
 }
 
 /// While others wait to be sent again, this one waits with them (invariant 2).
@@ -225,7 +237,8 @@ void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) 
 /// ago must not hear of it.
 bool router::waits_for_push(const chain_queue& in, part_id id) const {
   const auto part = in.open.find(id);
-  return any_ssp_ && !part->second.what.push && !mutated(mutation::pull_overtakes_push)
+  const request& what = part->second.what;
+  return any_ssp_ && !what.push && !what.pull->latest && !mutated(mutation::pull_overtakes_push)
          && std::any_of(in.open.begin(), part,
                         [](const auto& earlier) { return earlier.second.what.push.has_value(); });
 }
@@ -236,23 +249,38 @@ void router::send_waiting(chain_queue& to, part_id behind, router_effects& effec
     return;
   for (auto next = to.open.upper_bound(behind); next != to.open.end() && !next->second.what.push;
        ++next)
-    send_in_turn(to, next->first, effects);
+    if (!next->second.what.pull->latest) // That one did not wait.
+      send_in_turn(to, next->first, effects);
 }
 
 void router::send(chain_queue& to, part_id id, router_effects& effects) {
-  effects.push_back(send_part_effect{id, to.entry, to.open.at(id).what, to.attempt});
+  auto& part = to.open.at(id);
+  send_part_effect effect{id, to.entry, part.what, to.attempt};
+  if (part.at > 0) {
+    const auto& reader = to.entry.others[part.at - 1];
+    effect.to.head = reader.server;
+    effect.to.address = reader.address;
+    effect.attempt = part.read = read_attempts | ++to.reads;
+  }
+  if (part.what.push && first_reader(to, part.what) > 0)
+    effect.what.pull.reset(); // Asked for when the push is done.
+  if (effect.what.pull) {
+    effect.what.pull->seen = to.seen;
+    effect.what.pull->anywhere = part.at > 0;
+  }
+  effects.push_back(std::move(effect));
 }
 
 void router::send_all(chain_queue& to, router_effects& effects) {
   ++to.attempt;
   to.resend_at.reset();
-  for (const auto& [id, unused] : to.open)
-    if (!waits_for_push(to, id))
+  for (const auto& [id, part] : to.open)
+    if (part.at == 0 && !waits_for_push(to, id))
       send(to, id, effects);
 }
 
 /// By a pull of nothing, which is answered at once.
-void router::introduce_waiting(chain_queue& to, router_effects& effects) {
+void router::introduce_waiting(chain_queue& to, time_point now, router_effects& effects) {
   if (!any_ssp_ || mutated(mutation::nobody_introduced))
     return;
   for (auto& [token, open] : requests_) {
@@ -262,7 +290,7 @@ void router::introduce_waiting(chain_queue& to, router_effects& effects) {
       continue;
     ++open.parts_open;
     add_part(token, to.entry.chain, {{}, query{.step = *open.pull, .ranges = {}}, to.entry.chain},
-             effects);
+             now, effects);
   }
 }
 
@@ -271,14 +299,13 @@ router::chain_queue* router::holder(part_id id) {
   return found == part_chain_.end() ? nullptr : &chains_.at(found->second);
 }
 
-void router::answered(part_id id, std::uint64_t attempt, reply answer, router_effects& effects) {
+void router::answered(part_id id, reply answer, time_point now, router_effects& effects) {
   auto* from = holder(id);
   if (from == nullptr)
     return;
   auto& part = from->open.at(id);
   const auto token = part.owner;
-  const bool is_late = attempt != from->attempt || answer.pushed;
-  if (!part.what.push && !answer.pulled && is_late)
+  if (!part.what.push && answer.pushed && !answer.pulled)
     return; // Its push was acknowledged meanwhile, and the pull is asked for again.
   if (!answers(answer, part.what)) {
     fail_request(token, {errc::malformed, "a server answered something else than it was asked"},
@@ -286,19 +313,25 @@ void router::answered(part_id id, std::uint64_t attempt, reply answer, router_ef
     return;
   }
   auto& open = requests_.at(token);
+  const auto learn = [&](std::uint64_t version) {
+    from->seen = std::max(from->seen, chain_version{answer.generation, version});
+  };
   if (part.what.push) {
+    learn(answer.pushed->version);
     open.answer.pushed->version = std::max(open.answer.pushed->version, answer.pushed->version);
     open.answer.pushed->duplicate |= answer.pushed->duplicate;
   }
   if (part.what.pull && !answer.pulled) {
     part.what.push.reset();
-    send_in_turn(*from, id, effects);
+    place(*from, id, first_reader(*from, part.what), now, effects);
     send_waiting(*from, id, effects);
     return;
   }
   if (part.what.pull) {
     auto& whole = *open.answer.pulled;
     const bool is_introduction = part.what.pull->ranges.empty() && part.what.pull->rows.empty();
+    if (!part.what.pull->latest)
+      learn(answer.pulled->version);
     if (!is_introduction) {
       remember_version(*from, part.what.pull->step.batch, answer.pulled->version);
       whole.version = std::max(whole.version, answer.pulled->version);
@@ -341,16 +374,25 @@ std::uint64_t router::base_version(const chain_queue& of, batch_id batch) {
 void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_point now,
                     router_effects& effects) {
   auto* from = holder(id);
-  if (from == nullptr || attempt != from->attempt)
+  if (from == nullptr)
+    return;
+  auto& part = from->open.at(id);
+  const bool is_read = (attempt & read_attempts) != 0;
+  if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt)
     return;
   if (why.code == errc::not_yet) { // The server is well; ask for this one again.
-    send_in_turn(*from, id, effects);
-  } else if (reaction_to(why.code) == reaction::retry) {
+    if (is_read || part.at == 0)
+      place(*from, id, part.at, now, effects);
+  } else if (reaction_to(why.code) != reaction::retry) {
+    fail_request(part.owner, why, effects);
+  } else if (is_read) {
+    place(*from, id, 0, now, effects);
+  } else {
     ++from->attempt; // Outcomes of what is in flight no longer count, but for successes.
     if (from->entry.serving)
       from->resend_at = now + options_.retry_pause;
-  } else {
-    fail_request(from->open.at(id).owner, why, effects);
+    if (part.at == 0 && is_anywhere(*from, part.what))
+      place(*from, id, next_reader(*from, part), now, effects);
   }
 }
 
@@ -373,16 +415,25 @@ void router::fail_request(request_token token, const failure& why, router_effect
 }
 
 void router::tick(time_point now, router_effects& effects) {
-  for (auto& [unused, chain] : chains_)
+  for (auto& [unused, chain] : chains_) {
     if (chain.resend_at && *chain.resend_at <= now && chain.entry.serving)
       send_all(chain, effects);
+    for (auto& [id, part] : chain.open)
+      if (part.patience_end != time_point{0} && part.patience_end <= now)
+        place(chain, id, next_reader(chain, part), now, effects);
+  }
 }
 
 std::optional<time_point> router::next_tick() const {
   std::optional<time_point> earliest;
-  for (const auto& [unused, chain] : chains_)
-    if (chain.resend_at && (!earliest || *chain.resend_at < *earliest))
-      earliest = chain.resend_at;
+  const auto add = [&](time_point x) { earliest = std::min(earliest.value_or(x), x); };
+  for (const auto& [unused, chain] : chains_) {
+    if (chain.resend_at)
+      add(*chain.resend_at);
+    for (const auto& [unused_too, part] : chain.open)
+      if (part.patience_end != time_point{0})
+        add(part.patience_end);
+  }
   return earliest;
 }
 

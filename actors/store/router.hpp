@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "actors/store/read_target.hpp"
 #include "actors/store/request_token.hpp"
 #include "actors/store/row_split.hpp"
 #include "serialization/layout.hpp"
@@ -26,12 +27,16 @@ using part_id = id<struct part_tag, std::uint64_t>;
 struct router_options {
   /// Pause before parts are sent again to a server that answered not_ready or whose link broke.
   std::chrono::milliseconds retry_pause{20};
+  read_target reads = read_target::head;
+  /// A pull of what never waits that one replica has not answered for so long is asked of another.
+  /// 0: never, so that values are read once. Shorter: a busy replica costs its answer twice.
+  std::chrono::milliseconds read_patience{200};
 };
 
 // -- effects --
 struct send_part_effect {
   part_id part;
-  chain_entry to;
+  chain_entry to;            ///< With the replica that is asked as its head.
   request what;              ///< Names the chain.
   std::uint64_t attempt = 0; ///< To be handed back with the outcome.
 };
@@ -47,11 +52,15 @@ struct failed_effect {
 using router_effect = std::variant<send_part_effect, answered_effect, failed_effect>;
 using router_effects = std::vector<router_effect>;
 
+/// Pulls that may be answered anywhere say what this client knows of the chain, so no answer is
+/// older than one that it had, or than a push of its own that was acknowledged. They go to another
+/// replica where the head fails, and to the head where that one fails.
+///
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
-/// (2) open parts of one chain are sent in the order in which they were made, also when they are
-///     sent again: the shard relies on a push being ahead of the next pull of its worker. Where
-///     a table is ssp, a pull alone waits until the pushes before it were acknowledged.
+/// (2) open parts for a chain's head are sent in the order in which they were made, also when sent
+///     again: the shard relies on a push being ahead of the next pull of its worker. Where a table
+///     is ssp, a pull alone waits until the pushes before it were acknowledged.
 /// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
 ///     else it would let others wait for that worker.
 /// (4) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
@@ -61,13 +70,13 @@ public:
 
   /// A newer view; chains whose head came back or changed get their open parts again. One that does
   /// not fit the job is ignored.
-  void set_view(const view& now_valid, router_effects& effects);
+  void set_view(const view& now_valid, time_point now, router_effects& effects);
   /// A push goes to every chain, a pull to those that hold some of its ranges or rows.
-  void ask(request_token token, request what, router_effects& effects);
+  void ask(request_token token, request what, time_point now, router_effects& effects);
 
   /// An answer to something else than was asked for fails the request: malformed. Where values are
   /// still to be waited for, the part asks for them again, alone.
-  void answered(part_id part, std::uint64_t attempt, reply answer, router_effects& effects);
+  void answered(part_id part, reply answer, time_point now, router_effects& effects);
   /// Errors to retry keep the part; the others fail its request.
   void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
               router_effects& effects);
@@ -80,6 +89,9 @@ private:
   struct open_part {
     request_token owner;
     request what;
+    std::size_t at = 0;         ///< Who is asked: 0 the head, else one of chain_entry::others.
+    std::uint64_t read = 0;     ///< Attempt of the last request to another one than the head.
+    time_point patience_end{0}; ///< Another one is asked then; 0: never.
   };
   struct open_request {
     std::size_t parts_open = 0;
@@ -92,19 +104,27 @@ private:
     std::map<part_id, open_part> open;
     std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
     std::optional<time_point> resend_at;
+    std::uint64_t reads = 0; ///< Requests to others than the head.
+    chain_version seen;      ///< The newest that was heard of.
     /// Version of the values that each of the last batches was given: base of its push.
     std::deque<std::pair<batch_id, std::uint64_t>> versions;
   };
 
   void split(const update& what, std::map<chain_id, request>& parts);
   void split(const query& what, std::map<chain_id, request>& parts) const;
-  void add_part(request_token token, chain_id to, request what, router_effects& effects);
+  void add_part(request_token token, chain_id to, request what, time_point now,
+                router_effects& effects);
+  bool is_anywhere(const chain_queue& of, const request& what) const;
+  std::size_t first_reader(const chain_queue& of, const request& what) const;
+  std::size_t next_reader(const chain_queue& of, const open_part& part) const;
+  void wait_patiently(const chain_queue& of, open_part& part, time_point now) const;
+  void place(chain_queue& to, part_id id, std::size_t at, time_point now, router_effects& effects);
   void send(chain_queue& to, part_id id, router_effects& effects);
   void send_in_turn(chain_queue& to, part_id id, router_effects& effects);
   void send_all(chain_queue& to, router_effects& effects);
   bool waits_for_push(const chain_queue& in, part_id id) const;
   void send_waiting(chain_queue& to, part_id behind, router_effects& effects);
-  void introduce_waiting(chain_queue& to, router_effects& effects);
+  void introduce_waiting(chain_queue& to, time_point now, router_effects& effects);
   static void remember_version(chain_queue& of, batch_id batch, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, batch_id batch);
   void fail_request(request_token token, const failure& why, router_effects& effects);
@@ -125,7 +145,8 @@ private:
   job_spec job_;
   std::vector<std::uint64_t> block_elements_; ///< One for each table.
   router_options options_;
-  bool any_ssp_ = false;
+  bool any_ssp_ = false; ///< Only heads answer pulls.
+  bool any_bsp_ = false; ///< Pulls wait by nature.
   view view_;
   row_split row_split_; ///< By view_.
   std::map<chain_id, chain_queue> chains_;

@@ -34,7 +34,7 @@ struct router_shell {
     const request_token token{next_token++};
     promises.emplace(token.value, open);
     router_effects effects;
-    decide->ask(token, std::move(what), effects);
+    decide->ask(token, std::move(what), now_of(*self), effects);
     carry_out(effects);
     return open;
   }
@@ -50,9 +50,9 @@ struct router_shell {
     const auto to = handle_of(effect.to);
     requests.send<reply>(
       self, to,
-      [this, part = effect.part, attempt = effect.attempt](reply& answer) {
+      [this, part = effect.part](reply& answer) {
         router_effects effects;
-        decide->answered(part, attempt, std::move(answer), effects);
+        decide->answered(part, std::move(answer), now_of(*self), effects);
         carry_out(effects);
       },
       [this, part = effect.part, attempt = effect.attempt](const caf::error& why) {
@@ -131,7 +131,7 @@ router_shell::handle::behavior_type run_router(router_shell::pointer self, job_s
     [&state](request& what) { return state.ask(std::move(what)); },
     [&state](view_atom, const view& now_valid) {
       router_effects effects;
-      state.decide->set_view(now_valid, effects);
+      state.decide->set_view(now_valid, now_of(*state.self), effects);
       state.carry_out(effects);
     },
     [&state](tick_atom) { state.tick(); },

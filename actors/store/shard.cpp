@@ -92,6 +92,12 @@ std::optional<failure> shard::objection(const step_header& step) const {
   return clocks_.objection(step.worker, step.incarnation);
 }
 
+std::optional<failure> shard::objection(const pull_terms& what) const {
+  if (!known_tables(job_, what.tables))
+    return failure{errc::malformed, "pull names a table that the job does not have"};
+  return what.latest ? std::nullopt : objection(what.step);
+}
+
 // -- pushes --
 
 bool shard::is_bsp(table_id table) const {
@@ -200,7 +206,7 @@ void shard::propose_next_clock(shard_effects& effects) {
 // -- the log --
 
 void shard::append(entry_header entry) {
-  assert(!applying_ && waiting_.empty() && slots_.empty());
+  assert(!applying_ && slots_.empty());
   // Who pushes clock c had its pull of c answered and, once that push is final, may have had the
   // one of c + 1 answered, by the replica that leads. Should this one lead next, what it promises
   // to a new worker must hold for those readers too.
@@ -358,85 +364,6 @@ void shard::count_applied(std::uint64_t staleness_versions, std::uint64_t stalen
 void shard::acknowledge(request_token token, bool duplicate, shard_effects& effects) {
   counters_.duplicates += duplicate ? 1 : 0;
   effects.push_back(acknowledge_effect{token, {version_, duplicate}});
-}
-
-// -- pulls --
-
-void shard::pull(request_token token, const step_header& step, bool latest,
-                 const std::vector<table_id>& tables, time_point now, shard_effects& effects) {
-  assert(!applying_);
-  std::optional<failure> why;
-  if (!known_tables(job_, tables))
-    why = failure{errc::malformed, "pull names a table that the job does not have"};
-  else if (!latest)
-    why = objection(step);
-  if (why) {
-    effects.push_back(refuse_effect{token, *std::move(why)});
-    return;
-  }
-  ++counters_.pulls;
-  if (latest) {
-    effects.push_back(answer_effect{token, version_, {}});
-    return;
-  }
-  lead();
-  waiting_pull pull{token,
-                    step.worker,
-                    step.incarnation,
-                    step.clock,
-                    std::nullopt,
-                    std::nullopt,
-                    {},
-                    now + options_.pull_patience};
-  for (const table_id table : tables) {
-    const consistency& sync = job_.tables[table.value].sync;
-    if (sync.mode == consistency_mode::bsp) {
-      pull.bsp_clock = bsp_clock(job_, step.batch);
-      pull.bsp_tables.push_back(table);
-    } else if (sync.mode == consistency_mode::ssp) {
-      const std::uint64_t floor = minus_or_zero(step.clock, sync.staleness_clocks);
-      pull.floor = std::max(pull.floor.value_or(0), floor);
-    }
-  }
-  hear(step, step.clock);
-  waiting_.push_back(std::move(pull));
-  go_on(effects);
-  if (!waiting_.empty() && waiting_.back().token == token)
-    ++counters_.waiting_pulls;
-}
-
-bool shard::answerable(const waiting_pull& pull) const {
-  return (!pull.bsp_clock || slots_.clocks() >= *pull.bsp_clock)
-         && (!pull.floor || !clocks_.laggard(*pull.floor) || mutated(mutation::answered_too_soon));
-}
-
-void shard::answer(const waiting_pull& pull, shard_effects& effects) {
-  const bool one_behind = pull.bsp_clock && slots_.clocks() == *pull.bsp_clock + 1;
-  effects.push_back(
-    answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
-  if (pull.floor)
-    pull_clock_max_ = std::max(pull_clock_max_, pull.clock);
-}
-
-std::string shard::awaited(const waiting_pull& pull) const {
-  if (pull.bsp_clock && slots_.clocks() < *pull.bsp_clock)
-    return "waiting for batch " + std::to_string(slots_.first_missing().value) + " of clock "
-           + std::to_string(slots_.clocks());
-  const auto slowest = clocks_.laggard(*pull.floor);
-  const std::string name = "waiting for worker " + std::to_string(slowest->worker.value);
-  return slowest->known ? name + " at clock " + std::to_string(slowest->clock)
-                        : name + ", not heard of yet";
-}
-
-void shard::tick(time_point now, shard_effects& effects) {
-  std::vector<waiting_pull> stay;
-  for (waiting_pull& pull : waiting_) {
-    if (pull.deadline <= now)
-      effects.push_back(refuse_effect{pull.token, {errc::not_yet, awaited(pull)}});
-    else
-      stay.push_back(std::move(pull));
-  }
-  waiting_ = std::move(stay);
 }
 
 // -- cuts, and what events make possible --

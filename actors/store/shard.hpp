@@ -86,9 +86,18 @@ using shard_effect = std::variant<propose_effect, apply_effect, acknowledge_effe
                                   answer_effect, cut_effect>;
 using shard_effects = std::vector<shard_effect>;
 
+/// What a pull asks for, but for the values.
+struct pull_terms {
+  step_header step;
+  /// Observers: never wait, need not be known; neither generation, clock nor batch is looked at.
+  bool latest = false;
+  std::vector<table_id> tables;
+  std::uint64_t version_min = 0; ///< The asker knows of this one.
+};
+
 /// The state of one replica of a chain. Who leads it is asked to push and pull, and proposes
-/// entries; its followers append() them. On all of them an entry is pending until commit() or
-/// truncate():
+/// entries; its followers append() them and may be asked to read(). On all of them an entry is
+/// pending until commit() or truncate():
 ///
 ///     push -> propose_effect --log, followers append()--> final: commit() -> apply_effect
 ///               -> applied() or discarded() -> acknowledge_effect or refuse_effect
@@ -168,10 +177,13 @@ public:
   /// Entries proposed or appended, and not applied, discarded or truncated yet.
   std::size_t pending() const { return pending_.size(); }
 
-  /// `tables`: those the query names; it waits for all of them. latest: observers, never wait, need
-  /// not be known, and neither generation, clock nor batch is looked at. Errors as with push().
-  void pull(request_token token, const step_header& step, bool latest,
-            const std::vector<table_id>& tables, time_point now, shard_effects& effects);
+  /// Waits for all tables that it names, as each of them demands, and for `version_min`. Errors as
+  /// with push().
+  void pull(request_token token, const pull_terms& what, time_point now, shard_effects& effects);
+  /// The same of a replica that does not lead, without what a pull tells the one that does. Refuses
+  /// as not_ready what names an ssp table: which pulls were answered decides where others may
+  /// begin, so one replica has to know them all.
+  void read(request_token token, const pull_terms& what, time_point now, shard_effects& effects);
 
   /// Answers pulls whose patience ended with not_yet (naming the worker waited for).
   void tick(time_point now, shard_effects& effects);
@@ -210,6 +222,7 @@ private:
     std::uint64_t clock = 0;
     std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
     std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
+    std::uint64_t version_min = 0;
     std::vector<table_id> bsp_tables;
     time_point deadline;
   };
@@ -250,6 +263,10 @@ private:
   std::uint64_t first_pending(const step_header& step) const;
   void count_applied(std::uint64_t staleness_versions, std::uint64_t staleness_clocks);
   void acknowledge(request_token token, bool duplicate, shard_effects& effects);
+
+  std::optional<failure> objection(const pull_terms& what) const;
+  waiting_pull wait_for(request_token token, const pull_terms& what, time_point now) const;
+  void answer_or_keep(waiting_pull pull, shard_effects& effects);
 
   /// What any event may have made possible: pulls, cuts, and then the next bsp clock.
   void go_on(shard_effects& effects);

@@ -87,7 +87,7 @@ replay::open_gradient& replay::gradient_of(const push_record& record) {
 router replay::make_router() const {
   router made{job_};
   router_effects none;
-  made.set_view(view_, none);
+  made.set_view(view_, {}, none);
   return made;
 }
 
@@ -109,12 +109,13 @@ double replay::loss() const {
 result<values> replay::read(const query& what) const {
   auto way = make_router();
   router_effects effects;
-  way.ask(pull_token, {{}, what}, effects);
+  way.ask(pull_token, {{}, what}, {}, effects);
   for (std::size_t i = 0; i < effects.size(); ++i) {
     const auto each = effects[i]; // More may follow.
     if (const auto* part = std::get_if<send_part_effect>(&each))
-      way.answered(part->part, part->attempt,
-                   {{}, chains_[part->to.chain.value].values->read(*part->what.pull, {})}, effects);
+      way.answered(part->part,
+                   {{}, chains_[part->to.chain.value].values->read(*part->what.pull, {})}, {},
+                   effects);
     else if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;
     else
@@ -149,7 +150,7 @@ result<void> replay::open(open_gradient& what) {
   }
   what.way.emplace(make_router());
   router_effects effects;
-  what.way->ask(pull_token, {{}, query{what.step, false, nothing_held_->ranges, what.rows}},
+  what.way->ask(pull_token, {{}, query{what.step, false, nothing_held_->ranges, what.rows}}, {},
                 effects);
   return follow(what, effects);
 }
@@ -180,7 +181,7 @@ result<void> replay::answer_reads(std::size_t at) {
     auto found = chain.values->read(*part->what.pull, {});
     found.version = chain.version;
     router_effects effects;
-    what.way->answered(part->part, part->attempt, {{}, std::move(found)}, effects);
+    what.way->answered(part->part, {{}, std::move(found)}, {}, effects);
     if (auto followed = follow(what, effects); !followed)
       return followed;
   }
@@ -210,7 +211,7 @@ result<void> replay::compute(open_gradient& what, const values& answer) {
           {update{what.step, all_tables_, answer.version, outcome.norm, std::move(outcome.pieces),
                   std::move(outcome.rows)},
            {}},
-          effects);
+          {}, effects);
   for (auto& each : effects) {
     if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;

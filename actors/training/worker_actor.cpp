@@ -180,7 +180,9 @@ struct worker_shell {
       what.pull = query{header(*next), false, known->ranges, rows, options.delta_pulls};
     requests.send<reply>(
       self, values_of,
-      [this, pushed, samples, next, known, rows = std::move(rows)](const reply& answer) {
+      [this, pushed, samples, next, known, rows = std::move(rows),
+       asked_at = now_of(*self)](const reply& answer) {
+        counters.request_times.add(time_class(now_of(*self) - asked_at));
         if (pushed)
           acknowledged(*pushed, samples);
         if (next)

@@ -9,8 +9,8 @@ namespace troupe::sim {
 // -- coordinator --------------------------------------------------------------------------------
 
 void chain_world::start_coordinator() {
-  coordinator_ =
-    std::make_unique<placement>(placement_options{replica_count, seal_time}, persisted_, draining_);
+  coordinator_ = std::make_unique<placement>(
+    placement_options{replica_count, seal_time, apart_time}, persisted_, draining_);
   heard_.clear();
   const auto hear = [&](const chain_config& config) {
     for (const member_id& each : config.members)

@@ -21,6 +21,7 @@ const std::vector<minimum<chain_tally>> chain_world::minima{
   {"chains moved", &chain_tally::moves, 0.3},
   {"rollbacks", &chain_tally::rollbacks, 0.2},
   {"servers deaf", &chain_tally::deaf, 1},
+  {"cuts that last", &chain_tally::lasting_cuts, 0.1},
 };
 
 chain_world::chain_world(std::uint64_t seed, bool calm, trace_function trace)
@@ -189,6 +190,16 @@ void chain_world::heal() {
     one_may = one_may && !stays;
     each->deaf_until = stays ? quiet_end : now_;
   }
+  // Nor two that cannot talk to each other.
+  const bool one_is_deaf =
+    std::ranges::any_of(servers_, [&](auto& x) { return now_ < x->deaf_until; });
+  if (!calm_ && draining_.empty() && !one_is_deaf && chance(0.5)) {
+    const auto from = static_cast<std::uint32_t>(pick(0, server_count - 1));
+    const auto to = (from + static_cast<std::uint32_t>(pick(1, server_count - 1))) % server_count;
+    make_cut(from, to, {quiet_end});
+    ++tally_.lasting_cuts;
+    note("server " + std::to_string(from) + " is not heard by server " + std::to_string(to));
+  }
   if (!coordinator_)
     start_coordinator();
 }
@@ -204,7 +215,8 @@ bool chain_world::is_balanced() const {
     least = std::min(least, load);
     most = std::max(most, load);
   }
-  return most <= least + 1
+  const bool all_can_join = !any_cut(); // Nobody joins behind a tail that does not hear it.
+  return (most <= least + 1 || !all_can_join)
          && std::ranges::none_of(persisted_, [](auto& x) { return x.proposed || x.active.joiner; });
 }
 

@@ -17,6 +17,7 @@ inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are co
 inline constexpr time_point tick_interval = 20ms;
 inline constexpr time_point report_interval = 100ms;
 inline constexpr milliseconds seal_time = 1500ms;
+inline constexpr milliseconds apart_time = 4000ms; // Ends within the quiet.
 inline constexpr time_point expected_time = 1s;
 inline constexpr time_point patience = 300ms;
 inline constexpr time_point checkpoint_interval = 1s;

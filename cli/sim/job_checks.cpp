@@ -65,8 +65,13 @@ void job_world::check_answer(server& by, const hosted& at, const part_letter& as
   const auto& what = *asked.what->pull;
   if (what.ranges.empty())
     return; // An introduction.
-  require(asked.told.first != at.generation || effect.version >= asked.told.second,
-          "reads: an answer is older than what was told before it was asked for");
+  require(what.seen.generation != at.generation || effect.version >= what.seen.version,
+          "reads: an answer is older than what its reader had been told");
+  if (what.anywhere)
+    ++tally_.answered_anywhere;
+  else
+    require(asked.told.first != at.generation || effect.version >= asked.told.second,
+            "reads: a head's answer is older than what heads had told anyone");
   if (mode() == consistency_mode::bsp)
     require(clocks_of(at.values.marks) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
@@ -82,20 +87,23 @@ bool job_world::has_open_work(const worker& one) {
                              [](const auto& x) { return x.done.size() < x.lease.count; });
 }
 
+/// By what the server was told last, it waits for this worker.
+bool job_world::is_bound(const hosted& at, const worker& one) {
+  return std::ranges::any_of(at.orders.workers, [&](const clock_entry& x) {
+    return x.worker.value == one.id.index && x.incarnation == one.id.incarnation && x.known
+           && x.clock != unbound_clock;
+  });
+}
+
 /// ssp: nobody who works is more than the bound behind a reader, and the reader sees all pushes
 /// below it. Who is out of the game for a while is not counted.
 void job_world::check_staleness(server& by, const hosted& at, std::uint64_t reader_clock) {
   const auto bound = job().tables.front().sync.staleness_clocks;
-  const auto is_listed = [&](const worker& one) {
-    return std::ranges::any_of(at.orders.workers, [&](const clock_entry& x) {
-      return x.worker.value == one.id.index && x.incarnation == one.id.incarnation && x.known
-             && x.clock != unbound_clock;
-    });
-  };
   const auto begun = histories_.at({at.chain, at.generation}).begun;
   for (const auto& [index, other] : workers_) {
-    const bool may_be_given_up = other->was_disturbed || other->was_unbound;
-    if (!other->admitted || !has_open_work(*other) || (!is_listed(*other) && may_be_given_up))
+    const bool may_be_given_up =
+      other->was_disturbed || (other->was_unbound && !is_bound(at, *other));
+    if (!other->admitted || !has_open_work(*other) || may_be_given_up)
       continue;
     const bool is_near = other->steps.clock() + bound >= reader_clock;
     if (!is_near)

@@ -36,6 +36,7 @@ job_options draw_job(std::mt19937_64& random, bool calm) {
   what.lease_batches = pick(1, 20);
   what.checkpoint_clocks = one_of(3) ? pick(1, 20) : 0;
   what.pulls_ahead = table.sync.mode == consistency_mode::asp ? pick(0, 2) : 0;
+  what.reads = one_of(2) ? read_target::any : read_target::head;
   what.resume = !calm && one_of(6);
   return what;
 }

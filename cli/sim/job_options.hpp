@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/cluster/coordinator.hpp"
+#include "actors/store/read_target.hpp"
 #include "serialization/job.hpp"
 
 #include <cstdint>
@@ -16,6 +17,7 @@ struct job_options {
   std::uint32_t lease_batches = 8;
   std::uint64_t checkpoint_clocks = 0;
   std::uint32_t pulls_ahead = 0; ///< asp: batches that values are pulled for while one is computed.
+  read_target reads = read_target::head;
   bool resume = false; ///< At the end of the faults everything dies at once, and is resumed.
 };
 

@@ -27,14 +27,13 @@ void job_world::ask(server& by, const member_id& from, const part_letter& what) 
 }
 
 void job_world::pull(server& by, hosted& at, request_token token, replica_effects& effects) {
-  const auto& what = *at.requests.at(token).asked.what->pull;
-  // By nothing a router introduces a worker that waits at another chain.
-  const auto tables = what.ranges.empty() ? std::vector<table_id>{} : std::vector<table_id>{{0}};
-  at.decider->pull(token, what.step, what.latest, tables, local(by), effects);
+  at.decider->pull(token, *at.requests.at(token).asked.what->pull, local(by), effects);
 }
 
 void job_world::answer(server& by, hosted& at, request_token token, outcome what) {
   const auto open = std::move(at.requests.extract(token).mapped());
+  if (auto* const got = std::get_if<reply>(&what))
+    got->generation = at.generation;
   send_answer(by, open.from, open.asked, at.generation, std::move(what));
 }
 
@@ -42,17 +41,17 @@ void job_world::send_answer(const server& by, const member_id& to, const part_le
                             generation_id generation, outcome what) {
   over_link(to, by.id.index, false,
             [this, to, part = asked.part, attempt = asked.attempt, chain = asked.what->chain,
-             generation, what = std::move(what)] {
+             by_head = !asked.what->pull || !asked.what->pull->anywhere, generation,
+             what = std::move(what)] {
               auto* const reader = find_worker(to);
               if (reader == nullptr)
                 return;
               auto& told = told_[chain];
-              if (const auto* got = std::get_if<reply>(&what)) {
-                if (got->pushed)
-                  told = std::max(told, std::pair{generation, got->pushed->version});
-                if (got->pulled)
-                  told = std::max(told, std::pair{generation, got->pulled->version});
-              }
+              const auto* const got = std::get_if<reply>(&what);
+              if (got != nullptr && got->pushed)
+                told = std::max(told, std::pair{generation, got->pushed->version});
+              if (got != nullptr && got->pulled && by_head)
+                told = std::max(told, std::pair{generation, got->pulled->version});
               settle(*reader, part, attempt, what);
             });
 }
@@ -157,8 +156,9 @@ void job_world::run(server& by, hosted& at, peer_effect& effect, replica_effects
 }
 
 void job_world::run(server& by, hosted& at, request_copy_effect& effect, replica_effects&) {
-  if (!at.copy_waits)
-    send_to_peer(effect.from, at.chain, by.id, copy_request{effect.epoch, 0, {}});
+  if (at.copy_waits)
+    return at.decider->copy_advanced(local(by));
+  send_to_peer(effect.from, at.chain, by.id, copy_request{effect.epoch, 0, {}});
 }
 
 // -- other replicas -----------------------------------------------------------------------------

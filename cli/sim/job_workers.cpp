@@ -49,7 +49,7 @@ void job_world::obey(worker& by, const orders& what) {
   if (mine.view.epoch > by.view_epoch) {
     by.view_epoch = mine.view.epoch;
     router_effects effects;
-    by.values_of.set_view(mine.view, effects);
+    by.values_of.set_view(mine.view, local(by), effects);
     carry_out(by, effects);
   }
   by.admitted = mine.admitted;
@@ -110,7 +110,7 @@ void job_world::ask(worker& by, std::optional<training_step> done,
   const request_token token{by.next_token++};
   by.requests.emplace(token, worker::open_request{done, next});
   router_effects effects;
-  by.values_of.ask(token, std::move(what), effects);
+  by.values_of.ask(token, std::move(what), local(by), effects);
   carry_out(by, effects);
 }
 
@@ -206,7 +206,7 @@ void job_world::settle(worker& by, part_id part, std::uint64_t attempt, outcome 
     by.sent.erase(sent);
   router_effects effects;
   if (auto* got = std::get_if<reply>(&what))
-    by.values_of.answered(part, attempt, std::move(*got), effects);
+    by.values_of.answered(part, std::move(*got), local(by), effects);
   else
     by.values_of.failed(part, attempt, std::get<failure>(what), local(by), effects);
   carry_out(by, effects);

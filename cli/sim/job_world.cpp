@@ -14,6 +14,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 50},
   {"pushes repeated", &job_tally::repeated, 0.1},
   {"pulls answered", &job_tally::answered, 100},
+  {"... by any replica", &job_tally::answered_anywhere, 0},
   {"workers killed", &job_tally::worker_kills, 0.5},
   {"servers killed", &job_tally::server_kills, 0.5},
   {"coordinators killed", &job_tally::coordinator_kills, 0.3},
@@ -53,7 +54,7 @@ job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)
   resize_rate_ = intensity(1.5);
   slow_disk_ = intensity(0.5);
   part_failure_ = intensity(0.2);
-  unreadable_ = intensity(0.8);
+  unreadable_ = intensity(2.0);
   slow_store_ = intensity(0.3);
   link_breaks_ = intensity(0.01);
   wiped_ = intensity(1.0);
@@ -166,7 +167,7 @@ void job_world::start_server(std::uint32_t index) {
 }
 
 void job_world::start_worker(std::uint32_t index) {
-  auto& fresh = workers_[index] = std::make_unique<worker>(job(), options_.pulls_ahead);
+  auto& fresh = workers_[index] = std::make_unique<worker>(options_);
   fresh->id = {role::worker, index, next_incarnation()};
   fresh->rate = pick_rate();
   fresh->step_ms = static_cast<int>(index < options_.slow_workers ? pick(100, 200) : pick(2, 25));

@@ -30,7 +30,7 @@ namespace troupe::sim {
 
 /// What happened in a history, so that a run can show that it tested something.
 struct job_tally {
-  std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0;
+  std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0, answered_anywhere = 0;
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
   std::uint64_t links_broken = 0, slow_saves = 0, resumes = 0;
   std::uint64_t copies = 0, failovers = 0, moves = 0, additions = 0, drains = 0;
@@ -192,6 +192,7 @@ private:
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
   static bool has_open_work(const worker& one);
+  static bool is_bound(const hosted& at, const worker& one);
   void check_cut(const hosted& at) const;
   void check_parts(const storage::manifest& what);
   void check_finished();

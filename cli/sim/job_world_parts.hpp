@@ -70,7 +70,8 @@ struct job_world::part_letter {
   part_id part;
   std::uint64_t attempt = 0;
   std::shared_ptr<const request> what;
-  /// What anyone had been told of the chain when this was sent: of which generation, which version.
+  /// What anyone had been told by heads of the chain when this was sent: of which generation, which
+  /// version.
   std::pair<generation_id, std::uint64_t> told;
 };
 
@@ -149,8 +150,9 @@ struct job_world::worker : process {
     std::uint64_t number = 0;
     bool is_dead = false; ///< And the worker has not noticed.
   };
-  worker(const job_spec& job, std::uint32_t ahead)
-      : steps(job, pipeline_options{.ahead_max = ahead}), values_of(job) {}
+  explicit worker(const job_options& how)
+      : steps(how.job, pipeline_options{.ahead_max = how.pulls_ahead}),
+        values_of(how.job, router_options{.reads = how.reads}) {}
 
   pipeline steps;
   router values_of;

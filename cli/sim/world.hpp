@@ -92,6 +92,7 @@ protected:
   /// In one direction; or in both.
   void make_cut(place from, place to, cut what);
   void end_cuts() { cut_.clear(); }
+  bool any_cut() const { return !cut_.empty(); }
 
   // -- what is told --
   bool is_traced() const { return static_cast<bool>(trace_); }

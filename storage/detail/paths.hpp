@@ -29,6 +29,7 @@ std::string title(const std::filesystem::path& directory, std::uint64_t checkpoi
 
 inline constexpr const char* manifest_name = "manifest.json";
 inline constexpr const char* commit_name = "COMMIT";
-inline constexpr const char* base_name = "BASE"; ///< In a base: which one it is.
+inline constexpr const char* damage_name = "DAMAGED"; ///< Why a committed one is not used any more.
+inline constexpr const char* base_name = "BASE";      ///< In a base: which one it is.
 
 } // namespace troupe::storage::detail

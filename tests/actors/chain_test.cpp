@@ -253,13 +253,14 @@ TEST_CASE("a tail keeps what its joiner lacks, and waits for it once it lacks li
   CHECK(tail.decide.copy_for(server(2), {1}) == std::nullopt);
   CHECK(tail.decide.copy_for(server(1), {1}) == 1);
   CHECK(tail.append() == lines{"commit 2"}); // Not released.
-  CHECK(tail.receive(1, joined_message{{1}, 1}) == lines{"append 2 to 1 final 2"});
+  CHECK(tail.receive(1, joined_message{{1}, 1})
+        == lines{"committed 2 to 1", "append 2 to 1 final 2"});
   CHECK_FALSE(tail.decide.status().joint);
   CHECK(tail.append() == lines{"append 3 to 1 final 2"}); // Final when the joiner has it.
-  CHECK(tail.receive(1, joined_message{{1}, 2}) == lines{"release 2"});
+  CHECK(tail.receive(1, joined_message{{1}, 2}) == lines{"committed 2 to 1", "release 2"});
   CHECK(tail.decide.status().joint);
   CHECK(tail.receive(1, joined_message{{1}, 3})
-        == lines{"commit 3", "release 3", "committed 3 to 1"});
+        == lines{"committed 2 to 1", "commit 3", "release 3", "committed 3 to 1"});
 }
 
 TEST_CASE("a joiner that lags far behind is not waited for") {
@@ -291,6 +292,47 @@ TEST_CASE("who never got a copy is no member, whatever it is told") {
   blank.decide.renew(0ns);
   CHECK_FALSE(blank.decide.may_read(0ns));
   CHECK(blank.receive(0, append_message{{3}, 1, 0}).empty());
+}
+
+// -- neighbours that cannot talk --
+
+TEST_CASE("who waits too long for its successor says so, until that one has something more") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  head.tick(1h);
+  CHECK_FALSE(head.decide.status().stuck); // It waits for nothing.
+  head.append();
+  head.append();
+  head.tick(1999ms);
+  CHECK_FALSE(head.decide.status().stuck);
+  head.tick(1ms);
+  CHECK(head.decide.status().stuck);
+  head.receive(1, committed_message{{1}, 1});
+  head.tick(1999ms);
+  CHECK_FALSE(head.decide.status().stuck);
+  head.tick(1ms);
+  CHECK(head.decide.status().stuck);
+  head.activate(config(2, {0}));
+  CHECK_FALSE(head.decide.status().stuck);
+}
+
+TEST_CASE("a joiner of which the tail hears nothing, or that hears nothing of it, says so") {
+  replica joiner{2, 0, false};
+  joiner.activate(config(1, {0, 1}, 2));
+  joiner.tick(1500ms);
+  joiner.decide.copy_advanced(joiner.now);
+  joiner.tick(1500ms);
+  CHECK_FALSE(joiner.decide.status().stuck);
+  joiner.tick(500ms);
+  CHECK(joiner.decide.status().stuck);
+  joiner.install(1, 5);
+  joiner.tick(1999ms);
+  CHECK_FALSE(joiner.decide.status().stuck);
+  joiner.receive(1, committed_message{{1}, 5}); // The tail's answer to its knocking.
+  joiner.tick(1999ms);
+  CHECK_FALSE(joiner.decide.status().stuck);
+  joiner.tick(1ms);
+  CHECK(joiner.decide.status().stuck);
 }
 
 // -- leases --

@@ -83,5 +83,16 @@ TEST_CASE("bsp checkpoints name a clock that no server has passed") {
   CHECK(one.orders_of_server(0, 100).checkpoint_clock == 12);
 }
 
+TEST_CASE("damage that was found is told") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
+  one.train();
+  coordinator_effects effects;
+  one.boss->scrub_failed({errc::damaged, "checkpoint 3 in d is damaged: torn"}, effects);
+  one.boss->scrub_failed({errc::io_failed, "checkpoint 4 in d is unreadable: EIO"}, effects);
+  one.keep(effects);
+  CHECK(one.told("checkpoint 3 in d is damaged: torn; it will not be used"));
+  CHECK(one.told("checkpoint 4 in d is unreadable: EIO"));
+}
+
 } // namespace
 } // namespace troupe

@@ -109,6 +109,7 @@ struct coordinator_fixture {
       const bool is_tail = !record.active.members.empty() && record.active.members.back() == who;
       chain_report replica;
       replica.chain = chain;
+      replica.recovered = recovered;
       replica.status = {newest.generation, goes_on ? record.active.epoch : epoch_id{}, newest.epoch,
                         members_of(record).contains(who),
                         goes_on && is_tail && record.active.joiner.has_value()};
@@ -269,6 +270,7 @@ struct coordinator_fixture {
 
   job_spec job;
   coordinator_options options;
+  bool recovered = false; ///< Whether servers kept what their chains had acknowledged.
   time_point now{10s};
   std::optional<coordinator> boss;
   std::uint64_t sequence = 0;

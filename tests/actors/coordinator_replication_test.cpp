@@ -258,6 +258,51 @@ TEST_CASE("bsp: a chain that is lost while all go back makes all go back once mo
   CHECK(one.orders_of(0, 200).leases.front().first == batch_id{8});
 }
 
+TEST_CASE("bsp with logs: all go back only where a chain did not keep what it had acknowledged") {
+  for (const bool kept : {true, false}) {
+    CAPTURE(kept);
+    auto job = job_of_mode(consistency_mode::bsp);
+    job.durability = durability_mode::log;
+    coordinator_fixture one(job);
+    one.train();
+    one.recovered = kept;
+    one.death(role::server, 0, 100);
+    one.found(3);
+    one.serve({{0, 110}, {1, 101}}, 8);
+    one.found(3);
+    one.serve({{0, 110}, {1, 101}}, 8);
+    const auto generation = one.persisted.back().generation;
+    CHECK(generation == generation_id{kept ? 0u : 1u});
+    CHECK(one.record(1).active.generation == generation_id{kept ? 1u : 2u});
+    CHECK(one.record(0).active.generation == generation_id{kept ? 2u : 3u});
+    CHECK(one.orders_of(0, 200).view.chains.at(0).serving);
+  }
+}
+
+TEST_CASE("clients are told of all members of a chain that are there") {
+  replicated one(3);
+  const auto members = [&](std::uint32_t chain) {
+    std::string all;
+    for (const auto& each : one.orders_of(0, 200).view.chains.at(chain).others)
+      all += each.address + " ";
+    return all;
+  };
+  CHECK(members(0) == "s101 s102 ");
+  CHECK(members(2) == "s100 s101 ");
+  one.death(role::server, 1, 101);
+  CHECK(members(0) == "s102 ");
+}
+
+TEST_CASE("of two servers that cannot talk to each other one is left out, and that is told") {
+  replicated one(2);
+  auto body = one.obeying({role::server, 0, {100}}, 0);
+  body.chains.front().status.stuck = true;
+  one.receive({role::server, 0, {100}}, body);
+  CHECK(one.text_of(0) == "0.100 1.101, then 0.100 +2.102");
+  CHECK(
+    one.told("server 1 and server 0 cannot talk to each other: chain 0 goes on without server 1"));
+}
+
 TEST_CASE("bsp: a chain that was about to begin is begun again in the new generation") {
   coordinator_options how;
   how.resume = true;

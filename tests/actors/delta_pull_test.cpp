@@ -58,7 +58,7 @@ struct cluster {
       pin(s);
     }
     router_effects none;
-    split.set_view(test::routed_view(job), none);
+    split.set_view(test::routed_view(job), {}, none);
   }
 
   void pin(std::uint32_t server) {
@@ -90,7 +90,7 @@ struct cluster {
   /// Asks all servers; some change before they answer. `full`: what they would have brought whole.
   values ask(query what, std::vector<piece>& full) {
     router_effects parts;
-    split.ask({++token}, request{{}, std::move(what)}, parts);
+    split.ask({++token}, request{{}, std::move(what)}, {}, parts);
     values answer;
     for (const auto& effect : parts) {
       if (random.below(4) == 0)
@@ -105,7 +105,7 @@ struct cluster {
       values own;
       own.pieces = store.read(asked.ranges, previous, &own.unchanged);
       router_effects done;
-      split.answered(part.part, part.attempt, reply{{}, std::move(own)}, done);
+      split.answered(part.part, reply{{}, std::move(own)}, {}, done);
       for (const auto& x : done)
         answer = *std::get<answered_effect>(x).answer.pulled;
     }
@@ -236,7 +236,7 @@ TEST_CASE("a router takes unchanged for values only of a delta, and never for to
     CHECK(f.sent[0].what.pull->ranges.at(0).stamp == 77);
     values answer;
     answer.unchanged = std::move(unchanged);
-    const auto lines = f.answered(1, {{}, answer}, f.sent[0].attempt);
+    const auto lines = f.answered(1, {{}, answer});
     return lines.at(0) + ", unchanged " + std::to_string(f.last_values.unchanged.size());
   };
   CHECK(answered(true, {{{1}, 0, 3}}) == "pulled 1 version 0 elements 0, unchanged 1");

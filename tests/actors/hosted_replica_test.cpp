@@ -73,6 +73,7 @@ struct fixture : actor_fixture {
         [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
           return what.checkpoint;
         },
+        [](scrub_atom) -> caf::result<std::uint64_t> { return 0; },
       };
     }));
   }

@@ -33,7 +33,7 @@ struct fixture {
 };
 
 supervisor::loss loss_of(role what, std::uint32_t index, std::uint64_t incarnation = 1) {
-  return {{what, index, {incarnation}}, 0s, 0s, "killed by signal 9"};
+  return {{what, index, {incarnation}}, 0, 0s, 0s, "killed by signal 9"};
 }
 
 } // namespace
@@ -150,7 +150,7 @@ TEST_CASE("where_a_standby_is_lost_the_coordinator_was_there_all_the_time") {
   fixture f;
   f.follow(job_phase::training);
   f.now = 1s;
-  f.watch.process_lost({{role::coordinator, 1, {5}}, 1s, 1s, "killed by signal 9"});
+  f.watch.process_lost({{role::coordinator, 1, {5}}, 0, 1s, 1s, "killed by signal 9"});
   f.now = 1500ms;
   CHECK_FALSE(f.follow().coordinator_back); // What the lost one said last, perhaps.
   f.now = 1501ms;

@@ -234,6 +234,7 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--workers", "0"}, "--workers: "},
     {{"--workers", "1025"}, "--workers: "},
     {{"--servers", "0"}, "--servers: "},
+    {{"--reads", "tail"}, "--reads: reads go to head or any, not to 'tail'"},
     {{"--durability", "disk"}, "--durability: durability must be memory or log, not 'disk'"},
     {{"--replicas", "0"}, "--replicas: "},
     {{"--replicas", "17"}, "--replicas: "},
@@ -249,6 +250,8 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--epochs", "0"}, "--epochs: "},
     {{"--partitions", "5000"}, "--partitions: "},
     {{"--checkpoint-keep", "0"}, "--checkpoint-keep: "},
+    {{"--checkpoint-scrub", "0s"}, "--checkpoint-scrub: '0s' is neither a time"},
+    {{"--checkpoint-scrub", "200k"}, "--checkpoint-scrub: '200k' is neither a time"},
     {{"--threads", "--processes"}, "--processes excludes --threads"}};
   for (const auto& [words, line] : cases) {
     CAPTURE(words.front());
@@ -265,6 +268,7 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--sync", "hogwild", "--checkpoint", "d"}, "--sync hogwild keeps no record of batches"},
     {{"--sync", "hogwild", "--import", "f.npz"}, "--sync hogwild keeps no record of batches"},
     {{"--sync", "hogwild", "--resume"}, "--sync hogwild keeps no record of batches"},
+    {{"--sync", "hogwild", "--checkpoint-scrub", "off"}, "--sync hogwild keeps no record"},
     {{"--threads", "--kill", "worker:0@1"}, "--kill ends processes: use --processes"},
     {{"--threads", "--listen", "1.2.3.4:5"}, "--threads is one process"},
     {{"--threads", "--join", "1.2.3.4:5"}, "--threads is one process"},
@@ -272,6 +276,7 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--run-dir", "d"}, "--threads writes no logs"},
     {{"--threads", "--checkpoint-every", "1s"}, "--checkpoint-every with --threads needs"},
     {{"--threads", "--checkpoint-keep", "2"}, "--checkpoint-keep with --threads needs"},
+    {{"--threads", "--checkpoint-scrub", "1m"}, "--checkpoint-scrub with --threads needs"},
     {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
     {{"--sync", "hogwild", "--run-dir", "d"}, "--sync hogwild writes no logs"},
     {{"--sync", "hogwild", "--threads", "--run-dir", "d"}, "--sync hogwild writes no logs"},
@@ -291,6 +296,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--durability", "log"}, "--threads ends as a whole: leave out --durability"},
     {{"--replicas", "3"}, "--replicas 3 needs as many --servers, not 2"},
     {{"--servers", "1", "--replicas", "2"}, "--replicas 2 needs as many --servers, not 1"},
+    {{"--reads", "any"}, "--reads any spreads pulls over replicas: needs --replicas"},
+    {{"--replicas", "2", "--reads", "any", "--sync", "ssp:3"}, "--sync ssp has one server wait"},
     {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},
     {{"--threads", "--no-key-book"}, "--threads has no links"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"}, "--report is for the host"},

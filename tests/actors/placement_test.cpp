@@ -51,6 +51,13 @@ struct fixture {
     decide.heard(who,
                  {{{generation}, decide.records()[0].active.epoch, {sealed}, complete, joint}});
   }
+  void hear_stuck(const member_id& who, std::uint64_t sealed) {
+    decide.heard(who, {{{}, decide.records()[0].active.epoch, {sealed}, true, false, true}});
+  }
+  void seal(const std::vector<std::uint32_t>& servers, std::uint64_t epoch) {
+    for (const std::uint32_t each : servers)
+      hear(server(each), epoch);
+  }
   /// The present configuration, and the proposed one, after all that can be decided.
   std::string text() {
     while (decide.decide(now)) {
@@ -328,6 +335,112 @@ TEST_CASE("where nobody else is left, who was late gets another chance") {
   CHECK(f.text() == "2: 1");
   f.hear(server(1), 2);
   CHECK(f.decide.is_trusted(server(1)));
+}
+
+TEST_CASE("of two neighbours that cannot talk the second is left out, where it can do no harm") {
+  fixture f{2};
+  f.hear(server(2), 1);
+  f.hear_stuck(server(0), 1);
+  CHECK(f.text() == "1: 0 1, then 2: 0 +2");
+  for (const std::uint32_t each : {0u, 1u, 2u})
+    f.hear(server(each), 2);
+  REQUIRE(f.text() == "2: 0 +2");
+  // Without the other one there is nobody to join, until their time apart is over.
+  f.decide.dead(server(2));
+  REQUIRE(f.text() == "2: 0 +2, then 3: 0");
+  f.hear(server(0), 3);
+  f.hear(server(1), 3);
+  REQUIRE(f.text() == "3: 0");
+  f.now += 9999ms;
+  CHECK(f.text() == "3: 0");
+  f.now += 1ms;
+  CHECK(f.text() == "3: 0, then 4: 0 +1");
+}
+
+TEST_CASE("who cannot talk to the tail joins behind another one") {
+  fixture f;
+  f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
+  f.seal({1, 2}, 1);
+  f.hear_stuck(server(0), 1);
+  CHECK(f.text() == "1: 0 1 2, then 2: 0 2");
+  f.seal({0, 1, 2}, 2);
+  CHECK(f.text() == "2: 0 2, then 3: 0 2 +1");
+}
+
+TEST_CASE("who is stuck because those behind it are is left where it is") {
+  fixture f{2};
+  f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
+  f.hear(server(2), 1);
+  f.hear_stuck(server(0), 1);
+  f.hear_stuck(server(1), 1);
+  CHECK(f.text() == "1: 0 1 2, then 2: 0 1");
+}
+
+TEST_CASE("a joiner that cannot talk to the tail does not join, and the last member stays") {
+  fixture f{2};
+  f.decide.dead(server(1));
+  f.text();
+  f.hear(server(0), 2);
+  REQUIRE(f.text() == "2: 0");
+  f.hear(server(2), 2);
+  f.text();
+  f.seal({0, 2}, 3);
+  REQUIRE(f.text() == "3: 0 +2");
+  f.hear_stuck(server(2), 3);
+  CHECK(f.text() == "3: 0 +2, then 4: 0");
+  f.seal({0, 2}, 4);
+  REQUIRE(f.text() == "4: 0");
+  f.hear(server(3), 4);
+  f.text();
+  f.seal({0, 2, 3}, 5);
+  REQUIRE(f.text() == "5: 0 +3");
+  f.hear_stuck(server(3), 5);
+  CHECK(f.text() == "5: 0 +3, then 6: 0");
+}
+
+TEST_CASE("who cannot talk to a second one is left out itself") {
+  fixture f;
+  f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
+  f.seal({0, 1, 2}, 1);
+  f.hear_stuck(server(1), 1);
+  REQUIRE(f.text() == "1: 0 1 2, then 2: 0 1");
+  f.seal({0, 1, 2}, 2);
+  REQUIRE(f.text() == "2: 0 1");
+  f.hear(server(3), 2);
+  f.text();
+  f.seal({0, 1, 2, 3}, 3);
+  REQUIRE(f.text() == "3: 0 1 +3");
+  f.hear_stuck(server(3), 3);
+  CHECK(f.text() == "3: 0 1 +3, then 4: 0 +3");
+}
+
+TEST_CASE("who was stuck in an older configuration is not believed") {
+  fixture f{2};
+  f.hear(server(2), 1);
+  f.decide.heard(server(0), {{{}, {0}, {1}, true, false, true}});
+  CHECK(f.text() == "1: 0 1");
+}
+
+TEST_CASE("where servers keep their state, a lost chain begins again with one of them alone") {
+  for (const bool alone : {true, false}) {
+    CAPTURE(alone);
+    fixture f;
+    f.decide = placement{{.replicas = 3, .seal_time = seal_time, .one_begins_again = alone},
+                         {{{{1}, {}, {server(0), server(1)}, {}}, 0, {}}}};
+    for (const std::uint32_t each : {0u, 1u}) {
+      f.decide.dead(server(each));
+      f.hear(server(each, 2), 1);
+    }
+    f.hear(server(2), 1);
+    CHECK(f.decide.begin_again(0, 7));
+    CHECK(f.text() == (alone ? "1: 0 1, then 2: 0.2" : "1: 0 1, then 2: 0.2 1.2 2"));
+  }
+  // A new one has nothing that one could have kept.
+  placement fresh{{.replicas = 2, .one_begins_again = true}, {{}}};
+  for (const std::uint32_t each : {0u, 1u})
+    fresh.heard(server(each), {{}});
+  CHECK(fresh.begin_again(0, 0));
+  CHECK(text_of(fresh.records()[0]) == "0:, then 1: 0 1");
 }
 
 TEST_CASE("of the dead that nobody asks about, one a server is remembered") {

@@ -126,12 +126,12 @@ public:
   std::vector<float> parameters(const std::vector<std::uint64_t>& keys) const {
     auto way = make_router();
     router_effects effects;
-    way.ask({1}, {{}, question(keys)}, effects);
+    way.ask({1}, {{}, question(keys)}, {}, effects);
     for (std::size_t i = 0; i < effects.size(); ++i) {
       const auto each = effects[i]; // More may follow.
       if (const auto* part = std::get_if<send_part_effect>(&each)) {
         auto found = chains_[part->to.chain.value].values->read(*part->what.pull, {});
-        way.answered(part->part, part->attempt, {{}, std::move(found)}, effects);
+        way.answered(part->part, {{}, std::move(found)}, {}, effects);
         continue;
       }
       const auto& found = *std::get<answered_effect>(each).answer.pulled;
@@ -177,7 +177,7 @@ private:
   router make_router() const {
     router made{job_};
     router_effects none;
-    made.set_view(view_, none);
+    made.set_view(view_, {}, none);
     return made;
   }
 
@@ -213,7 +213,7 @@ private:
 
   void ask(worker& who, request what) {
     router_effects effects;
-    who.way->ask({++token_}, std::move(what), effects);
+    who.way->ask({++token_}, std::move(what), {}, effects);
     follow(who, effects);
   }
 
@@ -258,7 +258,7 @@ private:
       to.recorder->answered(part.what.pull->step, to.version);
     }
     router_effects effects;
-    who.way->answered(part.part, part.attempt, std::move(answer), effects);
+    who.way->answered(part.part, std::move(answer), {}, effects);
     follow(who, effects);
   }
 

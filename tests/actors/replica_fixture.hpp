@@ -71,7 +71,12 @@ struct replica_node {
     event([&](auto& effects) { decide.push({token}, std::move(what), now, effects); });
   }
   void pull(std::uint64_t token, const step_header& step, bool latest = true) {
-    event([&](auto& effects) { decide.pull({token}, step, latest, {{0}}, now, effects); });
+    read(token, query{.step = step, .latest = latest, .ranges = {}});
+  }
+  /// Of table 0.
+  void read(std::uint64_t token, query what) {
+    what.ranges = {{{0}, 0, 0}};
+    event([&](auto& effects) { decide.pull({token}, what, now, effects); });
   }
 
   void receive(const letter& what) {

@@ -100,3 +100,17 @@ TEST_CASE("a_router_actor_passes_errors_on") {
   outside.ranges = {{{9}, 0, 1}};
   CHECK(f.pull(f.router, outside)->error->code == errc::shape_mismatch);
 }
+
+TEST_CASE("a_router_actor_reads_at_another_replica_while_the_head_is_silent") {
+  fixture f;
+  f.second.on_pull(fixture::answer);
+  auto replicated = routed_view(f.job, 2);
+  replicated.chains[0].others = {{routed_server(1), "second"}};
+  f.send(f.router, view_atom_v, replicated);
+  const auto pulling = f.pull(f.router, whole_query(f.job));
+  f.advance(150ms, 10ms);
+  CHECK(pulling->pending());
+  f.advance(60ms, 10ms);
+  CHECK(pulling->reply);
+  CHECK(f.connected.back().address == "second");
+}

@@ -122,14 +122,13 @@ struct router_fixture {
   texts pull(std::uint64_t token) { return pull(token, whole_query(job)); }
   texts pull(std::uint64_t token, query what) { return ask(token, {{}, std::move(what)}); }
   texts ask(std::uint64_t token, request what) {
-    return run([&](auto& effects) { decide.ask({token}, std::move(what), effects); });
+    return run([&](auto& effects) { decide.ask({token}, std::move(what), now, effects); });
   }
   texts set_view(const view& what) {
-    return run([&](auto& effects) { decide.set_view(what, effects); });
+    return run([&](auto& effects) { decide.set_view(what, now, effects); });
   }
-  texts answered(std::uint64_t part, reply answer, std::uint64_t attempt = 1) {
-    return run(
-      [&](auto& effects) { decide.answered({part}, attempt, std::move(answer), effects); });
+  texts answered(std::uint64_t part, reply answer) {
+    return run([&](auto& effects) { decide.answered({part}, std::move(answer), now, effects); });
   }
   texts pushed(std::uint64_t part, receipt answer = {}) { return answered(part, {answer, {}}); }
   /// With just what was asked for.

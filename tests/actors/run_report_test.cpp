@@ -153,14 +153,17 @@ TEST_CASE("run_statistics divides what servers count and not what workers count"
   member_status s0 = server(0, 3, 0);
   s0.server.duplicates = 1;
   s0.server.waiting_pulls = 5;
+  s0.server.pulls = 50;
   member_status s1 = server(1, 4, 0);
   s1.server.refused = 1;
   s1.server.waiting_pulls = 2;
+  s1.server.pulls = 20;
   run.observe(state(job_phase::training, 0, {w, s0, s1}), 1s);
   const nlohmann::json all = report_of(run);
   CHECK(all["pushes"]["duplicates_dropped"] == 0.5);
   CHECK(all["pushes"]["refused"] == 2.5);
   CHECK(all["waiting_pulls"] == 7);
+  CHECK(all["pulls"] == nlohmann::json{50, 20});
 }
 
 TEST_CASE("run_statistics counts a push once, however many chains the servers lead") {

@@ -47,7 +47,8 @@ TEST_CASE("a_report_is_written_or_says_why_not") {
   CHECK(text.str() == "{}\n");
   const auto nowhere = folder.path() / "missing" / "report.json";
   CHECK(write_report(nowhere, "{}").error()
-        == failure{errc::io_failed, "cannot write " + nowhere.string()});
+        == failure{errc::io_failed,
+                   "cannot write " + nowhere.string() + ": No such file or directory"});
   CHECK_FALSE(write_report("/dev/full", "{}"));
 }
 

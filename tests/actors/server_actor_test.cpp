@@ -46,6 +46,7 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
       [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
         return what.checkpoint;
       },
+      [](scrub_atom) -> caf::result<std::uint64_t> { return 0; },
     };
   }));
 }

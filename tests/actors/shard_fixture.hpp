@@ -141,7 +141,7 @@ struct shard_fixture {
   lines pull(std::uint64_t token, const step_header& header, const std::vector<table_id>& tables,
              bool latest = false) {
     shard_effects effects;
-    decide.pull({token}, header, latest, tables, now, effects);
+    decide.pull({token}, {header, latest, tables}, now, effects);
     return carry_out(effects);
   }
 

@@ -151,6 +151,21 @@ TEST_CASE("a_job_that_does_not_answer_ends_or_takes_too_long_is_a_failure") {
     f.look();
     CHECK(f.failure() == "the job ended before that");
   }
+  SUBCASE("it falls silent") {
+    f.have({{0, active}});
+    f.look();
+    f.now += 7s;
+    CHECK(f.look() == lines{"no word from the coordinator at host:1 for 6 s"});
+    ++f.news.sequence;
+    f.now += 20s;
+    CHECK(f.look().empty());
+    f.now += 30s;
+    CHECK(f.look().size() == 1);
+    CHECK_FALSE(f.watch.outcome());
+    f.now += 1s;
+    f.look();
+    CHECK(f.failure() == "no word from the coordinator at host:1 for 30 s: the run has ended");
+  }
   SUBCASE("it takes too long") {
     f.have({{0, active}});
     f.look();

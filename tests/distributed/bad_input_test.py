@@ -93,6 +93,13 @@ COMMAND_LINES = [
     ("--threads --stragglers evict", 2, "cannot start a worker again: use --stragglers backup"),
     ("--sync hogwild --stragglers relieve", 2, "use --stragglers watch or off"),
     ("--straggler-speed 0", 2, "--straggler-speed"),
+    ("--straggler-speed nan", 2, "--straggler-speed"),
+    ("--replicas 3", 2, "--replicas 3 needs as many --servers, not 2"),
+    ("--durability disk", 2, "memory or log, not 'disk'"),
+    ("--threads --durability log", 2, "leave out --durability"),
+    ("--until 3", 2, "--until requires --replay"),
+    ("--replay {home}/missing", 1, "no record of a run: .*missing"),
+    ("--replay {home}/empty --until nan", 2, "--until needs a number of seconds"),
     ("--backup-workers 1", 2, "--backup-workers needs --sync bsp"),
     ("--sync ssp:3 --backup-workers 1", 2, "--backup-workers needs --sync bsp"),
     ("--sync bsp --workers 2 --backup-workers 3", 2, "at most --workers .2., not 3"),
@@ -243,23 +250,85 @@ class BadInput(cluster.ClusterTest):
         run.await_text("training with")
         self.refused(["--checkpoint", where], 1, "in use|another")
         self.refused(["--checkpoint", where, "--resume"], 1, "in use|another")
+        self.refused(["--run-dir", run.directory, "--checkpoint", self.home / "other"], 1,
+                     "another process uses the directory: .*/run, pid")
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(), 130)
 
-    @unittest.skipUnless(os.geteuid() == 0, "mounts a file system: needs root")
-    def test_full_disk(self):
-        where = self.home / "disk"
+    def mount(self, size, name):
+        """A disk that is soon full; skips the test where that is not allowed."""
+        if os.geteuid() != 0:
+            self.skipTest("mounts a file system: needs root")
+        where = self.home / name
         where.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", where], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", where], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", where], check=True)
         self.addCleanup(self.end_runs)
-        run = self.start("--model", "mlp:256", "--epochs", 1, "--checkpoint", where / "c",
-                         "--checkpoint-every", "200ms", common=())
-        self.assertEqual(run.wait(), 1)
-        lines = run.err.splitlines()
-        self.assertEqual(len(lines), 1, run.err)
-        self.assertRegex(lines[0], "checkpoint")
-        self.note("--checkpoint on a full disk", run, lines[0])
+        return where
+
+    def test_full_disk(self):
+        checkpoints, log = self.mount("3m", "checkpoints"), self.mount("24m", "log")
+        for words, pattern in (
+                (("--checkpoint", checkpoints / "c", "--checkpoint-every", "200ms"),
+                 "the last checkpoint cannot be written: .*No space left"),
+                (("--durability", "log", "--checkpoint", log / "c", "--checkpoint-every", "300s"),
+                 r"server \d: cannot write .*/log-\d+: No space left")):
+            run = self.start("--model", "mlp:256", "--epochs", 1, *words, common=())
+            self.assertEqual(run.wait(), 1)
+            lines = run.err.splitlines()
+            self.assertEqual(len(lines), 1, run.err)
+            self.assertRegex(lines[0], pattern)
+            self.note("a full disk: " + words[0], run, lines[0])
+
+    def test_full_disk_for_what_is_not_needed(self):
+        """The run goes on without its record, and is done before its report fails."""
+        record, report = self.mount("128k", "record"), self.mount("64k", "report")
+        run = self.finish("--epochs", 10, "--record", record / "r", common=("--model", "softmax"))
+        self.assertIn("the record of this run ends here", "".join(run.logs.values()))
+        self.refused(["--model", "softmax", "--replay", record / "r"], 1, "no record names")
+        (report / "fill").write_bytes(bytes(64 << 10))
+        run = self.refused([*self.small, "--report", report / "r.json"], 1,
+                           r"cannot write .*r.json: No space left on device$", seconds=30)
+        self.assertIn("batches are applied", run.out)
+
+    def test_store_of_the_coordinator(self):
+        where, _ = self.write_checkpoints()
+        for path in (where / "coordinator/db").glob("*.log"):
+            data = bytearray(path.read_bytes())
+            data[len(data) // 2] ^= 255
+            path.write_bytes(data)
+        words = " ".join(map(str, (*self.small, "--resume", "--checkpoint", where)))
+        self.refused(words, 1, "coordinator: .*; once it is removed --resume begins with the check")
+        shutil.rmtree(where / "coordinator")
+        self.finish("--resume", "--checkpoint", where, common=self.small)
+
+    # -- records --
+
+    def test_records(self):
+        whole = self.home / "whole"
+        self.finish("--record", whole, common=self.small)
+        names = sorted(path.name for path in whole.glob("*.pushes"))
+        self.assertEqual(len(names), 2)
+        half = (whole / names[0]).stat().st_size // 2
+
+        def flipped(at):
+            return lambda data: data[:at] + bytes([data[at] ^ 16]) + data[at + 1:]
+        for damage, change, pattern in (
+                ("a newer format", flipped(8), f"{names[0]}: format 17 of records is unknown"),
+                ("a flipped bit", flipped(half), f"{names[0]}: record .* is damaged"),
+                ("half of it", lambda data: data[:half], "version of chain 0 that no record names"),
+                ("another file", lambda data: b"GIF89a" * 999, f"{names[0]}: no record of pushes"),
+                ("nothing", lambda data: b"", f"{names[0]}: no record of pushes")):
+            with self.subTest(damage):
+                where = self.home / damage.replace(" ", "-")
+                shutil.copytree(whole, where)
+                (where / names[0]).write_bytes(change((whole / names[0]).read_bytes()))
+                self.refused([*self.small, "--replay", where], 1, pattern)
+        small = " ".join(map(str, self.small))
+        self.refused(f"--model mlp:8 --epochs 1 --replay {whole}", 1, "another model")
+        self.refused(f"{small} --replay {whole} --compare {self.home}/x.npz", 1,
+                     "cannot read .*x.npz")
+        self.refused(f"{small} --record {whole}", 1, "holds the record of another run")
 
     # -- peers --
 

@@ -2,6 +2,7 @@
 import os
 import shutil
 import signal
+import subprocess
 
 import cluster
 
@@ -29,6 +30,24 @@ class Recovery(cluster.ClusterTest):
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(run.wait(), 0)
         self.assert_recovered(run, *processes)
+
+    def test_damage_is_known_before_the_checkpoint_is_needed(self):
+        run = self.start("--checkpoint-keep", 50, "--checkpoint-scrub", "20ms")
+        run.await_text("checkpoint 2 committed")
+        oldest = run.directory / "checkpoints/checkpoints/00000001"
+        victim = max(oldest.glob("chain-0/*.sst"), key=lambda path: path.stat().st_size)
+        with open(victim, "r+b") as file:
+            byte = file.read(1)[0]
+            file.seek(0)
+            file.write(bytes([byte ^ 1]))
+        run.await_text(f"the checksum of file chain-0/{victim.name} is wrong; it will not be used")
+        self.assertEqual(run.wait(), 0)
+        words = [cluster.arguments.programs / "troupe", "scrub", run.directory]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(said.returncode, 1)
+        self.assertRegex(said.stdout, r"^ +1  checkpoint 1 in .* is damaged: the checksum of file")
+        self.assertRegex(said.stdout, r"\n +2  good, 2 chains, \d+\.\d MB, batches below \d+\n")
+        self.assertRegex(said.stderr, r"^troupe scrub: 1 of \d+ checkpoints cannot be used\n$")
 
     def test_launcher(self):
         checkpoints = self.home / "checkpoints"

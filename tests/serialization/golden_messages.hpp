@@ -176,6 +176,18 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   delta.delta = true;
   values changed{45, golden_pieces(), {}, {{{1}, 0, 4096}}};
   changed.pieces[0].where.stamp = 78;
+  const query anywhere{step, false, {{{2}, 0, 2}}, {}, false, {{3}, 44}, true};
+  auto replicated = golden_view();
+  replicated.chains.front().others = {{{role::server, 3, {13}}, "10.0.0.3:4001"}};
+  const chain_report stuck{
+    .chain = {1},
+    .status = {{3}, {8}, {8}, true, false, true},
+    .failed = "",
+    .part = {},
+    .checkpoint_failure = "",
+    .marks = {},
+    .clocks = {},
+  };
   return {
     {"hello", hello{wire::protocol_version, 0x1122334455667788, 9, server}},
     {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
@@ -196,6 +208,12 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                       {6, 1023}}},
     {"request_delta", request_message{13, {{}, delta}}},
     {"reply_delta", reply_message{13, {{}, changed}}},
+    {"request_anywhere", request_message{14, {{}, anywhere}}},
+    {"reply_of_generation", reply_message{14, {receipt{42, false}, {}, {3}}}},
+    {"orders_worker_replicated",
+     orders{{role::worker, 0, {5}}, 1, 2, false, "", worker_orders{replicated, {}, 12, true}}},
+    {"report_server_stuck",
+     report{server, 1, 2, 3, server_report{"10.0.0.2:4001", 9, {stuck}, {}}}},
     {"reply_rows", reply_message{11, {{}, values{44, golden_pieces(), {rows_read}}}}},
     {"requests", two_requests},
     {"answers", two_answers},

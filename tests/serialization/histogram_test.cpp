@@ -70,6 +70,17 @@ TEST_CASE("merged histograms equal one that counted everything") {
   }
 }
 
+TEST_CASE("times are counted within a tenth") {
+  CHECK(time_class(std::chrono::nanoseconds{0}) == 0);
+  CHECK(time_class(std::chrono::microseconds{1}) == 0);
+  CHECK(time_class(std::chrono::hours{1}) < 256);
+  for (std::int64_t us = 2; us < 100'000'000; us = us * 5 / 4 + 1) {
+    const auto told = 1e3 * milliseconds_of(time_class(std::chrono::microseconds{us}));
+    CHECK(told >= 0.999999 * static_cast<double>(us));
+    CHECK(told < 1.0906 * static_cast<double>(us));
+  }
+}
+
 TEST_CASE("a histogram is made again from its counts") {
   histogram counted;
   counted.add(3);

@@ -31,8 +31,8 @@ inline chain_record random_record(random_source& random) {
 }
 
 inline chain_status random_status(random_source& random) {
-  return {
-    {random.number()}, {random.number()}, {random.number()}, random.chance(), random.chance()};
+  return {{random.number()}, {random.number()}, {random.number()},
+          random.chance(),   random.chance(),   random.chance()};
 }
 
 inline block_image random_block(random_source& random) {

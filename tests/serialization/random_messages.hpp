@@ -48,9 +48,10 @@ inline clock_entry random_clock(random_source& random) {
 }
 
 inline worker_counters random_worker_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.number(), random.number(), random.number(),
-          random.number(), random.number(), random.real(),   random.number()};
+  return {random.number(), random.number(), random.number(),         random.number(),
+          random.number(), random.number(), random.number(),         random.number(),
+          random.number(), random.number(), random.number(),         random.number(),
+          random.real(),   random.number(), random_histogram(random)};
 }
 
 inline server_counters random_server_counters(random_source& random) {
@@ -106,8 +107,13 @@ inline view random_view(random_source& random) {
   return {{random.number()},
           {random.number()},
           random.several([&] {
-            return chain_entry{
-              {random.number32()}, random_member(random), random.text(), random.chance()};
+            return chain_entry{{random.number32()},
+                               random_member(random),
+                               random.text(),
+                               random.chance(),
+                               random.several([&] {
+                                 return server_address{random_member(random), random.text()};
+                               })};
           }),
           random.several([&] { return chain_id{random.number32()}; })};
 }
@@ -243,6 +249,7 @@ inline message random_message(random_source& random, std::size_t kind) {
     if (random.chance())
       return failure_message{random.number(), random_failure(random)};
     reply_message made{random.number(), {}};
+    made.what.generation = {random.number()};
     if (random.chance())
       made.what.pushed = receipt{random.number(), random.chance()};
     if (random.chance())
@@ -293,7 +300,7 @@ inline bool same(const answer_message& a, const answer_message& b) {
            && why->what == std::get<failure_message>(b).what;
   const auto &x = std::get<reply_message>(a), &y = std::get<reply_message>(b);
   return x.number == y.number && same(x.what.pushed, y.what.pushed)
-         && same(x.what.pulled, y.what.pulled);
+         && same(x.what.pulled, y.what.pulled) && x.what.generation == y.what.generation;
 }
 
 /// Equal in every field and value.

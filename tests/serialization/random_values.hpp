@@ -85,13 +85,18 @@ inline update random_push(random_source& random) {
 
 inline query random_pull(random_source& random) {
   const bool delta = random.chance();
-  return {random_step(random), random.chance(), random.several([&] {
+  return {random_step(random),
+          random.chance(),
+          random.several([&] {
             auto where = random_range(random);
             where.count = random.below(1 << 20);
             where.stamp = delta ? random.number() : 0;
             return where;
           }),
-          random.several([&] { return random_rows(random); }), delta};
+          random.several([&] { return random_rows(random); }),
+          delta,
+          {{random.number()}, random.number()},
+          random.chance()};
 }
 
 template <class Number>
@@ -127,6 +132,7 @@ inline bool same(const update& a, const update& b) {
 
 inline bool same(const query& a, const query& b) {
   return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges && a.delta == b.delta
+         && a.seen == b.seen && a.anywhere == b.anywhere
          && std::ranges::equal(a.ranges, b.ranges, {}, &range::stamp, &range::stamp)
          && std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
                        [](const row_keys& x, const row_keys& y) { return same(x, y); });

@@ -65,7 +65,7 @@ TEST_CASE("every message survives the wire") {
 TEST_CASE("a message much larger than was guessed survives the wire") {
   random_source random{2};
   auto big = random_observer_orders(random);
-  for (int i = 0; i < 3000; ++i)
+  for (int i = 0; i < 2000; ++i)
     big.members.push_back({.member = random_member(random),
                            .worker = random_worker_counters(random),
                            .server = random_server_counters(random)});

@@ -132,6 +132,46 @@ TEST_CASE("retention does not count a checkpoint whose COMMIT is damaged") {
   CHECK(verify(home.path(), 1, job));
 }
 
+TEST_CASE("a checkpoint that was found damaged is not counted, and an older one stays") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto writer = open_writer(home.path());
+  commit_sample(home.path(), *writer, 1, job, sample_partitions(job, 1));
+  const auto newest = commit_sample(home.path(), *writer, 2, job, sample_partitions(job, 2));
+  REQUIRE(scrub(home.path(), 1));
+  REQUIRE(scrub(home.path(), 2));
+  const auto file = home.path() / "checkpoints/00000002" / newest.parts[0].files[0].name;
+  std::fstream{file, std::ios::in | std::ios::out | std::ios::binary}.put('?');
+  const auto found_there = scrub(home.path(), 2);
+  REQUIRE(!found_there);
+  CHECK(found_there.error().code == errc::damaged);
+  const auto all = committed(home.path());
+  REQUIRE(all);
+  CHECK(*all == std::vector<std::uint64_t>{1, 2});
+  const auto removed = retain(home.path(), 1);
+  REQUIRE(removed);
+  CHECK(removed->empty());
+  const auto newest_left = newest_good(home.path(), job);
+  REQUIRE(newest_left);
+  REQUIRE(newest_left->newest);
+  CHECK(newest_left->newest->checkpoint == 1);
+  commit_sample(home.path(), *writer, 3, job, sample_partitions(job, 3));
+  commit_sample(home.path(), *writer, 4, job, sample_partitions(job, 4));
+  const auto later = retain(home.path(), 1);
+  REQUIRE(later);
+  CHECK(*later == std::vector<std::uint64_t>{3, 2, 1});
+}
+
+TEST_CASE("what cannot be scrubbed is not called damaged") {
+  const temporary_directory home;
+  const auto none = committed(home.path());
+  REQUIRE(none);
+  CHECK(none->empty());
+  const auto absent = scrub(home.path(), 1);
+  REQUIRE(!absent);
+  CHECK(absent.error().code == errc::io_failed);
+}
+
 TEST_CASE("retention leaves a checkpoint that it cannot read just now") {
   for (const auto* name : {"COMMIT", "manifest.json"}) {
     CAPTURE(name);

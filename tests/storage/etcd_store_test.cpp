@@ -96,6 +96,23 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   CHECK(second->save({6, {3}, 77, {{1}}, {}, {}, {}, 13}));
 }
 
+TEST_CASE("etcd: a leader that is known to be dead is followed at once, and nobody else is") {
+  if (!etcd_cluster::is_installed())
+    return;
+  const etcd_cluster cluster{1};
+  const etcd_address etcd{cluster.endpoints(), "job"};
+  const auto first = campaign(etcd, "first");
+  story told;
+  auto standby = campaign_beside(etcd, told);
+  REQUIRE(told.await("stands by"));
+  CHECK(etcd_store::bury(etcd, "another"));
+  CHECK(standby.wait_for(1s) == std::future_status::timeout);
+  CHECK(first->check_lead());
+  CHECK(etcd_store::bury(etcd, "first"));
+  CHECK(standby.wait_for(1s) == std::future_status::ready); // Half of a lease.
+  CHECK(etcd_store::bury({cluster.endpoints(), "nobody's"}, "first"));
+}
+
 TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {
   if (!etcd_cluster::is_installed())
     return;

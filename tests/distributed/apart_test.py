@@ -1,0 +1,69 @@
+"""Two servers of one chain that cannot talk to each other, while both can to everyone else: one of
+them leaves the chain, which goes on with a third. Needs root.
+"""
+import os
+
+import cluster
+import two_hosts
+
+HOSTS = {"a": "10.203.80.1", "b": "10.203.80.2", "c": "10.203.80.3", "d": "10.203.80.4"}
+PORT = 7777
+
+
+class Apart(cluster.ClusterTest):
+    program = "count_batches"
+
+    def setUp(self):
+        super().setUp()
+        self.names = {host: f"troupe-apart-{os.getpid()}-{host}" for host in HOSTS}
+        try:
+            self.make_network()
+        except (OSError, RuntimeError) as why:
+            self.skipTest(f"no network namespaces here: {why}")
+
+    def make_network(self):
+        """Host a is the bridge between all of them."""
+        center = self.names["a"]
+        for host, name in self.names.items():
+            self.addCleanup(self.remove, name)
+            two_hosts.ip("netns", "add", name)
+            two_hosts.ip("-n", name, "link", "set", "lo", "up")
+            if host == "a":
+                two_hosts.ip("-n", name, "link", "add", "card", "type", "bridge")
+            else:
+                two_hosts.ip("-n", center, "link", "add", f"to-{host}", "type", "veth",
+                             "peer", "name", "card", "netns", name)
+                two_hosts.ip("-n", center, "link", "set", f"to-{host}", "master", "card", "up")
+            two_hosts.ip("-n", name, "addr", "add", f"{HOSTS[host]}/24", "dev", "card")
+            two_hosts.ip("-n", name, "link", "set", "card", "up")
+
+    def remove(self, name):
+        self.end_runs()
+        if (two_hosts.DIRECTORY_OF_NAMES / name).exists():
+            two_hosts.ip("netns", "del", name)
+
+    def separate(self, one, other):
+        two_hosts.ip("-n", self.names[one], "route", "add", "blackhole", f"{HOSTS[other]}/32")
+
+    def test_a_chain_goes_on_without_one_of_two_that_cannot_talk(self):
+        common = ("--elements", 1000, "--batch", 1, "--samples", 6000, "--epochs", 1,
+                  "--servers", 3, "--replicas", 2, "--chains", 1, "--workers", 2, "--slow", "0:2",
+                  "--slow", "1:2", "--checkpoint", self.home / "checkpoints",
+                  "--allow-plaintext-on-network")
+        on = {host: ("ip", "netns", "exec", name) for host, name in self.names.items()}
+        here = self.start(*common, "--listen", f"{HOSTS['a']}:{PORT}", "--here",
+                          "worker:0,worker:1", prefix=on["a"], name="a")
+        here.await_text("without encryption")
+        others = [self.start(*common, "--join", f"{HOSTS['a']}:{PORT}", "--here",
+                             f"server:{index}", prefix=on[host], name=host)
+                  for index, host in enumerate("bcd")]
+        here.await_text("training with 2 workers")
+        self.separate("b", "c")
+        here.await_text("server 1 and server 0 cannot talk to each other: chain 0 goes on without")
+        self.assertEqual([each.wait(90) for each in (here, *others)], [0] * 4)
+        self.assertIn("right: 1000 of 1000\n", here.out)
+        self.assertNotIn("rolled back", here.out)
+
+
+if __name__ == "__main__":
+    cluster.main()

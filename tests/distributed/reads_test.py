@@ -1,0 +1,71 @@
+"""Values are asked of all replicas (--reads any): everything ends as if heads alone had answered."""
+import os
+import signal
+import subprocess
+import time
+
+import cluster
+
+SERVERS = ("--servers", 3, "--replicas", 3)
+MODEL = ("--data", "digits", "--model", "mlp:64")
+
+
+class Reads(cluster.ClusterTest):
+    def assert_spread(self, run):
+        """No server answered less than half of what each had to."""
+        pulls = run.report["pulls"]
+        self.assertEqual(len(pulls), 3)
+        self.assertGreater(min(pulls), sum(pulls) / 6)
+
+    def replay(self, run):
+        done = subprocess.run([str(cluster.arguments.programs / self.program), *MODEL, "--replay",
+                               "record", "--compare", "trained.npz"], cwd=run.home,
+                              capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("equal to trained.npz\n", done.stdout)
+
+    def test_one_chain(self):
+        """The servers behind its head answer as much as the head, and where it alone is asked, nothing."""
+        common = (*MODEL, *SERVERS, "--chains", 1, "--workers", 3, "--epochs", 1)
+        self.assert_spread(self.finish(*common, "--reads", "any"))
+        head = self.finish(*common)
+        self.assertEqual(sorted(head.report["pulls"])[:2], [0, 0])
+
+    def test_bsp(self):
+        exported = []
+        for where in ("head", "any"):
+            run = self.finish(*MODEL, *SERVERS, "--sync", "bsp", "--workers", 3, "--epochs", 2,
+                              "--reads", where, "--export", "trained.npz",
+                              *(("--kill", "server:1@0.7") if where == "any" else ()))
+            exported.append((run.home / "trained.npz").read_bytes())
+            self.assert_spread(run)
+        self.assertEqual(*exported)
+
+    def test_record(self):
+        """What each gradient was computed from is known, also of deltas and where servers die."""
+        run = self.finish(*MODEL, *SERVERS, "--reads", "any", "--workers", 4, "--epochs", 4,
+                          "--delta-pulls", "--pipeline", 1, "--kill", "server:0@0.7",
+                          "--kill", "worker:2@1.1", "--record", "record", "--export", "trained.npz")
+        self.replay(run)
+        self.assertEqual({x["updates_rolled_back"] for x in run.report["recoveries"]}, {0})
+
+    def test_stops_and_kills(self):
+        self.program = "count_batches"
+        run = self.start("--elements", 100_000, "--batch", 1, "--samples", 6000, "--epochs", 1,
+                         "--workers", 4, *SERVERS, "--chains", 1, "--reads", "any",
+                         *[word for i in range(4) for word in ("--slow", f"{i}:4")])
+        run.await_text("training with")
+        time.sleep(1)
+        head = run.processes()["server", 0]
+        os.kill(head, signal.SIGSTOP)  # Longer than its lease: another one leads then.
+        time.sleep(3)
+        os.kill(head, signal.SIGCONT)
+        time.sleep(2)
+        self.assertTrue(run.kill("server", 1))
+        self.assertEqual(run.wait(), 0)
+        self.assertIn("right: 100000 of 100000\n", run.out)
+        self.assertNotIn("rolled back", run.out)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
