@@ -45,7 +45,7 @@ enum class mutation : std::uint8_t {
   stuck_brought_together,
   move_without_joint,
   endless_moving,
-  // The simulator's own shells.
+  // Shells of the simulated chains.
   lease_from_arrival,
   silence_shorter_than_lease,
   silence_after_restart,
@@ -55,13 +55,50 @@ enum class mutation : std::uint8_t {
   marks_not_copied,
   read_anywhere,
   acknowledged_before_final,
+  // ledger.cpp
+  lost_work_forgotten,
+  audit_queues_nothing,
+  // coordinator*.cpp
+  lease_ids_again,
+  term_again,
+  finished_unsaved,
+  recovered_clock_told,
+  one_rolled_back,
+  unreadable_forgotten,
+  last_one_given_up,
+  given_up_not_sent_home,
+  promise_ignored,
+  drained_too_soon,
+  unbound_stays,
+  // placement.cpp, with logs
+  other_past_same_name,
+  // checkpoint_schedule.cpp
+  any_part_taken,
+  committed_without_one,
+  // straggler_judge.cpp
+  evicts_beyond_cap,
+  evicts_at_once,
+  // replica.cpp
+  leads_without_promise,
+  another_payload,
+  // shard.cpp, clock_table.cpp
+  marks_not_looked_at,
+  answered_too_soon,
+  unheard_not_waited_for,
+  // router.cpp
+  pull_overtakes_push,
+  nobody_introduced,
 };
+
+/// Which simulated world runs the code that makes the mistake.
+enum class mutation_world : std::uint8_t { chain, job, both };
 
 struct mutation_entry {
   mutation value;
   std::string_view name;
   /// Why no history can show it; empty: one has to.
   std::string_view harmless_because = {};
+  mutation_world in = mutation_world::chain;
 };
 
 inline constexpr std::array mutations{
@@ -108,11 +145,41 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::silence_shorter_than_lease, "silence_shorter_than_lease"},
   mutation_entry{mutation::silence_after_restart, "silence_after_restart"},
   mutation_entry{mutation::late_keeps_lease, "late_keeps_lease"},
-  mutation_entry{mutation::sent_before_persisted, "sent_before_persisted"},
+  mutation_entry{
+    mutation::sent_before_persisted, "sent_before_persisted", {}, mutation_world::both},
   mutation_entry{mutation::no_deduplication, "no_deduplication"},
   mutation_entry{mutation::marks_not_copied, "marks_not_copied"},
   mutation_entry{mutation::read_anywhere, "read_anywhere"},
   mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
+  mutation_entry{mutation::lost_work_forgotten, "lost_work_forgotten", {}, mutation_world::job},
+  mutation_entry{mutation::audit_queues_nothing, "audit_queues_nothing", {}, mutation_world::job},
+  mutation_entry{mutation::lease_ids_again, "lease_ids_again", {}, mutation_world::job},
+  mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
+  mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
+  mutation_entry{mutation::recovered_clock_told, "recovered_clock_told", {}, mutation_world::job},
+  mutation_entry{mutation::one_rolled_back, "one_rolled_back", {}, mutation_world::job},
+  mutation_entry{mutation::unreadable_forgotten, "unreadable_forgotten", {}, mutation_world::job},
+  mutation_entry{mutation::last_one_given_up, "last_one_given_up", {}, mutation_world::job},
+  mutation_entry{
+    mutation::given_up_not_sent_home, "given_up_not_sent_home", {}, mutation_world::job},
+  mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
+  mutation_entry{mutation::drained_too_soon, "drained_too_soon", {}, mutation_world::job},
+  mutation_entry{mutation::unbound_stays, "unbound_stays", {}, mutation_world::job},
+  mutation_entry{mutation::other_past_same_name, "other_past_same_name", {}, mutation_world::job},
+  mutation_entry{mutation::any_part_taken, "any_part_taken", {}, mutation_world::job},
+  mutation_entry{mutation::committed_without_one, "committed_without_one", {}, mutation_world::job},
+  mutation_entry{mutation::evicts_beyond_cap, "evicts_beyond_cap", {}, mutation_world::job},
+  mutation_entry{mutation::evicts_at_once, "evicts_at_once",
+                 "of so few workers one may be out at a time, and is so for longer than that pause",
+                 mutation_world::job},
+  mutation_entry{mutation::leads_without_promise, "leads_without_promise", {}, mutation_world::job},
+  mutation_entry{mutation::another_payload, "another_payload", {}, mutation_world::job},
+  mutation_entry{mutation::marks_not_looked_at, "marks_not_looked_at", {}, mutation_world::job},
+  mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
+  mutation_entry{
+    mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
+  mutation_entry{mutation::pull_overtakes_push, "pull_overtakes_push", {}, mutation_world::job},
+  mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
 };
 
 #ifdef TROUPE_MUTATIONS

@@ -1,5 +1,6 @@
 #include "actors/cluster/checkpoint_schedule.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 
 namespace troupe {
@@ -73,10 +74,11 @@ bool checkpoint_schedule::overdue(time_point now) const {
 }
 
 bool checkpoint_schedule::add(const checkpoint_part& part) {
-  if (stage_ != stage::cutting || part.checkpoint != number_)
+  if (stage_ != stage::cutting
+      || (part.checkpoint != number_ && !mutated(mutation::any_part_taken)))
     return false;
   parts_[part.chain] = part;
-  if (parts_.size() < chains_)
+  if (parts_.size() + (mutated(mutation::committed_without_one) ? 1 : 0) < chains_)
     return false;
   stage_ = stage::committing;
   return true;

@@ -2,6 +2,7 @@
 // _orders.cpp have the rest.
 #include "actors/cluster/coordinator.hpp"
 
+#include "actors/mutation.hpp"
 #include "serialization/layout.hpp"
 
 #include <algorithm>
@@ -79,11 +80,12 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   state_.rolling_back = frozen_;
   if (options_.stragglers)
     judge_.emplace(*options_.stragglers);
-  ++state_.term;
+  if (state_.term == 0 || !mutated(mutation::term_again))
+    ++state_.term;
   state_.job = fingerprint_;
   state_.chain_of = make_partition_map(job_, job_.chain_count(), state_.chain_of);
   // Numbers of all kinds begin with the term, so that none repeats one of an earlier coordinator.
-  next_lease_ = (state_.term << 32) + 1;
+  next_lease_ = mutated(mutation::lease_ids_again) ? 1 : (state_.term << 32) + 1;
   for (std::size_t index = 0; index < chains_.size(); ++index) {
     auto& chain = chains_[index];
     const auto& record = placement_.records()[index];
@@ -178,6 +180,10 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
                                    coordinator_effects& effects) {
   if (!finding_)
     return;
+  if (what.newest && std::ranges::find(unreadable_, what.newest->checkpoint) != unreadable_.end()) {
+    effects.push_back(find_checkpoint_effect{unreadable_}); // A server has just tried that one.
+    return;
+  }
   finding_ = search_failing_ = false;
   search_again_at_.reset();
   for (const auto& refused : what.refused)
@@ -290,9 +296,12 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
     return; // Leases of another history.
   if (ledger_.progress({from.index}, body.leases, recovering_))
     outdate({from.index});
-  if (recovering_ && ledger_.holds_work({from.index})) { // Leases go to admitted workers only.
+  // Leases go to admitted workers only. Not all that it has pushed need be applied, so servers are
+  // not told that its clock is body.clock: they hear that from itself.
+  if (recovering_ && ledger_.holds_work({from.index})) {
     set_stage(worker, admission::admitted);
-    worker.start_clock = body.clock;
+    worker.adopted = true;
+    worker.start_clock = mutated(mutation::recovered_clock_told) ? body.clock : 0;
   }
 }
 
@@ -404,8 +413,8 @@ void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
 
 /// The last checkpoint: of the whole work, or of what there is when the user asked to stop.
 void coordinator::finish(time_point now, coordinator_effects& effects) {
-  const bool saved =
-    !options_.checkpoints || (last_checkpoint_ != 0 && state_.committed == last_checkpoint_);
+  const bool saved = !options_.checkpoints || mutated(mutation::finished_unsaved)
+                     || (last_checkpoint_ != 0 && state_.committed == last_checkpoint_);
   if (stop_deadline_ && (saved || now >= *stop_deadline_)) {
     phase_ = job_phase::stopped;
     return;

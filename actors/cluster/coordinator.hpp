@@ -136,6 +136,7 @@ private:
     worker_report report;
     admission stage = admission::out;
     std::uint64_t start_clock = 0;
+    bool adopted = false; ///< A coordinator before this one had admitted it.
     /// Measured by this clock, over the stretch that ended last; none before the first.
     std::optional<double> batches_per_second;
     std::uint64_t pace_base = 0; ///< Acknowledged pushes when the present stretch began ...
@@ -264,6 +265,7 @@ private:
   void measure_pace(worker_state& worker, time_point now) const;
   bool work_may_go_on() const;
   bool listed_anywhere(const member_id& worker) const;
+  bool is_unbound(const member_id& worker) const;
   std::optional<std::uint64_t> promised_clock(const member_id& worker) const;
   std::optional<std::uint64_t> slowest_clock() const;
 

@@ -1,6 +1,7 @@
 // Servers and chains: what a loss means, which generation of a chain begins when, and the view.
 #include "actors/cluster/coordinator.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 
 namespace troupe {
@@ -91,12 +92,15 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
   if (now - started_at_ <= patience * options_.liveness_timeout)
     return;
   tell(name_of(who) + " lost (silent since the coordinator restarted)", effects);
-  lose_server(who, now);
+  if (mutated(mutation::given_up_not_sent_home))
+    lose_server(who, now);
+  else
+    lose(who, "", now, effects); // Should it come yet, it is sent home.
 }
 
 /// Whether to take it for dead would lose what was acknowledged.
 bool coordinator::holds_alone(const member_id& who) const {
-  return job_.replicas > 1
+  return job_.replicas > 1 && !mutated(mutation::last_one_given_up)
          && std::ranges::any_of(placement_.records(), [&](const chain_record& record) {
               return is_member(record.active, who);
             });
@@ -162,7 +166,8 @@ void coordinator::distrust(const member_id& from, const chain_report& what, time
   tell(name_of(from) + " cannot restore, an older checkpoint is looked for: " + what.failed,
        effects);
   if (std::find(unreadable_.begin(), unreadable_.end(), what.unreadable) == unreadable_.end())
-    unreadable_.push_back(what.unreadable);
+    if (!mutated(mutation::unreadable_forgotten))
+      unreadable_.push_back(what.unreadable);
   forsake(what.chain.value, now, effects);
 }
 
@@ -201,7 +206,7 @@ void coordinator::forsake(std::uint32_t index, time_point now, coordinator_effec
   restore_.reset();
   if (schedule_.cutting())
     schedule_.abandon(now);
-  if (bsp_ && job_.durability == durability_mode::memory)
+  if (bsp_ && job_.durability == durability_mode::memory && !mutated(mutation::one_rolled_back))
     roll_all_back(index, now, effects);
 }
 

@@ -1,6 +1,9 @@
 // Workers: their way into the chains' clock vectors and out again, and leases.
 #include "actors/cluster/coordinator.hpp"
 
+#include "actors/mutation.hpp"
+#include "actors/store/clock_table.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -28,6 +31,16 @@ bool coordinator::listed_anywhere(const member_id& worker) const {
     const auto& clocks = chain.report.clocks;
     return std::any_of(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
       return x.worker.value == worker.index && x.incarnation == worker.incarnation;
+    });
+  });
+}
+
+/// Whether some chain waits for it no more: it was a backup, by a coordinator before this one.
+bool coordinator::is_unbound(const member_id& worker) const {
+  return std::ranges::any_of(chains_, [&](const chain_state& chain) {
+    return std::ranges::any_of(chain.report.clocks, [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation
+             && x.clock == unbound_clock;
     });
   });
 }
@@ -65,6 +78,12 @@ void coordinator::admit_workers() {
     auto& worker = workers_[seat.index];
     const bool work = has_work_for({seat.index});
     const auto& last = worker.report;
+    if (worker.adopted && worker.stage == admission::admitted && worker.duty < worker_duty::backup
+        && is_unbound(record.id) && !mutated(mutation::unbound_stays)) {
+      ledger_.lost({seat.index});
+      outdate({seat.index});
+      set_stage(worker, admission::leaving);
+    }
     if (worker.stage == admission::leaving && !listed_anywhere(record.id))
       set_stage(worker, admission::out);
     if (worker.stage == admission::out && work && !listed_anywhere(record.id))
@@ -76,8 +95,9 @@ void coordinator::admit_workers() {
     if (const auto promised = promised_clock(record.id)) {
       set_stage(worker, admission::admitted);
       worker.start_clock =
-        std::max({*promised, last.generation == state_.generation ? last.clock : 0,
-                  slowest_clock().value_or(0)});
+        std::max({mutated(mutation::promise_ignored) ? 0 : *promised,
+                  last.generation == state_.generation ? last.clock : 0,
+                  mutated(mutation::promise_ignored) ? 0 : slowest_clock().value_or(0)});
     }
   }
 }

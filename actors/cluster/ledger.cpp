@@ -1,5 +1,6 @@
 #include "actors/cluster/ledger.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -345,7 +346,8 @@ void ledger::lost(worker_id worker) {
   if (own == held_.end())
     return;
   for (const auto& what : own->second.leases)
-    give_back(what, 0);
+    if (!mutated(mutation::lost_work_forgotten))
+      give_back(what, 0);
   held_.erase(own);
 }
 
@@ -370,7 +372,8 @@ std::uint64_t ledger::audit(const batch_set& marks, bool trust_finished) {
       ++entry;
       continue;
     }
-    queued_.insert(entry->first);
+    if (!mutated(mutation::audit_queues_nothing))
+      queued_.insert(entry->first);
     entry = finished_.erase(entry);
     ++queued;
   }

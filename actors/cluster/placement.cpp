@@ -226,7 +226,12 @@ bool placement::decide(std::uint32_t index, time_point now) {
     return false;
   }
   if (!same_servers(next, newest(chain))) {
-    propose(chain, std::move(next), newest(chain).generation);
+    // What another server has kept is another beginning.
+    const bool other_past =
+      options_.one_begins_again && begins(chain) && chain.active.epoch != epoch_id{};
+    propose(
+      chain, std::move(next),
+      {newest(chain).generation.value + (other_past && !mutated(mutation::other_past_same_name))});
     return true;
   }
   if (!chain.proposed || !may_activate(index))

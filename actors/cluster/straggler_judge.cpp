@@ -1,5 +1,6 @@
 #include "actors/cluster/straggler_judge.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -339,7 +340,9 @@ void straggler_judge::act(const group& all, time_point now, straggler_verdicts& 
       worst = worker;
     }
   }
-  if (worst && may_put_out() && (!evicted_at_ || now - *evicted_at_ >= options_.eviction_interval))
+  if (worst && may_put_out()
+      && (!evicted_at_ || now - *evicted_at_ >= options_.eviction_interval
+          || mutated(mutation::evicts_at_once)))
     evict(*worst, all, now, verdicts);
 }
 
@@ -374,7 +377,8 @@ bool straggler_judge::may_put_out() const {
   // 10 % of 30 must be 3 whatever 0.1 is in binary.
   const auto share = std::floor(options_.out_share * static_cast<double>(known) + 1e-9);
   return options_.least_duty == worker_duty::out
-         && static_cast<double>(out + 1) <= std::max(1.0, share)
+         && (static_cast<double>(out + 1) <= std::max(1.0, share)
+             || mutated(mutation::evicts_beyond_cap))
          && working() >= std::size_t{options_.workers_min} + 1;
 }
 

@@ -126,7 +126,8 @@ private:
   void keep_present();
   void break_off(const failure& why);
   void recover(const job_spec& job, const partitions& here, const chain_record& record);
-  void replay(const job_spec& job, kept_ptr kept, std::function<void(const std::string&)> instead);
+  void replay(const job_spec& job, kept_ptr kept, bool held_all,
+              std::function<void(const std::string&)> instead);
   void read_kept(const job_spec& job, const partitions& here,
                  std::function<void(kept_ptr, const std::string&)> then);
   void read_own_past(const job_spec& job, const partitions& here);
@@ -173,8 +174,9 @@ private:
   std::optional<storage::push_log> log_; ///< Of the newest base.
   std::uint64_t base_ = 0;               ///< Number of the newest base that was begun; 0: none.
   std::uint64_t kept_at_ = 0;            ///< The checkpoint for which it kept a state last.
-  bool recovered_ = false;               ///< Its generation began with what it had kept.
-  bool broken_ = false;                  ///< Its log cannot be written: it does nothing any more.
+  /// Its generation began with what it had kept, and that was all that the chain had acknowledged.
+  bool recovered_ = false;
+  bool broken_ = false; ///< Its log cannot be written: it does nothing any more.
 
   std::uint64_t checkpoint_cut_ = 0;
   std::uint64_t checkpoint_failed_ = 0;

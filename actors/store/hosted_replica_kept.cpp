@@ -136,16 +136,18 @@ void hosted_replica::recover(const job_spec& job, const partitions& here,
   if (!keeps_states())
     return instead("nothing is kept for a start like this one");
   read_kept(job, here,
-            [=, this, lost = record.active.generation](kept_ptr kept, const std::string& why) {
+            [=, this, lost = record.active.generation,
+             held_all = was_member(record.active, {context_->options.self.index})](
+              kept_ptr kept, const std::string& why) {
               // Larger where a beginning was not finished: nothing came after it.
               if (kept && kept->base.generation >= lost)
-                replay(job, std::move(kept), instead);
+                replay(job, std::move(kept), held_all, instead);
               else
                 instead(kept ? "what was kept is older than what was lost" : why);
             });
 }
 
-void hosted_replica::replay(const job_spec& job, kept_ptr kept,
+void hosted_replica::replay(const job_spec& job, kept_ptr kept, bool held_all,
                             std::function<void(const std::string&)> instead) {
   auto* self = context_->self;
   const auto by = context_->options.own_thread
@@ -154,11 +156,12 @@ void hosted_replica::replay(const job_spec& job, kept_ptr kept,
   const auto entries = kept->log.size();
   self->request(by, storage_timeout, read_atom_v, job, std::move(kept))
     .then(
-      [this, entries, number = loading_, alive = std::weak_ptr{alive_}](replica_past& past) {
+      [this, entries, held_all, number = loading_,
+       alive = std::weak_ptr{alive_}](replica_past& past) {
         if (alive.expired() || number != loading_)
           return;
         log("goes on with what was kept, " + std::to_string(entries) + " entries of its log");
-        recovered_ = true;
+        recovered_ = held_all;
         found(std::move(past.values), std::move(past.partitions));
       },
       [this, instead, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {

@@ -1,6 +1,7 @@
 #include "actors/store/replica.hpp"
 
 #include "actors/kv.hpp"
+#include "actors/mutation.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -31,6 +32,10 @@ entry_header header_of(const log_entry& what) {
   return header;
 }
 
+bool was_member(const chain_config& config, server_id server) {
+  return std::ranges::find(config.members, server.value, &member_id::index) != config.members.end();
+}
+
 replica::replica(const job_spec& job, member_id self, generation_id generation, generation_id of,
                  const std::vector<shard_partition>& partitions, replica_options options)
     : job_(job), generation_(generation), options_(options),
@@ -49,7 +54,7 @@ void replica::obey(const chain_record& record, time_point now, replica_effects& 
   chain_.activate(record.active, now, news);
   run(news, effects);
   stop_leading(led);
-  if (shard_ && !led && leads())
+  if (shard_ && !led && leads() && !mutated(mutation::leads_without_promise))
     shard_->lead();
   carry_out(now, effects);
 }
@@ -107,7 +112,7 @@ void replica::keep_payload() {
 }
 
 std::shared_ptr<const update> replica::payload_of(request_token token) {
-  if (token == arriving_.first)
+  if (token == arriving_.first || mutated(mutation::another_payload))
     return arriving_.second;
   return std::move(held_.extract(token).mapped());
 }

@@ -22,6 +22,10 @@ namespace troupe {
 /// What the shard is told of an entry.
 entry_header header_of(const log_entry& what);
 
+/// Whether the server acted in the configuration, in whatever incarnation. Then its disk has all
+/// that was final there; who fell out of the chain before has a past state of it.
+bool was_member(const chain_config& config, server_id server);
+
 struct replica_options {
   shard_options shard;
   chain_options chain;

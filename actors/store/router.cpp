@@ -1,5 +1,7 @@
 #include "actors/store/router.hpp"
 
+#include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <limits>
@@ -227,8 +229,28 @@ void router::add_part(request_token token, chain_id to, request what, time_point
 
 /// While others wait to be sent again, this one waits with them (invariant 2).
 void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) {
-  if (to.entry.serving && !to.resend_at)
+  if (to.entry.serving && !to.resend_at && !waits_for_push(to, id))
     send(to, id, effects);
+}
+
+/// A pull tells that all pushes before it were made; a server that refused one of these a moment
+/// ago must not hear of it.
+bool router::waits_for_push(const chain_queue& in, part_id id) const {
+  const auto part = in.open.find(id);
+  const request& what = part->second.what;
+  return any_ssp_ && !what.push && !what.pull->latest && !mutated(mutation::pull_overtakes_push)
+         && std::any_of(in.open.begin(), part,
+                        [](const auto& earlier) { return earlier.second.what.push.has_value(); });
+}
+
+/// Its push is done.
+void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
+  if (!any_ssp_)
+    return;
+  for (auto next = to.open.upper_bound(behind); next != to.open.end() && !next->second.what.push;
+       ++next)
+    if (!next->second.what.pull->latest) // That one did not wait.
+      send_in_turn(to, next->first, effects);
 }
 
 void router::send(chain_queue& to, part_id id, router_effects& effects) {
@@ -253,13 +275,13 @@ void router::send_all(chain_queue& to, router_effects& effects) {
   ++to.attempt;
   to.resend_at.reset();
   for (const auto& [id, part] : to.open)
-    if (part.at == 0)
+    if (part.at == 0 && !waits_for_push(to, id))
       send(to, id, effects);
 }
 
 /// By a pull of nothing, which is answered at once.
 void router::introduce_waiting(chain_queue& to, time_point now, router_effects& effects) {
-  if (!any_ssp_)
+  if (!any_ssp_ || mutated(mutation::nobody_introduced))
     return;
   for (auto& [token, open] : requests_) {
     const bool is_there =
@@ -302,6 +324,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   if (part.what.pull && !answer.pulled) {
     part.what.push.reset();
     place(*from, id, first_reader(*from, part.what), now, effects);
+    send_waiting(*from, id, effects);
     return;
   }
   if (part.what.pull) {
@@ -319,8 +342,11 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
                            answer.pulled->unchanged.end());
     row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
   }
+  const bool was_push = part.what.push.has_value();
   from->open.erase(id);
   part_chain_.erase(id);
+  if (was_push)
+    send_waiting(*from, id, effects);
   if (--open.parts_open == 0) {
     effects.push_back(answered_effect{token, std::move(open.answer)});
     requests_.erase(token);
@@ -371,13 +397,19 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
 }
 
 void router::fail_request(request_token token, const failure& why, router_effects& effects) {
-  for (auto& [unused, chain] : chains_)
+  for (auto& [unused, chain] : chains_) {
+    std::optional<part_id> push;
     std::erase_if(chain.open, [&](const auto& entry) {
       if (entry.second.owner != token)
         return false;
       part_chain_.erase(entry.first);
+      if (entry.second.what.push)
+        push = entry.first;
       return true;
     });
+    if (push)
+      send_waiting(chain, *push, effects);
+  }
   requests_.erase(token);
   effects.push_back(failed_effect{token, why});
 }

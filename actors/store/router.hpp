@@ -59,7 +59,8 @@ using router_effects = std::vector<router_effect>;
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
 /// (2) open parts for a chain's head are sent in the order in which they were made, also when sent
-///     again: the shard relies on a push being ahead of the next pull of its worker.
+///     again: the shard relies on a push being ahead of the next pull of its worker. Where a table
+///     is ssp, a pull alone waits until the pushes before it were acknowledged.
 /// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
 ///     else it would let others wait for that worker.
 /// (4) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
@@ -121,6 +122,8 @@ private:
   void send(chain_queue& to, part_id id, router_effects& effects);
   void send_in_turn(chain_queue& to, part_id id, router_effects& effects);
   void send_all(chain_queue& to, router_effects& effects);
+  bool waits_for_push(const chain_queue& in, part_id id) const;
+  void send_waiting(chain_queue& to, part_id behind, router_effects& effects);
   void introduce_waiting(chain_queue& to, time_point now, router_effects& effects);
   static void remember_version(chain_queue& of, batch_id batch, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, batch_id batch);

@@ -1,5 +1,6 @@
 #include "actors/store/shard.hpp"
 
+#include "actors/mutation.hpp"
 #include <algorithm>
 #include <cassert>
 #include <iterator>
@@ -136,7 +137,7 @@ void shard::push(request_token token, const step_header& step, const std::vector
   for (const table_id table : tables) {
     if (is_bsp(table))
       now.is_slot = !slots_.applied(step.batch);
-    else if (!marks_.contains(table, step.batch))
+    else if (!marks_.contains(table, step.batch) || mutated(mutation::marks_not_looked_at))
       missing.push_back(table);
   }
   if (now.is_slot && slots_.too_far(step.batch)) {

@@ -5,29 +5,27 @@
 
 namespace troupe::sim {
 
-void tally::add(const tally& other) {
-  events += other.events;
-  pushes += other.pushes;
-  reads += other.reads;
-  repeats += other.repeats;
-  kills += other.kills;
-  pauses += other.pauses;
-  cuts += other.cuts;
-  coordinator_kills += other.coordinator_kills;
-  configurations += other.configurations;
-  copies += other.copies;
-  drains += other.drains;
-  lost_chains += other.lost_chains;
-  additions += other.additions;
-  rollbacks += other.rollbacks;
-  moves += other.moves;
-  deaf += other.deaf;
-  lasting_cuts += other.lasting_cuts;
-}
+const std::vector<minimum<chain_tally>> chain_world::minima{
+  {"pushes acknowledged", &chain_tally::pushes, 200},
+  {"pushes repeated", &chain_tally::repeats, 5},
+  {"reads answered", &chain_tally::reads, 100},
+  {"servers killed", &chain_tally::kills, 2},
+  {"servers paused", &chain_tally::pauses, 2},
+  {"connections cut", &chain_tally::cuts, 2},
+  {"coordinators killed", &chain_tally::coordinator_kills, 2},
+  {"configurations", &chain_tally::configurations, 5},
+  {"replicas copied", &chain_tally::copies, 1},
+  {"chains lost", &chain_tally::lost_chains, 0.02},
+  {"servers drained", &chain_tally::drains, 1},
+  {"servers added", &chain_tally::additions, 0.5},
+  {"chains moved", &chain_tally::moves, 0.3},
+  {"rollbacks", &chain_tally::rollbacks, 0.2},
+  {"servers deaf", &chain_tally::deaf, 1},
+  {"cuts that last", &chain_tally::lasting_cuts, 0.1},
+};
 
-chain_world::chain_world(std::uint64_t seed, bool calm,
-                         std::function<void(const std::string&)> trace)
-    : random_(seed), trace_(std::move(trace)), calm_(calm) {
+chain_world::chain_world(std::uint64_t seed, bool calm, trace_function trace)
+    : world(seed, calm, std::move(trace)) {
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
   kill_rate_ = intensity(2.0);
@@ -45,7 +43,7 @@ chain_world::chain_world(std::uint64_t seed, bool calm,
   for (std::uint32_t i = 0; i < server_count; ++i) {
     const member_id id{role::server, i, {++incarnations_}};
     auto made = std::make_unique<server>(id, generation_id{}, std::vector<entry>{}, false);
-    made->rate = std::uniform_real_distribution<>(0.9, 1.1)(random_);
+    made->rate = pick_rate();
     made->alive = i < founders;
     if (!made->alive) {
       made->back_at = milliseconds{pick(1000, 15'000)};
@@ -63,23 +61,6 @@ chain_world::chain_world(std::uint64_t seed, bool calm,
 }
 
 chain_world::~chain_world() = default;
-
-/// Off in three of ten histories, else anything up to `max`, more often little than much. Without
-/// the C library's functions: they may differ in the last bit from one processor to the next.
-double chain_world::intensity(double max) {
-  const double x = std::uniform_real_distribution<>(0, 1)(random_);
-  return calm_ || chance(0.3) ? 0.0 : max * x * x;
-}
-
-void chain_world::at(time_point when, std::function<void()> what) {
-  events_.push({when, ++order_, std::move(what)});
-}
-
-void chain_world::note(const std::string& what) {
-  if (trace_)
-    trace_(std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(now_).count())
-           + " us " + what);
-}
 
 void chain_world::run() {
   for (time_point t = tick_interval; t < quiet_end; t += tick_interval)
@@ -103,40 +84,18 @@ void chain_world::run() {
           kill_server(each->id.index);
     });
   at(faults_end, [this] { heal(); });
-  while (!events_.empty()) {
-    const event next = events_.top();
-    events_.pop();
-    now_ = next.at;
-    ++tally_.events;
-    hash_ = (hash_ ^ static_cast<std::uint64_t>(now_.count()) ^ next.order) * 0x100000001b3ull;
-    next.happen();
-    if (quiet_ && tally_.events % 64 == 0 && all_is_well())
+  while (step())
+    if (quiet_ && events() % 64 == 0 && all_is_well())
       break;
-  }
+  tally_.events = events();
   check_end();
 }
 
 // -- network ------------------------------------------------------------------------------------
 
 void chain_world::post(const member_id& from, const member_id& to, letter what) {
-  auto begin = now_;
-  if (const auto found = cut_.find({place_of(from), place_of(to)});
-      found != cut_.end() && now_ < found->second.until) {
-    if (!found->second.holds)
-      return;
-    begin = found->second.until;
-  }
-  if (!quiet_ && chance(loss_))
-    return;
-  const int copies = !quiet_ && chance(repetition_) ? 2 : 1;
-  for (int i = 0; i < copies; ++i) {
-    auto when = begin + std::chrono::microseconds{pick(50, delay_us_max_)};
-    if (quiet_ || !overtaking_) {
-      auto& last = in_order_[{place_of(from), place_of(to)}];
-      when = last = std::max(when, last);
-    }
-    at(when, [=, this] { deliver(from, to, what); });
-  }
+  world::post(place_of(from), place_of(to),
+              [this, from, to, what = std::move(what)] { deliver(from, to, what); });
 }
 
 void chain_world::deliver(const member_id& from, const member_id& to, const letter& what) {
@@ -182,11 +141,9 @@ void chain_world::misfortune() {
     const auto from =
       chance(0.4) ? coordinator_place : static_cast<std::uint32_t>(pick(0, coordinator_place));
     const auto to = static_cast<std::uint32_t>(pick(0, coordinator_place));
-    const cut made{now_ + milliseconds{pick(200, 4200)}, chance(0.5)};
+    const auto until = now_ + milliseconds{pick(200, 4200)};
+    make_cut(from, to, {until, chance(0.5)});
     ++tally_.cuts;
-    cut_[{from, to}] = made;
-    if (chance(0.5))
-      cut_[{to, from}] = made;
   }
   if (coordinator_ && chance(drain_rate_ * seconds)) {
     // Two may be leaving at a time, so that there is always somebody to take over.
@@ -224,7 +181,7 @@ void chain_world::misfortune() {
 void chain_world::heal() {
   note("quiet from here on");
   quiet_ = true;
-  cut_.clear();
+  end_cuts();
   // One that stays deaf must not hold up the others, where these can do without it.
   bool one_may = draining_.empty();
   for (auto& each : servers_) {
@@ -239,9 +196,7 @@ void chain_world::heal() {
   if (!calm_ && draining_.empty() && !one_is_deaf && chance(0.5)) {
     const auto from = static_cast<std::uint32_t>(pick(0, server_count - 1));
     const auto to = (from + static_cast<std::uint32_t>(pick(1, server_count - 1))) % server_count;
-    cut_[{from, to}] = {quiet_end};
-    if (chance(0.5))
-      cut_[{to, from}] = {quiet_end};
+    make_cut(from, to, {quiet_end});
     ++tally_.lasting_cuts;
     note("server " + std::to_string(from) + " is not heard by server " + std::to_string(to));
   }
@@ -260,7 +215,7 @@ bool chain_world::is_balanced() const {
     least = std::min(least, load);
     most = std::max(most, load);
   }
-  const bool all_can_join = cut_.empty(); // Nobody joins behind a tail that does not hear it.
+  const bool all_can_join = !any_cut(); // Nobody joins behind a tail that does not hear it.
   return (most <= least + 1 || !all_can_join)
          && std::ranges::none_of(persisted_, [](auto& x) { return x.proposed || x.active.joiner; });
 }

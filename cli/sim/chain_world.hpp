@@ -4,40 +4,29 @@
 
 #include "actors/cluster/placement.hpp"
 #include "actors/store/chain.hpp"
+#include "cli/sim/world.hpp"
 
-#include <chrono>
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <queue>
-#include <random>
 #include <set>
-#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace troupe::sim {
 
-using std::chrono::milliseconds;
-
 /// What happened in a history, so that a run can show that it tested something.
-struct tally {
+struct chain_tally {
   std::uint64_t events = 0, pushes = 0, reads = 0, repeats = 0;
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
   std::uint64_t configurations = 0, copies = 0, drains = 0, lost_chains = 0;
   std::uint64_t additions = 0, rollbacks = 0, moves = 0, deaf = 0, lasting_cuts = 0;
-
-  void add(const tally& other);
-};
-
-/// A property that does not hold; its text begins with the property's name.
-struct violation : std::runtime_error {
-  using std::runtime_error::runtime_error;
 };
 
 /// A push of a client, as it lies in a log.
@@ -47,18 +36,22 @@ struct entry {
 };
 
 /// One history: faults for a time, then quiet, in which everything has to come to an end.
-class chain_world {
+class chain_world : public world {
 public:
+  using tally = chain_tally;
+  static constexpr std::string_view name = "chain";
+  /// All histories are of one kind.
+  static constexpr std::array<const char*, 1> kinds{"histories"};
+  static const std::vector<minimum<tally>> minima;
+
   /// `calm`: without faults.
-  explicit chain_world(std::uint64_t seed, bool calm = false,
-                       std::function<void(const std::string&)> trace = {});
+  explicit chain_world(std::uint64_t seed, bool calm = false, trace_function trace = {});
   ~chain_world();
 
   /// Throws violation.
   void run();
   const tally& counted() const { return tally_; }
-  /// Of all events in their order: equal for equal seeds.
-  std::uint64_t hash() const { return hash_; }
+  static std::size_t kind() { return 0; }
 
 private:
   struct server;
@@ -108,26 +101,6 @@ private:
     std::variant<append_letter, committed_message, joined_message, copy_request, copy, push_letter,
                  push_answer, read_letter, read_answer, report_letter, orders_letter>;
 
-  /// Servers by index, then clients, then the coordinator.
-  using place = std::uint32_t;
-  struct event {
-    time_point at{0};
-    std::uint64_t order = 0;
-    std::function<void()> happen;
-    bool operator<(const event& other) const {
-      return std::pair{at, order} > std::pair{other.at, other.order};
-    }
-  };
-
-  // -- chance --
-  bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
-  std::uint64_t pick(std::uint64_t low, std::uint64_t high) {
-    return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
-  }
-  double intensity(double max);
-
-  void at(time_point when, std::function<void()> what);
-  void note(const std::string& what);
   void post(const member_id& from, const member_id& to, letter what);
   void deliver(const member_id& from, const member_id& to, const letter& what);
 
@@ -173,26 +146,12 @@ private:
   bool all_is_well() const;
   void check_end();
 
-  std::mt19937_64 random_;
-  std::function<void(const std::string&)> trace_;
-  time_point now_{0};
-  std::uint64_t order_ = 0, hash_ = 0, incarnations_ = 0;
-  std::priority_queue<event> events_;
-  const bool calm_;
-  bool quiet_ = false; ///< The faults are over.
+  std::uint64_t incarnations_ = 0;
 
-  double loss_, repetition_, kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_,
-    drain_rate_, rollback_rate_, deaf_rate_;
-  std::uint64_t delay_us_max_;
+  double kill_rate_, pause_rate_, cut_rate_, coordinator_kill_rate_, drain_rate_, rollback_rate_,
+    deaf_rate_;
   bool deaths_are_seen_;               ///< By a launcher, which tells the coordinator.
   std::uint64_t pushes_in_flight_max_; ///< Of a client.
-  bool overtaking_;                    ///< Of letters between the same two.
-  struct cut {
-    time_point until{0};
-    bool holds = false; ///< Letters come when it ends; else never.
-  };
-  std::map<std::pair<place, place>, cut> cut_;
-  std::map<std::pair<place, place>, time_point> in_order_; ///< When the last one arrives.
 
   std::vector<std::unique_ptr<server>> servers_;
   std::vector<std::unique_ptr<client>> clients_;

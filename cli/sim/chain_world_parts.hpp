@@ -5,8 +5,6 @@
 
 namespace troupe::sim {
 
-using namespace std::chrono_literals;
-
 inline constexpr std::uint32_t server_count = 5;
 inline constexpr std::uint32_t client_count = 3;
 inline constexpr std::uint32_t replica_count = 3;
@@ -28,6 +26,7 @@ inline const member_id coordinator_id{role::coordinator, 0, {1}};
 
 inline member_id client_id(std::uint32_t index) { return {role::worker, index, {1}}; }
 
+/// Servers by index, then clients, then the coordinator.
 inline std::uint32_t place_of(const member_id& who) {
   return who.role == role::server   ? who.index
          : who.role == role::worker ? server_count + who.index
@@ -36,11 +35,6 @@ inline std::uint32_t place_of(const member_id& who) {
 
 inline const chain_config& newest(const chain_record& chain) {
   return chain.proposed ? *chain.proposed : chain.active;
-}
-
-inline void require(bool holds, const std::string& what) {
-  if (!holds)
-    throw violation(what);
 }
 
 inline std::string name_of(const member_id& who) {

@@ -2,34 +2,35 @@
 // seed. Built with planted mistakes (actors/mutation.hpp), of which one at a time can be let loose.
 #include "actors/mutation.hpp"
 #include "cli/sim/chain_world.hpp"
+#include "cli/sim/histories.hpp"
+#include "cli/sim/job_world.hpp"
 #include "cli/sim/straggler_matrix.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
 #include <algorithm>
-#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace {
 
 using namespace troupe;
 
+enum class world_kind : std::uint8_t { both, chain, job };
+
 struct sim_options {
-  std::uint64_t first = 1;
-  std::uint64_t last = 5000;
-  unsigned threads = std::max(1u, std::thread::hardware_concurrency());
-  bool calm = false;
+  sim::history_options histories{.last = 5000,
+                                 .threads = std::max(1u, std::thread::hardware_concurrency())};
+  world_kind world = world_kind::both;
   bool trace = false;
   bool mutants = false;
   std::string mutant;
@@ -37,161 +38,89 @@ struct sim_options {
   sim::straggler_trial trial;
 };
 
-struct failed_seed {
-  std::uint64_t seed = 0;
-  std::string what;
-};
-
-struct outcome {
-  sim::tally counts;
-  std::uint64_t seeds = 0;
-  std::optional<failed_seed> failed; ///< The smallest one that was seen.
-};
-
-/// Every so many seeds one is run twice: both must be the same history.
-constexpr std::uint64_t repeat_interval = 1000;
-
-std::optional<failed_seed> run_seed(std::uint64_t seed, bool calm, sim::tally& counts) {
-  try {
-    sim::chain_world world{seed, calm};
-    world.run();
-    counts.add(world.counted());
-    if (seed % repeat_interval == 0) {
-      sim::chain_world again{seed, calm};
-      again.run();
-      if (again.hash() != world.hash())
-        return failed_seed{seed, "determinism: two runs of one seed differ"};
-    }
-    return std::nullopt;
-  } catch (const sim::violation& found) {
-    return failed_seed{seed, found.what()};
-  }
+void tell(const sim::failed_seed& failed, const std::string& mutant) {
+  fmt::print("seed {}: {}\n  troupe sim --world {} --seeds {}{}{} --trace   shows how\n",
+             failed.seed, failed.what, failed.world, failed.seed,
+             mutant.empty() ? "" : " --mutant ", mutant);
 }
 
-/// Up to the first violation, or a few seeds beyond it.
-outcome run_seeds(const sim_options& options) {
-  outcome all;
-  std::mutex mutex;
-  std::atomic<std::uint64_t> next = options.first;
-  std::atomic<bool> over = false;
-  const auto work = [&] {
-    sim::tally counts;
-    std::uint64_t seeds = 0;
-    while (!over) {
-      const std::uint64_t seed = next++;
-      if (seed > options.last)
-        break;
-      ++seeds;
-      auto failed = run_seed(seed, options.calm, counts);
-      if (!failed)
-        continue;
-      over = true;
-      const std::lock_guard lock{mutex};
-      if (!all.failed || failed->seed < all.failed->seed)
-        all.failed = std::move(failed);
-    }
-    const std::lock_guard lock{mutex};
-    all.counts.add(counts);
-    all.seeds += seeds;
-  };
-  std::vector<std::jthread> threads;
-  for (unsigned i = 1; i < options.threads; ++i)
-    threads.emplace_back(work);
-  work();
-  threads.clear();
-  return all;
-}
-
-/// What a history has on average at least, where the simulator does what it is for.
-struct minimum {
-  const char* what;
-  std::uint64_t sim::tally::*count;
-  double each;
-};
-constexpr minimum minima[] = {
-  {"pushes acknowledged", &sim::tally::pushes, 200},
-  {"pushes repeated", &sim::tally::repeats, 5},
-  {"reads answered", &sim::tally::reads, 100},
-  {"servers killed", &sim::tally::kills, 2},
-  {"servers paused", &sim::tally::pauses, 2},
-  {"connections cut", &sim::tally::cuts, 2},
-  {"coordinators killed", &sim::tally::coordinator_kills, 2},
-  {"configurations", &sim::tally::configurations, 5},
-  {"replicas copied", &sim::tally::copies, 1},
-  {"chains lost", &sim::tally::lost_chains, 0.02},
-  {"servers drained", &sim::tally::drains, 1},
-  {"servers added", &sim::tally::additions, 0.5},
-  {"chains moved", &sim::tally::moves, 0.3},
-  {"rollbacks", &sim::tally::rollbacks, 0.2},
-  {"servers deaf", &sim::tally::deaf, 1},
-  {"cuts that last", &sim::tally::lasting_cuts, 0.1},
-};
-/// Fewer seeds say nothing about averages.
-constexpr std::uint64_t seeds_for_minima = 200;
-
-int check(const sim_options& options) {
+/// Whether there was no violation, and enough of everything.
+template <class World>
+bool check(const sim_options& options) {
   const auto begin = std::chrono::steady_clock::now();
-  const auto all = run_seeds(options);
+  const auto all = sim::run_histories<World>(options.histories);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  fmt::print("{} {} in {:.1f} s, {:.0f} a second; {} events\n", all.seeds,
-             all.seeds == 1 ? "history" : "histories", took.count(),
-             static_cast<double>(all.seeds) / took.count(), all.counts.events);
-  bool enough = true;
-  for (const auto& [what, count, each] : minima) {
-    const auto found = all.counts.*count;
-    const bool too_few = all.seeds >= seeds_for_minima
-                         && static_cast<double>(found) < each * static_cast<double>(all.seeds);
-    enough = enough && !too_few;
-    fmt::print("  {:20} {:>12}{}\n", what, found,
-               too_few ? fmt::format("  too few, expected {} a history", each) : "");
-  }
-  if (all.failed) {
-    fmt::print("seed {}: {}\n  troupe sim --seeds {}{}{} --trace   shows how\n", all.failed->seed,
-               all.failed->what, all.failed->seed, options.mutant.empty() ? "" : " --mutant ",
-               options.mutant);
-    return EXIT_FAILURE;
-  }
-  fmt::print("{}\n", enough ? "no violation" : "no violation, but too little happened");
-  return enough ? EXIT_SUCCESS : EXIT_FAILURE;
+  fmt::print("{}: {} {} in {:.1f} s, {:.0f} a second; {} events\n", World::name, all.histories(),
+             all.histories() == 1 ? "history" : "histories", took.count(),
+             static_cast<double>(all.histories()) / took.count(), all.events());
+  const bool enough = sim::show(all);
+  if (all.failed)
+    tell(*all.failed, options.mutant);
+  else
+    fmt::print("{}\n", enough ? "no violation" : "no violation, but too little happened");
+  std::fflush(stdout);
+  return enough && !all.failed;
 }
 
-int trace(std::uint64_t seed, bool calm) {
-  sim::chain_world world{seed, calm, [](const std::string& line) { fmt::print("{}\n", line); }};
-  try {
-    world.run();
-    fmt::print("seed {}: no violation\n", seed);
-    return EXIT_SUCCESS;
-  } catch (const sim::violation& found) {
-    fmt::print("seed {}: {}\n", seed, found.what());
-    return EXIT_FAILURE;
-  }
+int check_worlds(const sim_options& options) {
+  const bool chains = options.world == world_kind::job || check<sim::chain_world>(options);
+  const bool jobs = options.world == world_kind::chain || check<sim::job_world>(options);
+  return chains && jobs ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int trace(const sim_options& options) {
+  const auto& [seed, unused, threads, calm] = options.histories;
+  const auto failed = options.world == world_kind::chain
+                        ? sim::trace_history<sim::chain_world>(seed, calm)
+                        : sim::trace_history<sim::job_world>(seed, calm);
+  fmt::print("seed {}: {}\n", seed, failed ? failed->what : "no violation");
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+bool runs_in(const mutation_entry& each, world_kind world) {
+  return world == world_kind::both || each.in == mutation_world::both
+         || (each.in == mutation_world::job) == (world == world_kind::job);
+}
+
+/// In the worlds that know this mistake.
+std::optional<sim::failed_seed> try_mutant(const mutation_entry& each, const sim_options& options,
+                                           const sim::history_options& histories) {
+  std::optional<sim::failed_seed> failed;
+  if (each.in != mutation_world::job && options.world != world_kind::job)
+    failed = sim::run_histories<sim::chain_world>(histories).failed;
+  if (!failed && each.in != mutation_world::chain && options.world != world_kind::chain)
+    failed = sim::run_histories<sim::job_world>(histories).failed;
+  return failed;
 }
 
 int try_mutants(const sim_options& options) {
-  std::size_t caught = 0, harmless = 0;
+  std::size_t all = 0, caught = 0, harmless = 0;
   for (const mutation_entry& each : mutations) {
+    if (!runs_in(each, options.world))
+      continue;
+    ++all;
     planted = each.value;
     const bool is_harmless = !each.harmless_because.empty();
-    auto chosen = options;
+    auto chosen = options.histories;
     if (is_harmless) // An argument that is wrong is wrong soon, most likely.
-      chosen.last = options.first + (options.last - options.first) / 10;
-    const auto all = run_seeds(chosen);
-    if (all.failed) {
+      chosen.last = chosen.first + (chosen.last - chosen.first) / 10;
+    const auto failed = try_mutant(each, options, chosen);
+    if (failed) {
       caught += is_harmless ? 0 : 1;
-      fmt::print("{:28} seed {:>6}  {}{}\n", each.name, all.failed->seed, all.failed->what,
+      fmt::print("{:28} {:5} {:>6}  {}{}\n", each.name, failed->world, failed->seed, failed->what,
                  is_harmless ? ", though it was said to be harmless" : "");
     } else if (is_harmless) {
       ++harmless;
       fmt::print("{:28} harmless: {}\n", each.name, each.harmless_because);
     } else {
-      fmt::print("{:28} not caught in {} seeds\n", each.name, all.seeds);
+      fmt::print("{:28} not caught up to seed {}\n", each.name, chosen.last);
     }
     std::fflush(stdout);
   }
   planted = mutation::none;
-  fmt::print("{} mistakes: {} caught, {} harmless, {} not as they should be\n", mutations.size(),
-             caught, harmless, mutations.size() - caught - harmless);
-  return caught + harmless == mutations.size() ? EXIT_SUCCESS : EXIT_FAILURE;
+  fmt::print("{} mistakes: {} caught, {} harmless, {} not as they should be\n", all, caught,
+             harmless, all - caught - harmless);
+  return caught + harmless == all ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 bool plant(const std::string& name) {
@@ -208,7 +137,7 @@ bool read_number(std::string_view digits, std::uint64_t& to) {
 }
 
 /// "7" or "1..5000". Returns what is wrong with it.
-std::string read_seeds(const std::string& text, sim_options& options) {
+std::string read_seeds(const std::string& text, sim::history_options& options) {
   const auto dots = text.find("..");
   const std::string_view all{text};
   const bool good = dots == std::string::npos
@@ -242,19 +171,30 @@ void declare_stragglers(CLI::App& app, sim_options& options) {
 int main(int argc, char** argv) {
   sim_options options;
   CLI::App app{
-    "Histories of a simulated cluster, each a function of its seed: servers, coordinator and\n"
-    "network fail for 20 s, then everything has to come to rest with nothing lost or doubled.",
+    "Histories of a simulated cluster, each a function of its seed: processes, disks, clocks and\n"
+    "network fail for a time, then everything has to come to its end with nothing lost or doubled.",
     "troupe sim"};
   app
     .add_option_function<std::string>(
       "--seeds", [](const std::string&) {}, "One seed, or FIRST..LAST")
-    ->check([&](const std::string& text) { return read_seeds(text, options); })
+    ->check([&](const std::string& text) { return read_seeds(text, options.histories); })
     ->type_name("N|A..B")
     ->default_str("1..5000");
-  app.add_option("--threads", options.threads, "Histories at a time")
+  app
+    .add_option("--world", options.world,
+                "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
+                "workers of a whole job; both: one after the other")
+    ->transform(CLI::CheckedTransformer(
+      std::map<std::string, world_kind>{
+        {"both", world_kind::both}, {"chain", world_kind::chain}, {"job", world_kind::job}},
+      CLI::ignore_case))
+    ->type_name("chain|job|both")
+    ->default_str("both");
+  app.add_option("--threads", options.histories.threads, "Histories at a time")
     ->check(CLI::Range(1u, 1024u))
     ->capture_default_str();
-  app.add_flag("--calm", options.calm, "Without faults: shows that their number is checked");
+  app.add_flag("--calm", options.histories.calm,
+               "Without faults: shows that their number is checked");
   auto* const trace_flag =
     app.add_flag("--trace", options.trace, "Tell what happens in the first seed");
   auto* const all = app.add_flag("--mutants", options.mutants,
@@ -276,10 +216,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (options.stragglers) {
-    options.trial.threads = options.threads;
+    options.trial.threads = options.histories.threads;
     return sim::try_stragglers(options.trial) ? EXIT_SUCCESS : EXIT_FAILURE;
   }
   if (options.trace)
-    return trace(options.first, options.calm);
-  return options.mutants ? try_mutants(options) : check(options);
+    return trace(options);
+  return options.mutants ? try_mutants(options) : check_worlds(options);
 }

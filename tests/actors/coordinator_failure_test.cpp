@@ -299,6 +299,22 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
   }
 }
 
+TEST_CASE("a checkpoint that a server could not read meanwhile is looked for again") {
+  coordinator_options how;
+  how.resume = true;
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+  one.found(12);
+  one.server(0, 100);
+  one.server(1, 101);
+  one.serve({{0, 100}, {1, 101}}, 4);
+  one.death(role::server, 1, 101);
+  one.server(1, 111);
+  REQUIRE(one.finds == 2); // Under way while server 0 says:
+  one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
+  one.found(12);
+  CHECK(one.finds == 2 + (one.passed_over == std::vector<std::uint64_t>{12} ? 1 : 0));
+}
+
 TEST_CASE("the job fails where servers can read none of the checkpoints") {
   coordinator_options how;
   how.resume = true;
@@ -352,6 +368,9 @@ TEST_CASE(
   CHECK(after.chains_of(0, 100) == before.chains_of(0, 100));
   CHECK(after.persisted.back().chains == before.persisted.back().chains);
   CHECK(after.orders_of(0, 200).admitted);
+  // It may have pushes that are not applied: how far it is servers hear from itself.
+  const auto told = std::get<server_orders>(after.all_orders(role::server, 0, 100).body);
+  CHECK(std::ranges::all_of(told.workers, [](const auto& x) { return x.known && x.clock == 0; }));
   CHECK(after.orders_of(0, 200).view.chains[0].serving);
   CHECK(after.orders_of(0, 200).view.epoch > before.orders_of(0, 200).view.epoch);
   const auto& mine = after.orders_of(0, 200).leases;

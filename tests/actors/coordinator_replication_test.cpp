@@ -406,6 +406,11 @@ TEST_CASE("a member that was never heard since the restart is silent, and dead i
     pass(after, 8000ms, alive, 9); // It is not expected any more.
     CHECK(after.text_of(0) == (replicas == 1 ? "1.101" : "1.101 2.102"));
     CHECK(after.told("server 0 lost (silent since the coordinator restarted)") == (replicas == 1));
+    if (replicas == 1) { // Others have its work: it is sent home when it comes at last.
+      after.server(0, 100);
+      CHECK(after.all_orders(role::server, 0, 100).stop);
+      CHECK_FALSE(after.told("server 0 joined"));
+    }
   }
 }
 

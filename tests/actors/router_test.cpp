@@ -148,6 +148,19 @@ TEST_CASE("parts_made_during_the_pause_wait_behind_the_others") {
   CHECK(f.tick(20ms) == texts{"push 1 to 0 attempt 3", "pull 3 to 0 attempt 3"});
 }
 
+TEST_CASE("in_ssp_a_pull_alone_waits_for_the_receipts_of_the_pushes_before_it") {
+  router_fixture f{false};
+  f.job.tables[0].sync = {consistency_mode::ssp, 1};
+  f.decide = router{f.job};
+  f.set_view(routed_view(f.job));
+  f.push(1);
+  CHECK(f.pull(2).empty());
+  f.failed(1, errc::not_ready);
+  CHECK(f.tick(20ms) == texts{"push 1 to 0 attempt 3"});
+  CHECK(f.pushed(1) == texts{"pull 3 to 0 attempt 3"});
+  CHECK(f.failed(2, errc::fenced) == texts{"pull 4 to 1 attempt 1", "failed 1 fenced"});
+}
+
 TEST_CASE("not_yet_asks_again_for_that_pull_only") {
   router_fixture f;
   f.push(1);
@@ -250,6 +263,17 @@ TEST_CASE("values_that_have_to_be_waited_for_are_asked_for_again_without_the_pus
   f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
   CHECK(f.answered(1, {receipt{3, false}, {}}) == texts{"pull 1 to 0 attempt 1"});
   CHECK(f.answered(1, {receipt{3, true}, {}}).empty()); // To a push that was sent twice.
+  f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
+  CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
+}
+
+TEST_CASE("a_second_receipt_of_a_push_whose_values_are_asked_for_again_changes_nothing") {
+  router_fixture f;
+  f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
+  f.failed(1, errc::timed_out);
+  f.tick(20ms);
+  CHECK(f.answered(1, {receipt{3, false}, {}}, 1) == texts{"pull 1 to 0 attempt 3"}); // Late.
+  CHECK(f.answered(1, {receipt{3, true}, {}}, 3).empty());
   f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
 }

@@ -17,26 +17,40 @@ class SimTest(unittest.TestCase):
     def test_histories_without_a_violation(self):
         status, said = sim("--seeds", "1..300")
         self.assertEqual(status, 0, said)
-        self.assertIn("300 histories", said)
+        for world in ("chain", "job"):
+            self.assertRegex(said, rf"(?m)^{world}: 300 histories in .* s, \d+ a second;")
+        self.assertEqual(said.count("\nno violation"), 2, said)
         self.assertTrue(said.endswith("\nno violation"), said)
+        self.assertRegex(said, r"\n +bsp +ssp +asp\n")
 
     def test_a_planted_mistake_is_noticed_and_can_be_replayed(self):
         status, said = sim("--seeds", "1..300", "--mutant", "no_deduplication")
         self.assertEqual(status, 1, said)
-        self.assertRegex(said, r"seed \d+: exactly once: .*\n  troupe sim --seeds \d+ "
-                               r"--mutant no_deduplication --trace")
-        seed = said.split("troupe sim --seeds ")[1].split()[0]
-        again = sim("--seeds", seed, "--mutant", "no_deduplication", "--trace")
-        self.assertEqual(again, sim("--seeds", seed, "--mutant", "no_deduplication", "--trace"))
+        self.assertRegex(said, r"seed \d+: exactly once: .*\n  troupe sim --world chain "
+                               r"--seeds \d+ --mutant no_deduplication --trace")
+        self.replay("no_deduplication", "exactly once", said)
+
+    def test_a_mistake_of_a_whole_job_is_noticed_and_can_be_replayed(self):
+        status, said = sim("--world", "job", "--seeds", "1..300", "--mutant", "lost_work_forgotten")
+        self.assertEqual(status, 1, said)
+        self.assertNotIn("chain: ", said)
+        self.replay("lost_work_forgotten", "liveness: the job does not end", said)
+
+    def replay(self, mutant, violation, said):
+        words = said.split("troupe sim ")[1].split("   shows how")[0].split()
+        again = sim(*words)
+        self.assertEqual(again, sim(*words))
         self.assertEqual(again[0], 1)
-        self.assertRegex(again[1], rf"seed {seed}: exactly once: ")
+        self.assertIn(mutant, words)
+        self.assertRegex(again[1], rf"(?m)^seed \d+: {violation}")
         self.assertIn("us the coordinator starts", again[1])
 
     def test_without_faults_nothing_is_called_tested(self):
         status, said = sim("--seeds", "1..300", "--calm")
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"servers killed +0  too few, expected \d+ a history")
-        self.assertIn("no violation, but too little happened", said)
+        self.assertRegex(said, r"servers killed +0 +0 +0  too few, expected \S+ a history")
+        self.assertEqual(said.count("no violation, but too little happened"), 2, said)
 
     def test_stragglers_are_out_and_nobody_else(self):
         status, said = sim("--stragglers", "--worker-hours", 200)
@@ -58,6 +72,7 @@ class SimTest(unittest.TestCase):
                 (("--seeds", "x"), "needs a number or FIRST..LAST"),
                 (("--seeds", "9..3"), "needs a number or FIRST..LAST"),
                 (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
+                (("--world", "flat"), "--world"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
                 (("--careless",), "--stragglers"),

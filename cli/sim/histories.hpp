@@ -1,0 +1,166 @@
+// Histories of one kind of world: many at once, each a function of its seed, and what they had.
+#pragma once
+
+#include "cli/sim/world.hpp"
+
+#include "fmt/core.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace troupe::sim {
+
+struct history_options {
+  std::uint64_t first = 1;
+  std::uint64_t last = 0;
+  unsigned threads = 1;
+  bool calm = false;
+};
+
+struct failed_seed {
+  std::string_view world;
+  std::uint64_t seed = 0;
+  std::string what;
+};
+
+/// What the histories of one kind had.
+template <class World>
+struct kind_tally {
+  typename World::tally counts;
+  std::uint64_t histories = 0;
+
+  void add(const typename World::tally& other) {
+    counts.events += other.events;
+    for (const auto& each : World::minima)
+      counts.*each.count += other.*each.count;
+  }
+};
+
+template <class World>
+struct outcome {
+  std::array<kind_tally<World>, World::kinds.size()> kinds;
+  std::optional<failed_seed> failed; ///< The smallest one that was seen.
+
+  std::uint64_t histories() const {
+    std::uint64_t all = 0;
+    for (const auto& each : kinds)
+      all += each.histories;
+    return all;
+  }
+  std::uint64_t events() const {
+    std::uint64_t all = 0;
+    for (const auto& each : kinds)
+      all += each.counts.events;
+    return all;
+  }
+};
+
+/// Every so many seeds one is run twice: both must be the same history.
+constexpr std::uint64_t repeat_interval = 1000;
+/// Fewer histories of a kind say nothing about averages.
+constexpr std::uint64_t histories_for_minima = 80;
+
+template <class World>
+std::optional<failed_seed> run_seed(std::uint64_t seed, bool calm, outcome<World>& all) {
+  try {
+    World one{seed, calm};
+    auto& kind = all.kinds[one.kind()];
+    ++kind.histories;
+    one.run();
+    kind.add(one.counted());
+    if (seed % repeat_interval == 0) {
+      World again{seed, calm};
+      again.run();
+      if (again.hash() != one.hash())
+        return failed_seed{World::name, seed, "determinism: two runs of one seed differ"};
+    }
+    return std::nullopt;
+  } catch (const violation& found) {
+    return failed_seed{World::name, seed, found.what()};
+  }
+}
+
+/// Up to the first violation, or a few seeds beyond it.
+template <class World>
+outcome<World> run_histories(const history_options& options) {
+  outcome<World> all;
+  std::mutex mutex;
+  std::atomic<std::uint64_t> next = options.first;
+  std::atomic<bool> over = false;
+  const auto work = [&] {
+    outcome<World> mine;
+    while (!over) {
+      const std::uint64_t seed = next++;
+      if (seed > options.last)
+        break;
+      auto failed = run_seed<World>(seed, options.calm, mine);
+      if (!failed)
+        continue;
+      over = true;
+      const std::lock_guard lock{mutex};
+      if (!all.failed || failed->seed < all.failed->seed)
+        all.failed = std::move(failed);
+    }
+    const std::lock_guard lock{mutex};
+    for (std::size_t i = 0; i < all.kinds.size(); ++i) {
+      all.kinds[i].histories += mine.kinds[i].histories;
+      all.kinds[i].add(mine.kinds[i].counts);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < options.threads; ++i)
+    threads.emplace_back(work);
+  work();
+  threads.clear();
+  return all;
+}
+
+/// A column for each kind. Whether there is enough of everything.
+template <class World>
+bool show(const outcome<World>& all) {
+  bool enough = true;
+  if (World::kinds.size() > 1) {
+    fmt::print("  {:24}", "");
+    for (const char* kind : World::kinds)
+      fmt::print(" {:>12}", kind);
+    fmt::print("\n");
+  }
+  for (const auto& [what, count, each] : World::minima) {
+    fmt::print("  {:24}", what);
+    bool too_few = false;
+    for (const auto& kind : all.kinds) {
+      const auto found = kind.counts.*count;
+      fmt::print(" {:>12}", found);
+      too_few = too_few
+                || (kind.histories >= histories_for_minima
+                    && static_cast<double>(found) < each * static_cast<double>(kind.histories));
+    }
+    fmt::print("{}\n", too_few ? fmt::format("  too few, expected {} a history", each) : "");
+    enough = enough && !too_few;
+  }
+  return enough;
+}
+
+/// Tells of one history as it happens. Nothing: it was as it should be.
+template <class World>
+std::optional<failed_seed> trace_history(std::uint64_t seed, bool calm) {
+  try {
+    World one{seed, calm, [](const std::string& line) { fmt::print("{}\n", line); }};
+    one.run();
+    return std::nullopt;
+  } catch (const violation& found) {
+    return failed_seed{World::name, seed, found.what()};
+  }
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,209 @@
+// What has to hold: of values, reads and checkpoints, and at the end.
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+
+// -- values -------------------------------------------------------------------------------------
+
+std::uint64_t job_world::clocks_of(const batch_set& marks) const {
+  return marks.floor().value >= job().batches() ? bsp_clock_count(job())
+                                                : bsp_clock(job(), marks.floor());
+}
+
+/// Of whatever begins a generation: all that begin it have the same.
+void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
+  require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
+  const history fresh{at.orders.generation, now_, image, image.version(), {image.digest}};
+  const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
+  require(known->second.origin == image,
+          "replicas: those that begin a generation differ in what they have");
+  if (!is_first)
+    return;
+  auto& told = acknowledged_[at.chain];
+  if (is_traced())
+    note(full_name(by.id) + " begins chain " + std::to_string(at.chain.value) + " with "
+         + std::to_string(image.marks.size()) + (at.recovered ? " that it kept" : " batches")
+         + ", told were " + std::to_string(told.size()));
+  if (is_durable() && !was_wiped_ && at.recovered) {
+    auto both = told;
+    both.intersect(image.marks);
+    require(both == told, "durability: an acknowledged push is gone, and its logs are not");
+  }
+  told.intersect(image.marks);
+}
+
+void job_world::check_step(const hosted& at, const step_effect& effect) {
+  require(effect.what.skip.empty(), "exactly once: partitions of a chain differ");
+  if (mode() != consistency_mode::bsp || is_durable())
+    return;
+  // Chains of one generation of a bsp job have begun at the same clock.
+  const auto& mine = histories_.at({at.chain, at.generation});
+  for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
+    const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
+    require(other == histories_.end() || other->second.job_generation != mine.job_generation
+              || other->second.origin.marks == mine.origin.marks,
+            "one cut: chains of one generation began at different clocks");
+  }
+}
+
+/// What replicas have at the same version is the same.
+void job_world::check_applied(const hosted& at) {
+  const auto& state = *at.decider->state();
+  auto& all = histories_.at({at.chain, at.generation});
+  const auto step = state.version() - all.first;
+  require(state.version() >= all.first && step <= all.digests.size(),
+          "replicas: one has skipped an entry");
+  if (step == all.digests.size())
+    all.digests.push_back(at.values.digest);
+  require(all.digests[step] == at.values.digest, "replicas: they differ at the same version");
+}
+
+// -- reads --------------------------------------------------------------------------------------
+
+void job_world::check_answer(server& by, const hosted& at, const part_letter& asked,
+                             const answer_effect& effect) {
+  const auto& what = *asked.what->pull;
+  if (what.ranges.empty())
+    return; // An introduction.
+  require(what.seen.generation != at.generation || effect.version >= what.seen.version,
+          "reads: an answer is older than what its reader had been told");
+  if (what.anywhere)
+    ++tally_.answered_anywhere;
+  else
+    require(asked.told.first != at.generation || effect.version >= asked.told.second,
+            "reads: a head's answer is older than what heads had told anyone");
+  if (mode() == consistency_mode::bsp)
+    require(clocks_of(at.values.marks) >= bsp_clock(job(), what.step.batch),
+            "bsp: a pull is answered before its clock");
+  // Without other replicas there is no lease: who was given up answers from the past.
+  const auto& newest = newest_of(persisted_.chains[at.chain.value]);
+  const bool is_over = job().replicas == 1 && newest.generation != at.generation;
+  if (mode() == consistency_mode::ssp && !is_over)
+    check_staleness(by, at, what.step.clock);
+}
+
+bool job_world::has_open_work(const worker& one) {
+  return std::ranges::any_of(one.steps.progress(),
+                             [](const auto& x) { return x.done.size() < x.lease.count; });
+}
+
+/// By what the server was told last, it waits for this worker.
+bool job_world::is_bound(const hosted& at, const worker& one) {
+  return std::ranges::any_of(at.orders.workers, [&](const clock_entry& x) {
+    return x.worker.value == one.id.index && x.incarnation == one.id.incarnation && x.known
+           && x.clock != unbound_clock;
+  });
+}
+
+/// ssp: nobody who works is more than the bound behind a reader, and the reader sees all pushes
+/// below it. Who is out of the game for a while is not counted.
+void job_world::check_staleness(server& by, const hosted& at, std::uint64_t reader_clock) {
+  const auto bound = job().tables.front().sync.staleness_clocks;
+  const auto begun = histories_.at({at.chain, at.generation}).begun;
+  for (const auto& [index, other] : workers_) {
+    const bool may_be_given_up =
+      other->was_disturbed || (other->was_unbound && !is_bound(at, *other));
+    if (!other->admitted || !has_open_work(*other) || may_be_given_up)
+      continue;
+    const bool is_near = other->steps.clock() + bound >= reader_clock;
+    if (!is_near)
+      throw violation("staleness: worker " + std::to_string(index) + " at clock "
+                      + std::to_string(other->steps.clock()) + " is too far behind a reader at "
+                      + std::to_string(reader_clock) + ", whom server "
+                      + std::to_string(by.id.index) + " answered");
+    for (const auto& push : other->made)
+      if (push.clock + bound < reader_clock && push.when >= begun
+          && !at.values.marks.contains(push.batch))
+        throw violation("staleness: a reader at clock " + std::to_string(reader_clock)
+                        + " does not see batch " + std::to_string(push.batch.value)
+                        + ", which worker " + std::to_string(index) + " pushed at clock "
+                        + std::to_string(push.clock));
+  }
+}
+
+// -- checkpoints --------------------------------------------------------------------------------
+
+void job_world::check_cut(const hosted& at) const {
+  require(at.values.adds_up(), "sums: a cut has a sum that is not that of its batches");
+  require(at.decider->state()->marks() == at.values.marks,
+          "one cut: marks and values of a part differ");
+}
+
+void job_world::check_parts(const storage::manifest& what) {
+  const auto& parts = checkpoints_[what.checkpoint].parts;
+  require(what.parts.size() == job().chain_count() && parts.size() == what.parts.size(),
+          "one cut: a checkpoint lacks a part");
+  for (const auto& part : what.parts) {
+    require(part.checkpoint == what.checkpoint && parts.contains(part.chain),
+            "one cut: a part is of another checkpoint");
+    if (mode() == consistency_mode::bsp)
+      require(clocks_of(parts.at(part.chain).marks) == what.clock,
+              "one cut: parts of a bsp checkpoint were cut at different clocks");
+  }
+}
+
+// -- the end ------------------------------------------------------------------------------------
+
+void job_world::check_finished() {
+  const auto full = [&](const value_image& x) {
+    return x.marks == batch_set(batch_id{job().batches()}) && x.adds_up();
+  };
+  for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
+    const auto& members = persisted_.chains[i].active.members;
+    const auto* head = members.empty() ? nullptr : find_server(members.front());
+    if (head == nullptr || !head->chains.contains({i}))
+      continue; // It died after the end, and others take its place.
+    const auto& at = head->chains.at({i});
+    if (at.decider && at.decider->leads())
+      require(full(at.values),
+              "exactly once: finished without all batches in chain " + std::to_string(i));
+  }
+  const auto newest = std::find_if(checkpoints_.rbegin(), checkpoints_.rend(),
+                                   [](const auto& x) { return x.second.committed; });
+  require(newest != checkpoints_.rend(), "one cut: finished without a checkpoint");
+  for (const auto& [unused, part] : newest->second.parts)
+    require(full(part), "one cut: the last checkpoint lacks batches");
+}
+
+void job_world::check_end() {
+  if (has_ended())
+    return;
+  note(describe());
+  throw violation("liveness: the job does not end");
+}
+
+std::string job_world::describe() const {
+  const auto text = [](auto x) { return std::to_string(x); };
+  const auto list = [&](const chain_config& config) {
+    std::string all =
+      " epoch " + text(config.epoch.value) + " generation " + text(config.generation.value) + ":";
+    for (const auto& who : config.members)
+      all += " " + text(who.index) + "." + text(who.incarnation.value);
+    if (config.joiner)
+      all += " +" + text(config.joiner->index) + "." + text(config.joiner->incarnation.value);
+    return all;
+  };
+  std::string all =
+    "phase " + text(static_cast<int>(coordinator_ ? coordinator_->decider->phase() : phase_seen_));
+  for (std::size_t i = 0; i < persisted_.chains.size(); ++i) {
+    const auto& record = persisted_.chains[i];
+    all += "\n  chain " + text(i) + list(record.active)
+           + (record.proposed ? ", then" + list(*record.proposed) : "");
+  }
+  for (const auto& [index, each] : servers_)
+    for (const auto& [chain, at] : each->chains) {
+      const auto status = at.status();
+      all += "\n  " + full_name(each->id) + " chain " + text(chain.value) + " generation "
+             + text(status.generation.value) + " epoch " + text(status.epoch.value) + " sealed "
+             + text(status.sealed.value) + (status.complete ? " complete" : "")
+             + (status.joint ? " joint" : "") + " marks " + text(at.values.marks.floor().value)
+             + " of " + text(at.values.marks.size()) + " requests " + text(at.requests.size());
+    }
+  for (const auto& [index, each] : workers_)
+    all += "\n  " + full_name(each->id) + " clock " + text(each->steps.clock())
+           + (each->admitted ? " admitted" : "") + (has_open_work(*each) ? " at work" : "")
+           + " requests " + text(each->requests.size()) + " sent " + text(each->sent.size());
+  return all;
+}
+
+} // namespace troupe::sim

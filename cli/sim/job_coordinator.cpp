@@ -1,0 +1,193 @@
+// The coordinator's shell: what its effects do, its store, and the directory of checkpoints.
+#include "actors/mutation.hpp"
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+
+void job_world::start_coordinator(bool resume) {
+  coordinator_ = std::make_unique<controller>();
+  coordinator_->id = {role::coordinator, 0, next_incarnation()};
+  coordinator_->rate = pick_rate();
+  leases_now_.clear();
+  refused_.clear();
+  evicted_at_.reset();
+  note("the coordinator starts");
+  const auto last = checkpoints_.empty() ? 0 : checkpoints_.rbegin()->first;
+  coordinator_effects effects;
+  coordinator_->decider =
+    std::make_unique<coordinator>(job(), coordinator_options_of(options_, resume), persisted_, last,
+                                  local(*coordinator_), effects);
+  std::ranges::move(effects, std::back_inserter(coordinator_->waiting));
+  carry_out_waiting();
+  every(coordinator_->id, 20ms, [this] {
+    coordinate(
+      [&](coordinator_effects& x) { coordinator_->decider->tick(local(*coordinator_), x); });
+    if (coordinator_->decider->phase() == job_phase::finished && !was_finished_)
+      check_finished();
+    was_finished_ = coordinator_->decider->phase() == job_phase::finished;
+  });
+}
+
+void job_world::kill_coordinator() {
+  if (!coordinator_)
+    return;
+  note("the coordinator is killed");
+  if (coordinator_->saving && chance(0.5)) // Nobody can know whether it was.
+    persist(*coordinator_->saving);
+  coordinator_.reset();
+  at(now_ + pick_ms(10, chance(0.8) ? 400 : 2000), [this] {
+    if (!coordinator_)
+      start_coordinator(std::exchange(resume_next_, false));
+  });
+}
+
+void job_world::coordinate(const std::function<void(coordinator_effects&)>& what) {
+  coordinator_effects effects;
+  what(effects);
+  std::ranges::move(effects, std::back_inserter(coordinator_->waiting));
+  carry_out_waiting();
+}
+
+/// In the order in which they were decided; while it saves, the coordinator does nothing else.
+void job_world::carry_out_waiting() {
+  if (std::exchange(coordinator_->carries_out, true))
+    return;
+  while (!coordinator_->waiting.empty() && !coordinator_->saving) {
+    auto effect = std::move(coordinator_->waiting.front());
+    coordinator_->waiting.pop_front();
+    std::visit([this](auto& x) { run(x); }, effect);
+  }
+  coordinator_->carries_out = false;
+}
+
+void job_world::hear(const report& what) {
+  auto& paid = attention_.try_emplace(what.from, attention{now_, 0s}).first->second;
+  paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
+  paid.heard = now_;
+  coordinate([&](coordinator_effects& effects) {
+    coordinator_->decider->receive(what, local(*coordinator_), effects);
+  });
+}
+
+void job_world::run(send_effect& effect) {
+  check_orders(effect.orders);
+  auto what = std::make_shared<const orders>(std::move(effect.orders));
+  post(coordinator_place, place_of(what->to), [this, what] {
+    when_awake(what->to, now_, [this, what] {
+      if (auto* const to_server = find_server(what->to))
+        obey(*to_server, *what);
+      else if (auto* const to_worker = find_worker(what->to))
+        obey(*to_worker, *what);
+      else
+        obey_as_observer(*what);
+    });
+  });
+}
+
+void job_world::run(persist_effect& effect) {
+  if (quiet_ || !chance(slow_store_)) {
+    if (!mutated(mutation::sent_before_persisted) || chance(0.5))
+      persist(effect.state);
+    return;
+  }
+  ++tally_.slow_saves;
+  const auto done = now_ + pick_ms(5, chance(0.7) ? 200 : 1500);
+  coordinator_->saving = std::move(effect.state);
+  coordinator_->paused_until = std::max(coordinator_->paused_until, done);
+  at(done, [this, who = coordinator_->id] {
+    if (!lives(who) || !coordinator_->saving)
+      return;
+    persist(*std::exchange(coordinator_->saving, std::nullopt));
+    carry_out_waiting();
+  });
+}
+
+void job_world::persist(const storage::coordinator_state& state) {
+  const auto before = std::exchange(persisted_, state);
+  check_records(before, state);
+}
+
+void job_world::run(event_effect& effect) {
+  note(effect.text);
+  const auto says = [&](std::string_view words) {
+    return effect.text.find(words) != std::string::npos;
+  };
+  tally_.backups += says("nobody waits for it") ? 1 : 0;
+  tally_.additions += says("is added") ? 1 : 0;
+  tally_.drains += says("is empty and leaves") ? 1 : 0;
+  if (const auto begin = effect.text.find(unreadable_words); begin != std::string::npos)
+    refused_.insert(std::stoull(effect.text.substr(begin + unreadable_words.size())));
+  if (says("is out for")) {
+    ++tally_.evictions;
+    check_eviction_told();
+  }
+}
+
+// -- checkpoints --------------------------------------------------------------------------------
+
+/// Never all of them may become unreadable: that fails the job.
+std::size_t job_world::good_checkpoints() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+    checkpoints_, [&](const auto& x) { return x.second.committed && !rotten_.contains(x.first); }));
+}
+
+bool job_world::is_unreadable(std::uint64_t checkpoint) {
+  if (!quiet_ && good_checkpoints() > 1 && chance(unreadable_))
+    rotten_.insert(checkpoint);
+  return rotten_.contains(checkpoint);
+}
+
+void job_world::run(find_checkpoint_effect& effect) {
+  const auto delay = pick_ms(5, !quiet_ && chance(slow_disk_) ? 2000 : 60);
+  when_awake(coordinator_->id, now_ + delay, [this, unreadable = std::move(effect.unreadable)] {
+    coordinate([&](coordinator_effects& effects) {
+      if (!quiet_ && chance(part_failure_))
+        coordinator_->decider->search_failed({errc::io_failed, "a disk that fails by chance"},
+                                             local(*coordinator_), effects);
+      else
+        coordinator_->decider->checkpoint_found(find_checkpoint(unreadable), local(*coordinator_),
+                                                effects);
+    });
+  });
+}
+
+storage::found job_world::find_checkpoint(const std::vector<std::uint64_t>& passed_over) {
+  storage::found what;
+  // A manifest that is damaged is noticed here.
+  bool damaged = !quiet_ && good_checkpoints() > 1 && chance(unreadable_);
+  for (auto at = checkpoints_.rbegin(); at != checkpoints_.rend() && !what.newest; ++at) {
+    if (!at->second.committed)
+      continue;
+    if (std::ranges::find(passed_over, at->first) != passed_over.end()
+        || std::exchange(damaged, false)) {
+      what.refused.push_back({errc::damaged, "checkpoint " + std::to_string(at->first)});
+      continue;
+    }
+    what.newest.emplace();
+    what.newest->checkpoint = at->first;
+  }
+  return what;
+}
+
+void job_world::run(commit_checkpoint_effect& effect) {
+  check_parts(effect.manifest);
+  const auto number = effect.manifest.checkpoint;
+  checkpoints_[number].clock = effect.manifest.clock;
+  const auto delay = pick_ms(5, !quiet_ && chance(slow_disk_) ? 2000 : 60);
+  at(now_ + delay, [this, number, by = coordinator_->id] {
+    const bool good = quiet_ || !chance(part_failure_);
+    if (good) { // Whoever asked for it may be gone.
+      checkpoints_[number].committed = true;
+      ++tally_.commits;
+    }
+    when_awake(by, now_, [this, number, good] {
+      coordinate([&](coordinator_effects& effects) {
+        coordinator_->decider->checkpoint_committed(
+          number, good ? result<void>{} : result<void>{errc::io_failed, "disk full"},
+          local(*coordinator_), effects);
+      });
+    });
+  });
+}
+
+} // namespace troupe::sim

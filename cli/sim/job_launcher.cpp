@@ -1,0 +1,76 @@
+// The launcher, which starts processes and sees some of them die, and the commands `troupe add` and
+// `troupe drain`.
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+
+void job_world::observe() {
+  observer_report body;
+  body.deaths = deaths_;
+  body.done = phase_seen_ == job_phase::finished;
+  const auto send = [this](const report& what) {
+    post(launcher_place, coordinator_place,
+         [this, what] { when_awake(any_coordinator, now_, [this, what] { hear(what); }); });
+  };
+  send({launcher_->id, fingerprint_, ++launcher_->sequence, 0, body});
+  for (auto& [who, each] : commands_) {
+    observer_report wish;
+    wish.resize = each.wish;
+    send({who, fingerprint_, ++each.sequence, 0, wish});
+  }
+}
+
+void job_world::obey_as_observer(const orders& what) {
+  const auto* mine = std::get_if<observer_orders>(&what.body);
+  if (mine == nullptr)
+    return;
+  if (const auto found = commands_.find(what.to); found != commands_.end()) {
+    const auto& wish = found->second.wish;
+    const bool heard =
+      std::ranges::all_of(
+        wish.add,
+        [&](auto x) { return std::ranges::find(mine->servers, x) != mine->servers.end(); })
+      && std::ranges::all_of(wish.drain, [&](auto x) {
+           return std::ranges::find(mine->draining, x) != mine->draining.end();
+         });
+    if (what.stop || heard)
+      commands_.erase(found);
+    return;
+  }
+  if (what.to != launcher_->id || !launcher_->takes(what))
+    return;
+  require(what.failed.empty(), "liveness: the job failed: " + what.failed);
+  phase_seen_ = mine->phase;
+  told_to_stop_ = told_to_stop_ || what.stop;
+  if (told_to_stop_)
+    return;
+  seats_.clear();
+  for (const auto& each : mine->servers) {
+    seats_.insert(each.value);
+    const bool starts = std::ranges::any_of(starting_, [&](const member_id& who) {
+      return who.role == role::server && who.index == each.value;
+    });
+    if (!starts && !servers_.contains(each.value))
+      start_again({role::server, each.value, next_incarnation()}, now_ + pick_ms(10, 200));
+  }
+}
+
+void job_world::begin_command() {
+  if (options_.spare_servers == 0)
+    return;
+  const auto servers_max = job().servers + options_.spare_servers;
+  command fresh;
+  fresh.id = {role::observer, 1, next_incarnation()};
+  const server_id which{static_cast<std::uint32_t>(pick(0, servers_max - 1))};
+  if (chance(0.6))
+    fresh.wish.add.push_back(which);
+  else
+    fresh.wish.drain.push_back(which);
+  if (is_traced())
+    note(std::string{"a command wants to "} + (fresh.wish.add.empty() ? "drain" : "add")
+         + " server " + std::to_string(which.value));
+  at(now_ + 3s, [this, who = fresh.id] { commands_.erase(who); });
+  commands_.emplace(fresh.id, std::move(fresh));
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,64 @@
+#include "cli/sim/job_options.hpp"
+
+namespace troupe::sim {
+
+job_options draw_job(std::mt19937_64& random, bool calm) {
+  using namespace std::chrono_literals;
+  const auto pick = [&](std::uint32_t low, std::uint32_t high) {
+    return std::uniform_int_distribution<std::uint32_t>(low, high)(random);
+  };
+  const auto one_of = [&](std::uint32_t count) { return pick(1, count) == 1; };
+  job_options what;
+  auto& job = what.job;
+  job.name = "simulated";
+  job.partitions = 8;
+  job.servers = pick(1, 3);
+  job.replicas = pick(1, job.servers);
+  job.chains = one_of(3) ? pick(1, 3) : 0;
+  job.durability = one_of(4) ? durability_mode::log : durability_mode::memory;
+  table_spec table;
+  table.name = "w";
+  table.shape = {std::uint64_t{job.partitions} * 4096};
+  constexpr std::array modes{consistency_mode::bsp, consistency_mode::ssp, consistency_mode::asp};
+  table.sync.mode = modes[pick(0, 2)];
+  table.sync.staleness_clocks = table.sync.mode == consistency_mode::ssp ? pick(0, 3) : 0;
+  job.tables = {table};
+  const bool has_slow = one_of(3);
+  job.workers = has_slow ? pick(5, 7) : pick(1, 4);
+  what.slow_workers = has_slow ? 1 : 0;
+  const bool has_spares = table.sync.mode == consistency_mode::bsp && one_of(has_slow ? 2 : 4);
+  job.backup_workers = has_spares ? pick(1, 2) : 0;
+  job.batch_samples = 1;
+  job.passes = pick(1, 3);
+  const std::uint32_t batches = has_slow ? pick(250, 500) : pick(20, 80) * job.workers;
+  job.samples = std::max(1U, batches / static_cast<std::uint32_t>(job.passes));
+  what.spare_servers = one_of(2) ? pick(1, 2) : 0;
+  what.lease_batches = pick(1, 20);
+  what.checkpoint_clocks = one_of(3) ? pick(1, 20) : 0;
+  what.pulls_ahead = table.sync.mode == consistency_mode::asp ? pick(0, 2) : 0;
+  what.reads = one_of(2) ? read_target::any : read_target::head;
+  what.resume = !calm && one_of(6);
+  return what;
+}
+
+/// The times of real jobs, made shorter, so that more happens in a history.
+coordinator_options coordinator_options_of(const job_options& what, bool resume) {
+  using namespace std::chrono_literals;
+  coordinator_options how;
+  how.ledger.lease_batches = what.lease_batches;
+  how.liveness_timeout = 1500ms;
+  how.gather_timeout = 1000ms;
+  how.recovery_timeout = 800ms;
+  how.return_timeout = 1500ms;
+  how.audit_grace = 400ms;
+  how.checkpoint_interval = 400ms;
+  how.checkpoint_clocks = what.checkpoint_clocks;
+  how.resume = resume;
+  if (what.slow_workers > 0) {
+    how.stragglers = hurried({}, 20);
+    how.stragglers->reporting_min = 3;
+  }
+  return how;
+}
+
+} // namespace troupe::sim

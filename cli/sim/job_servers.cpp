@@ -1,0 +1,312 @@
+// Servers: what they do as they are told, what they begin with, and what they keep on their disks.
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+
+chain_status job_world::hosted::status() const {
+  if (decider)
+    return decider->status();
+  return {generation, {}, newest_of(record).epoch, false, false};
+}
+
+chain_report job_world::hosted::describe() const {
+  chain_report mine;
+  mine.chain = chain;
+  mine.status = status();
+  if (unreadable != 0)
+    mine.failed = std::string{unreadable_words} + std::to_string(unreadable);
+  mine.unreadable = unreadable;
+  mine.recovered = recovered;
+  mine.part = part;
+  mine.checkpoint_failed = checkpoint_failed;
+  mine.checkpoint_failure = "by chance";
+  if (!decider || decider->state() == nullptr)
+    return mine;
+  mine.version = decider->state()->version();
+  if (!decider->is_head())
+    return mine;
+  mine.marks = decider->state()->marks();
+  mine.clocks = decider->state()->clocks();
+  return mine;
+}
+
+std::vector<chain_status> job_world::server::statuses() const {
+  std::vector<chain_status> all;
+  for (const auto& [unused, at] : chains)
+    all.push_back(at.status());
+  return all;
+}
+
+void job_world::send_report(server& by) {
+  server_report body;
+  body.address = "s" + std::to_string(by.id.index);
+  body.clock_ns = static_cast<std::uint64_t>(local(by).count());
+  for (const auto& [unused, at] : by.chains)
+    body.chains.push_back(at.describe());
+  by.told = by.statuses();
+  by.reported_at = local(by);
+  auto what =
+    std::make_shared<const report>(report{by.id, fingerprint_, ++by.sequence, 0, std::move(body)});
+  post(place_of(by.id), coordinator_place,
+       [this, what] { when_awake(any_coordinator, now_, [this, what] { hear(*what); }); });
+}
+
+void job_world::act(server& by) {
+  for (auto& [unused, at] : by.chains)
+    if (at.decider)
+      decide(by, at, [&](replica_effects& effects) { at.decider->tick(local(by), effects); });
+  if (local(by) - by.reported_at >= report_interval || by.statuses() != by.told)
+    send_report(by);
+}
+
+// -- orders -------------------------------------------------------------------------------------
+
+void job_world::obey(server& by, const orders& what) {
+  if (!by.takes(what))
+    return;
+  if (what.stop)
+    return end(by.id);
+  const auto& mine = std::get<server_orders>(what.body);
+  for (const auto& [chain, record] : mine.chains) {
+    auto& at = by.chains[chain];
+    at.chain = chain;
+    obey(by, at, record, mine);
+  }
+  if (by.statuses() != by.told
+      || std::ranges::any_of(mine.workers, [](const auto& x) { return !x.known; }))
+    send_report(by);
+}
+
+void job_world::obey(server& by, hosted& at, const chain_record& record,
+                     const server_orders& what) {
+  const bool other_workers = what.workers != at.orders.workers;
+  at.record = record;
+  at.orders = what;
+  const auto newest = newest_of(record);
+  const bool is_other = newest.generation != at.generation;
+  const bool founds = newest.joiner != by.id && takes_part(newest, by.id);
+  // It takes the place of a founder, and was told of this generation when it was none.
+  const bool is_late = !is_other && newest.generation != record.active.generation && founds
+                       && at.decider && !at.decider->status().complete;
+  if (is_late || (is_other && (takes_part(newest, by.id) || at.generation.value == 0)))
+    begin_generation(by, at, newest);
+  if (!at.decider)
+    return;
+  const auto now = local(by);
+  decide(by, at, [&](replica_effects& effects) {
+    at.decider->renew(time_point{static_cast<std::int64_t>(what.heard_ns)});
+    if (other_workers)
+      at.decider->set_workers(what.workers, now, effects);
+    at.decider->obey(record, now, effects);
+  });
+  if (const auto early = std::exchange(at.early_request, std::nullopt))
+    send_copy(by, at, early->first, early->second);
+  obey_checkpoint(by, at);
+}
+
+void job_world::obey_checkpoint(server& by, hosted& at) {
+  const auto number = at.orders.checkpoint;
+  if (number <= std::max(at.cut, at.checkpoint_failed))
+    return;
+  if (!at.decider->leads()) {
+    if (is_durable() && at.decider->state() != nullptr && !at.copy_waits && number > at.kept_at) {
+      at.kept_at = number;
+      keep_image(by, at, image_of(at), [] {});
+    }
+    return;
+  }
+  const bool passed = mode() == consistency_mode::bsp
+                      && at.decider->state()->bsp_clocks() > at.orders.checkpoint_clock;
+  if (passed) { // The others may have cut at that clock.
+    at.checkpoint_failed = number;
+    return;
+  }
+  decide(by, at, [&](replica_effects& effects) {
+    at.decider->request_cut(number, at.orders.checkpoint_clock, local(by), effects);
+  });
+}
+
+void job_world::begin_generation(server& by, hosted& at, const chain_config& newest) {
+  for (const auto& [unused, open] : std::exchange(at.requests, {}))
+    send_answer(by, open.from, open.asked, at.generation,
+                failure{errc::rolled_back, "the server restores its partitions"});
+  hosted next;
+  next.chain = at.chain;
+  next.record = at.record;
+  next.orders = at.orders;
+  next.generation = newest.generation;
+  next.job_generation = at.orders.generation;
+  next.loading = at.loading + 1;
+  next.next_token = at.next_token;
+  next.cut = at.cut;
+  next.kept_at = at.kept_at;
+  next.checkpoint_failed = at.checkpoint_failed;
+  at = std::move(next);
+  if (newest.joiner == by.id || !takes_part(newest, by.id))
+    return begin(by, at, {});
+  if (is_durable() && at.record.active.epoch != epoch_id{})
+    recover(by, at);
+  else
+    load(by, at);
+}
+
+// -- what it begins with ------------------------------------------------------------------------
+
+/// With what it has kept, where that is of what was lost.
+void job_world::recover(server& by, hosted& at) {
+  later(by, at, disk_time(by), [this](server& mine, hosted& here) {
+    auto kept = recall(mine, here);
+    if (!kept)
+      return load(mine, here);
+    ++tally_.recoveries;
+    here.recovered = was_member(here.record.active, {mine.id.index});
+    found(mine, here, *std::move(kept));
+  });
+}
+
+/// Of this history, and not older than what was lost; nothing where the disk has none.
+std::optional<value_image> job_world::recall(const server& by, const hosted& at) const {
+  const auto disk = disks_.find({by.id.index, at.chain});
+  if (disk == disks_.end() || disk->second.bases.empty())
+    return std::nullopt;
+  const auto& [number, base] = *disk->second.bases.rbegin();
+  if (base.history != at.orders.generation || base.generation < at.record.active.generation)
+    return std::nullopt;
+  return replayed(job(), base.image, disk->second.entries_from(number));
+}
+
+std::vector<log_entry> job_world::kept_chain::entries_from(std::uint64_t first) const {
+  std::map<std::uint64_t, log_entry> all;
+  for (auto log = logs.lower_bound(first); log != logs.end(); ++log)
+    for (const auto& [index, entry] : log->second) {
+      if (entry)
+        all.insert_or_assign(index, *entry);
+      else
+        all.erase(all.upper_bound(index), all.end());
+    }
+  std::vector<log_entry> in_order;
+  for (auto& [unused, entry] : all)
+    in_order.push_back(std::move(entry));
+  return in_order;
+}
+
+void job_world::load(server& by, hosted& at) {
+  if (at.record.origin != 0)
+    return later(by, at, disk_time(by),
+                 [this](server& mine, hosted& here) { restore(mine, here); });
+  later(by, at, now_ + pick_ms(5, 80), [this](server& mine, hosted& here) {
+    tally_.starts_over += persisted_.term > 1 || here.orders.generation.value > 0 ? 1 : 0;
+    value_image fresh;
+    for (std::uint32_t p = 0; p < job().partitions; ++p)
+      if (here.orders.chain_of[p] == here.chain)
+        fresh.partitions.push_back({{p}, 0, {batch_set{}}});
+    found(mine, here, std::move(fresh));
+  });
+}
+
+void job_world::restore(server& by, hosted& at) {
+  const auto origin = at.record.origin;
+  if (is_unreadable(origin)) {
+    at.unreadable = origin;
+    ++tally_.unreadable;
+    return send_report(by);
+  }
+  const auto& stored = checkpoints_.at(origin);
+  require(stored.committed, "checkpoints: one without commit is restored");
+  ++tally_.restores;
+  found(by, at, stored.parts.at(at.chain));
+}
+
+void job_world::found(server& by, hosted& at, value_image image) {
+  if (!is_durable()) {
+    begin(by, at, image);
+    return go_on(by, at);
+  }
+  auto held = std::make_shared<value_image>(image);
+  keep_image(by, at, std::move(image), [this, who = by.id, chain = at.chain, held] {
+    auto& mine = *find_server(who);
+    auto& here = mine.chains.at(chain);
+    begin(mine, here, *held);
+    go_on(mine, here);
+  });
+}
+
+/// Without partitions: it has to join.
+void job_world::begin(server& by, hosted& at, const value_image& image) {
+  if (!image.partitions.empty())
+    check_beginning(by, at, image);
+  at.values = image;
+  at.values.partitions.clear();
+  at.job_generation = at.orders.generation;
+  replica_options how;
+  how.shard.pull_patience = 200ms;
+  if (job().replicas == 1)
+    how.chain.lease_time = {};
+  how.writes_log = is_durable();
+  how.add_up = [](const std::vector<table_id>& tables,
+                  std::span<const std::shared_ptr<const update>> pushes) {
+    auto sum = std::make_shared<update>();
+    sum->step = pushes.front()->step;
+    sum->tables = tables;
+    for (const auto& push : pushes)
+      sum->gradient_norm += push->gradient_norm;
+    return sum;
+  };
+  at.decider.emplace(job(), by.id, at.job_generation, at.generation, image.partitions, how);
+  decide(by, at, [&](replica_effects& effects) {
+    at.decider->set_workers(at.orders.workers, local(by), effects);
+  });
+}
+
+/// Orders that came while it was loading.
+void job_world::go_on(server& by, hosted& at) {
+  obey(by, at, chain_record{at.record}, server_orders{at.orders});
+  send_report(by);
+}
+
+// -- what it keeps ------------------------------------------------------------------------------
+
+/// When its disk has done the next thing.
+time_point job_world::disk_time(server& by) {
+  const bool is_slow = !quiet_ && chance(slow_disk_);
+  by.disk_free_at =
+    std::max(by.disk_free_at, now_) + (is_slow ? pick_ms(500, 3000) : pick_ms(5, 80));
+  return by.disk_free_at;
+}
+
+value_image job_world::image_of(const hosted& at) const {
+  auto image = at.values;
+  image.partitions = at.decider->state()->partitions();
+  return image;
+}
+
+job_world::kept_chain& job_world::disk_of(const server& by, const hosted& at) {
+  return disks_[{by.id.index, at.chain}];
+}
+
+/// A base, and its log, which begins at once. Then `then`, if the generation is still the same.
+void job_world::keep_image(server& by, hosted& at, value_image image, std::function<void()> then) {
+  auto& disk = disk_of(by, at);
+  const auto number = ++disk.newest;
+  auto& log = disk.logs[number];
+  log.clear();
+  if (at.decider && at.decider->state() != nullptr) {
+    auto [index, entries] = at.decider->unapplied();
+    for (auto& entry : entries)
+      log.emplace_back(index++, std::move(entry));
+  }
+  kept_chain::base base{at.orders.generation, at.generation, std::move(image)};
+  when_awake(by.id, disk_time(by),
+             [this, number, who = by.id, chain = at.chain, loading = at.loading,
+              base = std::move(base), then = std::move(then)] {
+               auto& here = find_server(who)->chains.at(chain);
+               auto& written = disk_of(*find_server(who), here);
+               written.bases[number] = base;
+               written.bases.erase(written.bases.begin(), written.bases.find(number));
+               written.logs.erase(written.logs.begin(), written.logs.lower_bound(number));
+               if (here.loading == loading)
+                 then();
+             });
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,64 @@
+#include "cli/sim/job_values.hpp"
+
+#include "cli/sim/world.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace troupe::sim {
+
+void value_image::apply(const std::vector<std::shared_ptr<const update>>& pushes,
+                        const std::vector<step_header>& steps) {
+  std::uint64_t brought = 0;
+  for (const auto& push : pushes)
+    brought += static_cast<std::uint64_t>(push->gradient_norm);
+  std::uint64_t expected = 0;
+  const auto mark = [&](const step_header& step) {
+    if (!marks.insert(step.batch))
+      throw violation("exactly once: batch " + std::to_string(step.batch.value)
+                      + " is applied twice");
+    expected += static_cast<std::uint64_t>(gradient_of(step.batch));
+    digest = (digest ^ (step.batch.value + 1)) * 0x100000001b3ull;
+  };
+  if (steps.empty())
+    for (const auto& push : pushes)
+      mark(push->step);
+  for (const auto& step : steps)
+    mark(step);
+  require(brought == expected, "sums: an entry brings other gradients than those of its batches");
+  sum += brought;
+}
+
+bool value_image::adds_up() const {
+  std::uint64_t expected = 0;
+  for (std::uint64_t batch = 0; batch < marks.end().value; ++batch)
+    if (marks.contains({batch}))
+      expected += static_cast<std::uint64_t>(gradient_of({batch}));
+  return expected == sum;
+}
+
+std::uint64_t value_image::version() const {
+  std::uint64_t newest = 0;
+  for (const auto& each : partitions)
+    newest = std::max(newest, each.version);
+  return newest;
+}
+
+value_image replayed(const job_spec& job, value_image base, const std::vector<log_entry>& log) {
+  shard state{job, {}, base.partitions};
+  for (const auto& entry : log) {
+    auto header = header_of(entry);
+    if (std::ranges::all_of(header.steps,
+                            [&](const auto& step) { return base.marks.contains(step.batch); }))
+      continue;
+    shard_effects effects;
+    state.append(std::move(header));
+    state.commit(effects);
+    base.apply(entry.pushes, entry.steps);
+    state.applied(effects);
+  }
+  base.partitions = state.partitions();
+  return base;
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,39 @@
+// What a simulated replica has for values: which batches, and numbers that tell whether each of
+// them came once, with its gradient, and in which order.
+#pragma once
+
+#include "actors/store/partition_marks.hpp"
+#include "actors/store/replica.hpp"
+#include "serialization/batch_set.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe::sim {
+
+/// The gradient of a batch: a number that floats add up exactly.
+inline float gradient_of(batch_id batch) {
+  return static_cast<float>(batch.value * 7919 % 1'000'003 + 1);
+}
+
+struct value_image {
+  batch_set marks;
+  std::uint64_t sum = 0;                   ///< Of gradients.
+  std::uint64_t digest = 0;                ///< Of batches in their order.
+  std::vector<shard_partition> partitions; ///< In images alone.
+
+  /// Takes the step of an entry. Throws violation.
+  void apply(const std::vector<std::shared_ptr<const update>>& pushes,
+             const std::vector<step_header>& steps);
+  /// Whether the sum is that of the batches.
+  bool adds_up() const;
+  std::uint64_t version() const;
+  bool operator==(const value_image& other) const {
+    return marks == other.marks && sum == other.sum && digest == other.digest;
+  }
+};
+
+/// Steps of a log on top of a base: as replay_log() takes them.
+value_image replayed(const job_spec& job, value_image base, const std::vector<log_entry>& log);
+
+} // namespace troupe::sim

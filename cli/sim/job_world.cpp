@@ -1,0 +1,335 @@
+// The world: processes, misfortune, and the end.
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+namespace {
+
+/// Of the rates below, how often they are asked for.
+constexpr milliseconds misfortune_interval = 10ms;
+constexpr std::uint64_t absence_long_ms = 4000;
+
+} // namespace
+
+const std::vector<minimum<job_tally>> job_world::minima{
+  {"entries applied", &job_tally::applied, 50},
+  {"pushes repeated", &job_tally::repeated, 0.1},
+  {"pulls answered", &job_tally::answered, 100},
+  {"... by any replica", &job_tally::answered_anywhere, 0},
+  {"workers killed", &job_tally::worker_kills, 0.5},
+  {"servers killed", &job_tally::server_kills, 0.5},
+  {"coordinators killed", &job_tally::coordinator_kills, 0.3},
+  {"processes paused", &job_tally::pauses, 0.5},
+  {"connections cut", &job_tally::cuts, 0.5},
+  {"links broken", &job_tally::links_broken, 0.5},
+  {"slow saves", &job_tally::slow_saves, 0.2},
+  {"jobs resumed", &job_tally::resumes, 0.05},
+  {"replicas copied", &job_tally::copies, 0.1},
+  {"failovers", &job_tally::failovers, 0.02},
+  {"chains moved", &job_tally::moves, 0.01},
+  {"servers added", &job_tally::additions, 0.05},
+  {"servers drained", &job_tally::drains, 0.02},
+  {"checkpoints committed", &job_tally::commits, 1},
+  {"parts not written", &job_tally::parts_failed, 0.05},
+  {"chains restored", &job_tally::restores, 0.1},
+  {"chains recovered", &job_tally::recoveries, 0.02},
+  {"checkpoints unreadable", &job_tally::unreadable, 0.01},
+  {"chains begun anew", &job_tally::starts_over, 0.02},
+  {"workers as backups", &job_tally::backups, 0.02},
+  {"workers evicted", &job_tally::evictions, 0.02},
+  {"batches shared", &job_tally::shared, 0.2},
+};
+
+job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)
+    : world(seed, calm, std::move(trace)), options_(draw_job(random_, calm)) {
+  fingerprint_ = fingerprint(job());
+  loss_ = intensity(0.1);
+  repetition_ = intensity(0.06);
+  delay_us_max_ = pick(200, 40'000);
+  overtaking_ = chance(0.5);
+  worker_kill_rate_ = intensity(3.0);
+  server_kill_rate_ = intensity(2.0);
+  coordinator_kill_rate_ = intensity(1.5);
+  pause_rate_ = intensity(3.0);
+  cut_rate_ = intensity(3.0);
+  resize_rate_ = intensity(1.5);
+  slow_disk_ = intensity(0.5);
+  part_failure_ = intensity(0.2);
+  unreadable_ = intensity(2.0);
+  slow_store_ = intensity(0.3);
+  link_breaks_ = intensity(0.01);
+  wiped_ = intensity(1.0);
+  deaths_seen_ = chance(0.5) ? 1.0 : chance(0.5) ? 0.5 : 0.0;
+  connections_seen_ = chance(0.5) ? 1.0 : 0.5;
+  faults_end_ = pick_ms(3000, 6000);
+  dies_together_ = options_.resume;
+  launcher_ = std::make_unique<process>();
+  launcher_->id = {role::observer, 0, next_incarnation()};
+  for (std::uint32_t i = 0; i < job().servers; ++i)
+    start_server(i);
+  for (std::uint32_t i = 0; i < job().workers + job().backup_workers; ++i)
+    start_worker(i);
+}
+
+job_world::~job_world() = default;
+
+void job_world::run() {
+  start_coordinator(false);
+  every(launcher_->id, report_interval, [this] { observe(); });
+  for (time_point t = misfortune_interval; t < faults_end_; t += misfortune_interval)
+    at(t, [this] { misfortune(); });
+  at(faults_end_, [this] { heal(); });
+  while (!has_ended() && now_ < faults_end_ + quiet_time && step()) {
+  }
+  tally_.events = events();
+  check_end();
+}
+
+bool job_world::has_ended() const {
+  return coordinator_ && coordinator_->decider->phase() == job_phase::stopped && servers_.empty()
+         && workers_.empty();
+}
+
+// -- processes ----------------------------------------------------------------------------------
+
+job_world::process* job_world::find(const member_id& who) {
+  switch (who.role) {
+  case role::server: return find_server(who);
+  case role::worker: return find_worker(who);
+  case role::coordinator:
+    return coordinator_ && (who == any_coordinator || who == coordinator_->id) ? coordinator_.get()
+                                                                               : nullptr;
+  case role::observer: break;
+  }
+  if (who == launcher_->id)
+    return launcher_.get();
+  const auto found = commands_.find(who);
+  return found == commands_.end() ? nullptr : &found->second;
+}
+
+job_world::server* job_world::find_server(const member_id& who) {
+  const auto found = servers_.find(who.index);
+  return found != servers_.end() && found->second->id == who ? found->second.get() : nullptr;
+}
+
+job_world::worker* job_world::find_worker(const member_id& who) {
+  const auto found = workers_.find(who.index);
+  return found != workers_.end() && found->second->id == who ? found->second.get() : nullptr;
+}
+
+void job_world::when_awake(const member_id& who, time_point when, std::function<void()> what) {
+  at(when, [this, who, what = std::move(what)] {
+    const auto* const awake = find(who);
+    if (awake == nullptr)
+      return;
+    if (now_ < awake->paused_until)
+      when_awake(who, awake->paused_until, what);
+    else
+      what();
+  });
+}
+
+/// By the process's own clock.
+void job_world::every(const member_id& who, milliseconds interval, std::function<void()> what) {
+  const auto* const by = find(who);
+  if (by == nullptr)
+    return;
+  const auto span = std::chrono::duration<double, std::nano>(interval) / by->rate;
+  when_awake(who, now_ + std::chrono::duration_cast<time_point>(span),
+             [this, who, interval, what = std::move(what)] {
+               what();
+               every(who, interval, what);
+             });
+}
+
+time_point job_world::local(const process& of) const {
+  return time_point{static_cast<std::int64_t>(static_cast<double>(now_.count()) * of.rate)};
+}
+
+void job_world::later(const server& by, const hosted& at, time_point when,
+                      std::function<void(server&, hosted&)> what) {
+  when_awake(by.id, when,
+             [this, who = by.id, chain = at.chain, loading = at.loading, what = std::move(what)] {
+               auto& mine = *find_server(who);
+               auto& chain_there = mine.chains.at(chain);
+               if (chain_there.loading == loading)
+                 what(mine, chain_there);
+             });
+}
+
+void job_world::start_server(std::uint32_t index) {
+  auto& fresh = servers_[index] = std::make_unique<server>();
+  fresh->id = {role::server, index, next_incarnation()};
+  fresh->rate = pick_rate();
+  if (is_traced())
+    note(full_name(fresh->id) + " starts");
+  every(fresh->id, 50ms, [this, who = fresh->id] { act(*find_server(who)); });
+  send_report(*fresh);
+}
+
+void job_world::start_worker(std::uint32_t index) {
+  auto& fresh = workers_[index] = std::make_unique<worker>(options_);
+  fresh->id = {role::worker, index, next_incarnation()};
+  fresh->rate = pick_rate();
+  fresh->step_ms = static_cast<int>(index < options_.slow_workers ? pick(100, 200) : pick(2, 25));
+  fresh->idle_since = local(*fresh);
+  if (is_traced())
+    note(full_name(fresh->id) + " starts");
+  every(fresh->id, 20ms, [this, who = fresh->id] { act(*find_worker(who)); });
+  send_report(*fresh);
+}
+
+void job_world::start_again(const member_id& who, time_point when) {
+  starting_.insert(who);
+  at(when, [this, who] {
+    if (starting_.erase(who) == 0 || told_to_stop_)
+      return;
+    if (who.role == role::server && !servers_.contains(who.index))
+      start_server(who.index);
+    if (who.role == role::worker && !workers_.contains(who.index))
+      start_worker(who.index);
+  });
+}
+
+/// Of its own will.
+void job_world::end(member_id who) {
+  if (is_traced())
+    note(full_name(who) + " ends");
+  if (who.role == role::server)
+    servers_.erase(who.index);
+  else
+    workers_.erase(who.index);
+  if (!told_to_stop_ && phase_seen_ < job_phase::finished
+      && (who.role == role::worker || seats_.contains(who.index)))
+    start_again(who, now_ + 50ms);
+}
+
+void job_world::kill(const member_id& who) {
+  if (is_traced())
+    note(full_name(who) + " is killed");
+  if (who.role == role::server) {
+    servers_.erase(who.index);
+    if (chance(wiped_)) {
+      was_wiped_ =
+        std::erase_if(disks_, [&](const auto& x) { return x.first.first == who.index; }) > 0
+        || was_wiped_;
+    }
+    start_again(who, now_ + pick_ms(10, chance(0.1) ? absence_long_ms : 400));
+  } else {
+    workers_.erase(who.index);
+    start_again(who, now_ + pick_ms(10, 400));
+  }
+  if (coordinator_ && chance(connections_seen_))
+    when_awake(coordinator_->id, now_, [this, who] {
+      coordinate([&](coordinator_effects& effects) {
+        coordinator_->decider->disconnected(who, local(*coordinator_), effects);
+      });
+    });
+  if (chance(deaths_seen_)) // Else nobody sees it die: a process of another host.
+    deaths_.push_back({who});
+}
+
+// -- misfortune ---------------------------------------------------------------------------------
+
+void job_world::misfortune() {
+  if (coordinator_ && coordinator_->decider->phase() == job_phase::stopped)
+    return; // A coordinator that dies now would wait for those who left.
+  const double seconds = std::chrono::duration<double>(misfortune_interval).count();
+  const auto victim = [&](const auto& all) {
+    return std::next(all.begin(), static_cast<std::ptrdiff_t>(pick(0, all.size() - 1)))->second->id;
+  };
+  if (!workers_.empty() && chance(worker_kill_rate_ * seconds)) {
+    ++tally_.worker_kills;
+    kill(victim(workers_));
+  }
+  if (!servers_.empty() && chance(server_kill_rate_ * seconds)) {
+    ++tally_.server_kills;
+    kill(victim(servers_));
+  }
+  if (coordinator_ && chance(coordinator_kill_rate_ * seconds)) {
+    ++tally_.coordinator_kills;
+    kill_coordinator();
+  }
+  if (chance(pause_rate_ * seconds))
+    pause_someone();
+  if (chance(cut_rate_ * seconds))
+    cut_somewhere();
+  if (chance(resize_rate_ * seconds))
+    begin_command();
+}
+
+void job_world::pause_someone() {
+  std::vector<process*> all;
+  for (const auto& [unused, each] : servers_)
+    all.push_back(each.get());
+  for (const auto& [unused, each] : workers_)
+    all.push_back(each.get());
+  if (coordinator_)
+    all.push_back(coordinator_.get());
+  if (all.empty())
+    return;
+  auto& victim = *all[pick(0, all.size() - 1)];
+  victim.paused_until = std::max(victim.paused_until, now_ + pick_ms(1, chance(0.5) ? 300 : 2500));
+  victim.was_disturbed = true;
+  ++tally_.pauses;
+  if (is_traced())
+    note(full_name(victim.id) + " pauses until "
+         + std::to_string(victim.paused_until.count() / 1'000'000) + " ms");
+}
+
+void job_world::cut_somewhere() {
+  std::vector<place> all{coordinator_place, launcher_place};
+  for (const auto& [index, unused] : servers_)
+    all.push_back(index);
+  for (const auto& [index, unused] : workers_)
+    all.push_back(servers_simulated_max + index);
+  const auto one = [&] { return chance(0.3) ? coordinator_place : all[pick(0, all.size() - 1)]; };
+  const auto from = one();
+  const auto to = one();
+  const auto until = now_ + pick_ms(100, chance(0.5) ? 500 : 2500);
+  make_cut(from, to, {until, chance(0.5)});
+  ++tally_.cuts;
+  if (is_traced())
+    note("cut between " + std::to_string(from) + " and " + std::to_string(to));
+  for (const auto& [index, each] : workers_)
+    if (place_of(each->id) == from || place_of(each->id) == to)
+      each->was_disturbed = true;
+}
+
+/// The launcher too; what the user starts then is the same job again.
+void job_world::everything_dies() {
+  ++tally_.resumes;
+  note("everything dies");
+  kill_coordinator();
+  servers_.clear();
+  workers_.clear();
+  starting_.clear();
+  commands_.clear();
+  deaths_.clear();
+  seats_.clear();
+  launcher_->id.incarnation = next_incarnation();
+  launcher_->last_orders = {};
+  every(launcher_->id, report_interval, [this] { observe(); });
+  persisted_.servers.clear();
+  persisted_.draining.clear();
+  resume_next_ = true;
+  for (std::uint32_t i = 0; i < job().servers; ++i)
+    start_server(i);
+  for (std::uint32_t i = 0; i < job().workers + job().backup_workers; ++i)
+    start_worker(i);
+}
+
+void job_world::heal() {
+  note("quiet from here on");
+  quiet_ = true;
+  end_cuts();
+  if (dies_together_ && phase_seen_ < job_phase::finished && !told_to_stop_)
+    everything_dies();
+  for (const auto& [unused, each] : servers_)
+    each->paused_until = std::min(each->paused_until, now_);
+  for (const auto& [unused, each] : workers_)
+    each->paused_until = std::min(each->paused_until, now_);
+  if (coordinator_ && !coordinator_->saving)
+    coordinator_->paused_until = std::min(coordinator_->paused_until, now_);
+}
+
+} // namespace troupe::sim

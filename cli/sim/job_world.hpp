@@ -1,0 +1,272 @@
+// A whole job in one thread and virtual time: the real deciders of coordinator, servers and workers
+// (coordinator, replica, router, pipeline), with a number for values, and processes, disks, clocks
+// and a network that fail as a seed says.
+#pragma once
+
+#include "cli/sim/job_options.hpp"
+#include "cli/sim/job_values.hpp"
+#include "cli/sim/world.hpp"
+
+#include "actors/store/replica.hpp"
+#include "actors/store/router.hpp"
+#include "actors/training/pipeline.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe::sim {
+
+/// What happened in a history, so that a run can show that it tested something.
+struct job_tally {
+  std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0, answered_anywhere = 0;
+  std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
+  std::uint64_t links_broken = 0, slow_saves = 0, resumes = 0;
+  std::uint64_t copies = 0, failovers = 0, moves = 0, additions = 0, drains = 0;
+  std::uint64_t commits = 0, parts_failed = 0, restores = 0, recoveries = 0, unreadable = 0,
+                starts_over = 0;
+  std::uint64_t backups = 0, evictions = 0, shared = 0;
+};
+
+/// One history: faults for a time, then quiet, in which the job has to come to its end.
+class job_world : public world {
+public:
+  using tally = job_tally;
+  static constexpr std::string_view name = "job";
+  static constexpr std::array<const char*, 3> kinds{"bsp", "ssp", "asp"};
+  static const std::vector<minimum<tally>> minima;
+
+  explicit job_world(std::uint64_t seed, bool calm = false, trace_function trace = {});
+  ~job_world();
+
+  /// Throws violation.
+  void run();
+  const tally& counted() const { return tally_; }
+  std::size_t kind() const { return static_cast<std::size_t>(mode()); }
+
+private:
+  struct process;
+  struct hosted;
+  struct server;
+  struct worker;
+  struct controller;
+  struct kept_chain;
+  struct state_copy;
+  struct part_letter;
+  struct sent_part;
+  struct command;
+  using peer_what = std::variant<entry_message, committed_message, joined_message, copy_request,
+                                 std::shared_ptr<const state_copy>>;
+  using outcome = std::variant<reply, failure>;
+
+  consistency_mode mode() const { return options_.job.tables.front().sync.mode; }
+  const job_spec& job() const { return options_.job; }
+  bool is_durable() const { return job().durability == durability_mode::log; }
+  incarnation_id next_incarnation() { return {++incarnations_}; }
+
+  // -- processes --
+  /// Null: it is not there any more.
+  process* find(const member_id& who);
+  server* find_server(const member_id& who);
+  worker* find_worker(const member_id& who);
+  bool lives(const member_id& who) { return find(who) != nullptr; }
+  /// Lets it happen when the process is not paused; not at all where it has ended by then.
+  void when_awake(const member_id& who, time_point when, std::function<void()> what);
+  void every(const member_id& who, milliseconds interval, std::function<void()> what);
+  time_point local(const process& of) const;
+  /// The same for what it does for a chain; not where it began another generation meanwhile.
+  void later(const server& by, const hosted& at, time_point when,
+             std::function<void(server&, hosted&)> what);
+  void start_server(std::uint32_t index);
+  void start_worker(std::uint32_t index);
+  void start_again(const member_id& who, time_point when);
+  void kill(const member_id& who);
+  void end(member_id who);
+
+  // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
+  void start_coordinator(bool resume);
+  void kill_coordinator();
+  void hear(const report& what);
+  void coordinate(const std::function<void(coordinator_effects&)>& what);
+  void carry_out_waiting();
+  void run(send_effect& effect);
+  void run(find_checkpoint_effect& effect);
+  void run(commit_checkpoint_effect& effect);
+  void run(persist_effect& effect);
+  void run(event_effect& effect);
+  void persist(const storage::coordinator_state& state);
+  storage::found find_checkpoint(const std::vector<std::uint64_t>& passed_over);
+  void commit(const storage::manifest& what);
+  std::size_t good_checkpoints() const;
+
+  // -- job_launcher.cpp: the launcher, and commands --
+  void observe();
+  void obey_as_observer(const orders& what);
+  void begin_command();
+
+  // -- job_servers.cpp: server_actor and the control path of hosted_replica --
+  void act(server& by);
+  void obey(server& by, const orders& what);
+  void obey(server& by, hosted& at, const chain_record& record, const server_orders& what);
+  void obey_checkpoint(server& by, hosted& at);
+  void send_report(server& by);
+  void begin_generation(server& by, hosted& at, const chain_config& newest);
+  void recover(server& by, hosted& at);
+  void load(server& by, hosted& at);
+  void restore(server& by, hosted& at);
+  void found(server& by, hosted& at, value_image image);
+  void begin(server& by, hosted& at, const value_image& image);
+  void go_on(server& by, hosted& at);
+  void keep_image(server& by, hosted& at, value_image image, std::function<void()> then);
+  std::optional<value_image> recall(const server& by, const hosted& at) const;
+  value_image image_of(const hosted& at) const;
+  kept_chain& disk_of(const server& by, const hosted& at);
+  time_point disk_time(server& by);
+  bool is_unreadable(std::uint64_t checkpoint);
+
+  // -- job_replicas.cpp: requests, and other replicas --
+  void ask(server& by, const member_id& from, const part_letter& what);
+  void pull(server& by, hosted& at, request_token token, replica_effects& effects);
+  void answer(server& by, hosted& at, request_token token, outcome what);
+  void send_answer(const server& by, const member_id& to, const part_letter& asked,
+                   generation_id generation, outcome what);
+  void decide(server& by, hosted& at, const std::function<void(replica_effects&)>& what);
+  void run(server& by, hosted& at, step_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, acknowledge_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, refuse_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, answer_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, cut_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, peer_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, request_copy_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, write_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, take_back_effect& effect, replica_effects& more);
+  void send_to_peer(const member_id& to, chain_id chain, const member_id& from, peer_what what);
+  void receive(server& by, hosted& at, const member_id& from, const peer_what& what);
+  void send_copy(server& by, hosted& at, const member_id& to, const copy_request& asked);
+  void install(server& by, hosted& at, const std::shared_ptr<const state_copy>& what);
+  void put_in_place(server& by, hosted& at, const state_copy& what, replica_effects& effects);
+
+  // -- job_workers.cpp: worker_actor and router_actor --
+  void act(worker& by);
+  void obey(worker& by, const orders& what);
+  void advance(worker& by);
+  void ask(worker& by, std::optional<training_step> done, std::optional<training_step> next);
+  void computed(worker& by, std::uint64_t step);
+  void carry_out(worker& by, router_effects& effects);
+  void run(worker& by, send_part_effect& effect);
+  void run(worker& by, answered_effect& effect);
+  void run(worker& by, failed_effect& effect);
+  void settle(worker& by, part_id part, std::uint64_t attempt, outcome what);
+  void fail_parts(worker& by, const std::function<bool(const sent_part&)>& which);
+  void send_report(worker& by);
+  void over_link(const member_id& worker, std::uint32_t server, bool to_server,
+                 std::function<void()> arrive);
+  void break_link(worker& by, std::uint32_t server);
+
+  // -- job_orders.cpp: what has to hold of orders and records --
+  void check_orders(const orders& what);
+  void check_orders(const server_orders& what);
+  void check_leases(const member_id& to, const worker_orders& what);
+  void check_evictions(const observer_orders& what);
+  void check_eviction_told();
+  void check_records(const storage::coordinator_state& before,
+                     const storage::coordinator_state& after);
+  void check_origin(const chain_record& after) const;
+
+  // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
+  void check_step(const hosted& at, const step_effect& effect);
+  void check_applied(const hosted& at);
+  void check_beginning(const server& by, const hosted& at, const value_image& image);
+  void check_answer(server& by, const hosted& at, const part_letter& asked,
+                    const answer_effect& effect);
+  void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
+  static bool has_open_work(const worker& one);
+  static bool is_bound(const hosted& at, const worker& one);
+  void check_cut(const hosted& at) const;
+  void check_parts(const storage::manifest& what);
+  void check_finished();
+  void check_end();
+  std::uint64_t clocks_of(const batch_set& marks) const;
+  std::string describe() const;
+
+  // -- misfortune --
+  void misfortune();
+  void pause_someone();
+  void cut_somewhere();
+  void everything_dies();
+  void heal();
+  bool has_ended() const;
+
+  job_options options_;
+  std::uint64_t fingerprint_ = 0;
+  std::uint64_t incarnations_ = 100;
+  double worker_kill_rate_, server_kill_rate_, coordinator_kill_rate_, pause_rate_, cut_rate_,
+    resize_rate_, slow_disk_, part_failure_, unreadable_, slow_store_, link_breaks_, wiped_;
+  double deaths_seen_;
+  double connections_seen_; ///< Whether the coordinator notices the end of one.
+  time_point faults_end_{0};
+  bool was_wiped_ = false; ///< Some disk was lost: what only that had may be gone.
+  bool dies_together_ = false;
+
+  std::map<std::uint32_t, std::unique_ptr<server>> servers_;
+  std::map<std::uint32_t, std::unique_ptr<worker>> workers_;
+  std::unique_ptr<controller> coordinator_;
+  bool resume_next_ = false;
+  std::map<std::pair<std::uint32_t, chain_id>, kept_chain> disks_;
+  std::set<member_id> starting_; ///< Ended ones whose successors are about to start.
+
+  // -- what outlives a coordinator --
+  storage::coordinator_state persisted_;
+  struct stored_checkpoint {
+    std::map<chain_id, value_image> parts;
+    bool committed = false;
+    std::uint64_t clock = 0;
+  };
+  std::map<std::uint64_t, stored_checkpoint> checkpoints_;
+  std::set<std::uint64_t> rotten_; ///< No server can read them.
+
+  // -- launcher --
+  std::unique_ptr<process> launcher_;
+  std::vector<death> deaths_;
+  std::set<std::uint32_t> seats_;
+  job_phase phase_seen_ = job_phase::gathering;
+  bool told_to_stop_ = false;
+  std::map<member_id, command> commands_;
+
+  // -- the oracle --
+  std::map<std::uint64_t, std::uint64_t> term_of_; ///< Which coordinator spoke in a term.
+  std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
+  std::map<member_id, std::vector<lease>> leases_now_;
+  struct attention {
+    time_point heard{0};      ///< By a coordinator, the last time.
+    time_point silent_max{0}; ///< Between two times.
+  };
+  std::map<member_id, attention> attention_;
+  std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
+  std::optional<time_point> evicted_at_;
+  struct history {
+    generation_id job_generation;
+    time_point begun{0};
+    value_image origin;
+    std::uint64_t first = 0;            ///< Version of the origin.
+    std::vector<std::uint64_t> digests; ///< Of the values at each version, from `first` on.
+  };
+  std::map<std::pair<chain_id, generation_id>, history> histories_;
+  std::map<chain_id, batch_set> acknowledged_; ///< In the chain's newest generation.
+  std::map<chain_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
+  bool was_finished_ = false;
+  tally tally_;
+};
+
+} // namespace troupe::sim

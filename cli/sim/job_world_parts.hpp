@@ -1,0 +1,197 @@
+// What the parts of the simulated job share: processes, their disks, what travels between them.
+#pragma once
+
+#include "cli/sim/job_world.hpp"
+
+#include <algorithm>
+
+namespace troupe::sim {
+
+inline constexpr std::uint32_t servers_simulated_max = 8;
+inline constexpr std::uint32_t workers_simulated_max = 10;
+inline constexpr std::uint32_t coordinator_place = servers_simulated_max + workers_simulated_max;
+inline constexpr std::uint32_t launcher_place = coordinator_place + 1;
+inline constexpr milliseconds report_interval = 100ms;
+inline constexpr time_point quiet_time = 40s; ///< The job has so long to end.
+
+/// Servers, then workers, then the coordinator, then the launcher's host.
+inline std::uint32_t place_of(const member_id& who) {
+  switch (who.role) {
+  case role::server: return who.index;
+  case role::worker: return servers_simulated_max + who.index;
+  case role::coordinator: return coordinator_place;
+  case role::observer: break;
+  }
+  return launcher_place;
+}
+
+/// What a server says of a checkpoint, whose number follows.
+inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
+
+/// Whoever it is now.
+inline const member_id any_coordinator{role::coordinator, 0, {}};
+
+inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
+  return std::ranges::find(members, who) != members.end();
+}
+inline bool takes_part(const chain_config& config, const member_id& who) {
+  return config.joiner == who || is_in(config.members, who);
+}
+inline const chain_config& newest_of(const chain_record& record) {
+  return record.proposed ? *record.proposed : record.active;
+}
+/// With its incarnation.
+inline std::string full_name(const member_id& who) {
+  return name_of(who) + "." + std::to_string(who.incarnation.value);
+}
+
+struct job_world::process {
+  member_id id;
+  double rate = 1.0;
+  time_point paused_until{0};
+  std::uint64_t sequence = 0; ///< Of reports.
+  /// Term and sequence.
+  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0};
+  bool was_disturbed = false; ///< Paused or cut off: others may have given it up.
+
+  /// Whether these are newer than all before.
+  bool takes(const orders& what) {
+    const std::pair number{what.term, what.sequence};
+    const bool is_new = number > last_orders;
+    last_orders = std::max(last_orders, number);
+    return is_new;
+  }
+};
+
+// -- servers ------------------------------------------------------------------------------------
+
+/// A request, or a part of one, on its way to a chain.
+struct job_world::part_letter {
+  part_id part;
+  std::uint64_t attempt = 0;
+  std::shared_ptr<const request> what;
+  /// What anyone had been told by heads of the chain when this was sent: of which generation, which
+  /// version.
+  std::pair<generation_id, std::uint64_t> told;
+};
+
+/// The whole state of a replica, for a joiner.
+struct job_world::state_copy {
+  epoch_id epoch;
+  std::uint64_t index = 0;
+  std::uint64_t clock_max = 0;
+  value_image image;
+};
+
+/// What a server has on its disk of one chain: bases and logs, as storage/kept_state.hpp says.
+struct job_world::kept_chain {
+  struct base {
+    generation_id history, generation;
+    value_image image;
+  };
+  std::uint64_t newest = 0;            ///< Number of the newest base that was begun.
+  std::map<std::uint64_t, base> bases; ///< Those that are whole.
+  /// Entries under their index, of the log that began with each base. Nothing: taken back.
+  std::map<std::uint64_t, std::vector<std::pair<std::uint64_t, std::optional<log_entry>>>> logs;
+
+  std::vector<log_entry> entries_from(std::uint64_t base) const;
+};
+
+/// What a server does for one chain; see hosted_replica.
+struct job_world::hosted {
+  struct open_request {
+    member_id from;
+    part_letter asked;
+    reply answer;
+  };
+  chain_id chain;
+  chain_record record;
+  server_orders orders;
+  generation_id generation, job_generation;
+  std::uint64_t loading = 0; ///< Grows with each generation; names what is being loaded.
+  std::optional<replica> decider;
+  value_image values;
+  std::map<request_token, open_request> requests;
+  std::deque<request_token> pulls_due;
+  std::uint64_t next_token = 1;
+  std::optional<std::pair<member_id, copy_request>> early_request;
+  bool copy_waits = false;
+  bool recovered = false;
+  std::uint64_t cut = 0, kept_at = 0, checkpoint_failed = 0, unreadable = 0;
+  checkpoint_part part;
+
+  chain_status status() const;
+  chain_report describe() const;
+};
+
+struct job_world::server : process {
+  std::map<chain_id, hosted> chains;
+  std::vector<chain_status> told; ///< In the last report.
+  time_point reported_at{0};
+  time_point disk_free_at{0}; ///< What it writes, it writes in turn.
+
+  std::vector<chain_status> statuses() const;
+};
+
+// -- workers ------------------------------------------------------------------------------------
+
+/// A part of a request that a worker waits for.
+struct job_world::sent_part {
+  std::uint64_t attempt = 0;
+  std::uint32_t server = 0;
+  time_point deadline{0};
+};
+
+struct job_world::worker : process {
+  struct open_request {
+    std::optional<training_step> done, next;
+  };
+  struct link {
+    std::uint64_t number = 0;
+    bool is_dead = false; ///< And the worker has not noticed.
+  };
+  explicit worker(const job_options& how)
+      : steps(how.job, pipeline_options{.ahead_max = how.pulls_ahead}),
+        values_of(how.job, router_options{.reads = how.reads}) {}
+
+  pipeline steps;
+  router values_of;
+  int step_ms = 10;
+  epoch_id view_epoch;
+  std::uint64_t next_token = 1;
+  std::map<request_token, open_request> requests;
+  std::map<part_id, sent_part> sent;
+  std::map<std::uint32_t, link> links;                           ///< To servers.
+  std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.
+  std::deque<std::uint64_t> to_compute;
+  bool computes = false;
+  time_point idle_since{0};
+  worker_counters counters;
+  std::string failed;
+  time_point reported_at{0};
+  bool admitted = false, was_unbound = false;
+  /// Pushes of this generation of the job: clock, batch and when.
+  struct pushed {
+    std::uint64_t clock = 0;
+    batch_id batch;
+    time_point when{0};
+  };
+  std::vector<pushed> made;
+  generation_id made_in;
+};
+
+// -- the coordinator ----------------------------------------------------------------------------
+
+struct job_world::controller : process {
+  std::unique_ptr<coordinator> decider;
+  std::deque<coordinator_effect> waiting;
+  std::optional<storage::coordinator_state> saving; ///< Its store is slow.
+  bool carries_out = false;
+};
+
+/// `troupe add` or `troupe drain`.
+struct job_world::command : process {
+  resize wish;
+};
+
+} // namespace troupe::sim

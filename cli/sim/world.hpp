@@ -1,0 +1,133 @@
+// What simulated worlds have in common: virtual time, chance, a network that fails, and what can be
+// told of a history. Everything is a function of the seed.
+#pragma once
+
+#include "actors/clock.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe::sim {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+/// A property that does not hold; its text begins with the property's name.
+struct violation : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+inline void require(bool holds, const char* what) {
+  if (!holds)
+    throw violation(what);
+}
+inline void require(bool holds, const std::string& what) { require(holds, what.c_str()); }
+
+/// One number of a tally: what a history has of it on average at least, where the simulator does
+/// what it is for.
+template <class Tally>
+struct minimum {
+  const char* what;
+  std::uint64_t Tally::*count;
+  double each;
+};
+
+class world {
+public:
+  using trace_function = std::function<void(const std::string&)>;
+
+  /// Of all events in their order: equal for equal seeds.
+  std::uint64_t hash() const { return hash_; }
+
+protected:
+  /// Processes by number, as each world counts them.
+  using place = std::uint32_t;
+
+  /// `calm`: without faults.
+  world(std::uint64_t seed, bool calm, trace_function trace)
+      : random_(seed), trace_(std::move(trace)), calm_(calm) {}
+  ~world() = default;
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+
+  // -- chance --
+  bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
+  std::uint64_t pick(std::uint64_t low, std::uint64_t high) {
+    return std::uniform_int_distribution<std::uint64_t>(low, high)(random_);
+  }
+  milliseconds pick_ms(std::uint64_t low, std::uint64_t high) {
+    return milliseconds{pick(low, high)};
+  }
+  /// Off in three of ten histories, else anything up to `max`, more often little than much.
+  double intensity(double max);
+  /// Of a process, against the true time.
+  double pick_rate() { return std::uniform_real_distribution<>(0.9, 1.1)(random_); }
+
+  // -- time --
+  void at(time_point when, std::function<void()> what);
+  /// Lets the next event happen. False: there is none.
+  bool step();
+  std::uint64_t events() const { return events_happened_; }
+
+  // -- network --
+  /// A letter: it may be lost, doubled, late, and overtaken by others.
+  void post(place from, place to, std::function<void()> arrive);
+  /// What links between busy processes carry: quick, and mostly in order. Only `share` of these
+  /// letters meet the faults of others.
+  void post_quickly(place from, place to, double share, std::function<void()> arrive);
+  struct cut {
+    time_point until{0};
+    bool holds = false; ///< Letters come when it ends; else never.
+  };
+  /// Null where there is none now.
+  const cut* cut_between(place from, place to) const;
+  /// In one direction; or in both.
+  void make_cut(place from, place to, cut what);
+  void end_cuts() { cut_.clear(); }
+  bool any_cut() const { return !cut_.empty(); }
+
+  // -- what is told --
+  bool is_traced() const { return static_cast<bool>(trace_); }
+  void note(const std::string& what) const;
+
+  std::mt19937_64 random_;
+  time_point now_{0};
+  bool quiet_ = false; ///< The faults are over.
+
+  double loss_ = 0.0;
+  double repetition_ = 0.0;
+  std::uint64_t delay_us_max_ = 1000;
+  bool overtaking_ = false; ///< Of letters between the same two.
+
+private:
+  struct happening {
+    time_point at{0};
+    std::uint64_t order = 0;
+    std::function<void()> happen;
+    bool operator<(const happening& other) const {
+      return std::pair{at, order} > std::pair{other.at, other.order};
+    }
+  };
+
+  trace_function trace_;
+
+protected:
+  const bool calm_;
+
+private:
+  std::vector<happening> events_; ///< A heap.
+  std::uint64_t order_ = 0, hash_ = 0, events_happened_ = 0;
+  std::map<std::pair<place, place>, cut> cut_;
+  /// When the last letter arrives; and the last quick one.
+  std::map<std::pair<place, place>, time_point> in_order_, on_link_;
+};
+
+} // namespace troupe::sim
