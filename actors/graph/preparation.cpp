@@ -52,12 +52,15 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
       remarks.push_back(refused.text);
     return {};
   }
-  std::string why;
-  for (const auto& refused : found->refused)
-    why += (why.empty() ? " (" : "; ") + refused.text;
-  return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string() + why
-                                    + (why.empty() ? "" : ")")
-                                    + ": leave out --resume to start from the beginning"};
+  const auto count = found->refused.size();
+  const auto why = count == 0 ? ""
+                   : count == 1
+                     ? fmt::format(" ({})", found->refused.front().text)
+                     : fmt::format(" ({}; and {} more)", found->refused.front().text, count - 1);
+  return {
+    errc::invalid_argument,
+    fmt::format("no usable checkpoint in {}{}: leave out --resume to start from the beginning",
+                checkpoints.string(), why)};
 }
 
 /// What another run stored is not this one's past.
