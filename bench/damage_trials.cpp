@@ -139,8 +139,11 @@ std::uint64_t trials::run(std::uint64_t seed, std::uint64_t damages_max) {
   } catch (const std::exception& problem) {
     wrong(damages.front(), seed, problem.what());
   }
-  for (const auto& done : damages)
-    repair(specimens_[done.specimen].folder, specimens_[done.specimen].files, done.changes);
+  for (const auto& done : damages) {
+    const auto& damaged = specimens_[done.specimen];
+    fs::remove(damaged.folder / "DAMAGED"); // The search left it.
+    repair(damaged.folder, damaged.files, done.changes);
+  }
   return damages.size();
 }
 

@@ -129,6 +129,11 @@ standing standing_of(const fs::path& directory, std::uint64_t checkpoint) {
   return what.error().code == errc::damaged ? standing::damaged : standing::unknown;
 }
 
+result<void> mark_damaged(const fs::path& directory, std::uint64_t checkpoint, const failure& why) {
+  return detail::replace_file(detail::checkpoint_path(directory, checkpoint) / detail::damage_name,
+                              why.text + "\n");
+}
+
 /// COMMIT first, so that what is left of an interrupted removal does not look like a damaged one.
 result<void> remove_checkpoint(const fs::path& directory, std::uint64_t checkpoint) {
   const auto home = detail::checkpoint_path(directory, checkpoint);
@@ -196,6 +201,9 @@ result<found> newest_good(const fs::path& directory, const job_spec& job,
     }
     if (checked.error().code == errc::wrong_job)
       return checked.error();
+    if (checked.error().code == errc::damaged)
+      (void)mark_damaged(directory, number,
+                         checked.error()); // The next one to look sees it as well.
     what.refused.push_back(checked.error());
   }
   return what;
@@ -227,11 +235,9 @@ result<manifest> scrub(const fs::path& directory, std::uint64_t checkpoint) {
     what ? check_files(directory, *what, /* from_disk = */ true) : result<void>{what.error()};
   if (whole)
     return what;
-  if (whole.error().code == errc::damaged) {
-    const auto mark = detail::checkpoint_path(directory, checkpoint) / detail::damage_name;
-    if (auto marked = detail::replace_file(mark, whole.error().text + "\n"); !marked)
+  if (whole.error().code == errc::damaged)
+    if (auto marked = mark_damaged(directory, checkpoint, whole.error()); !marked)
       return marked.error();
-  }
   return whole.error();
 }
 

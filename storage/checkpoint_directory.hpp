@@ -13,10 +13,10 @@
 namespace troupe::storage {
 
 /// Removes all but the newest `keep` (>= 1) committed checkpoints, and uncommitted ones older than
-/// the newest committed. Those whose manifest or COMMIT is damaged, and those that scrub() found
-/// damaged, do not count, and are removed where they are older than the `keep`; those that cannot
-/// be read just now do not count and are left. Returns the numbers removed. A removal that is
-/// interrupted leaves an uncommitted checkpoint. Errors: io_failed.
+/// the newest committed. Those whose manifest or COMMIT is damaged, and those that were found
+/// damaged before, do not count, and are removed where they are older than the `keep`; those that
+/// cannot be read just now do not count and are left. Returns the numbers removed. A removal that
+/// is interrupted leaves an uncommitted checkpoint. Errors: io_failed.
 result<std::vector<std::uint64_t>> retain(const std::filesystem::path& directory, std::size_t keep);
 
 /// What newest_good found.
@@ -28,6 +28,7 @@ struct found {
 /// Newest checkpoint that is committed, of this job (fingerprint), and whose every file has the
 /// size and checksum of the manifest. An absent directory is an empty one. Passed over without a
 /// word: a checkpoint that has neither manifest nor COMMIT, because its writing ended early.
+/// Damaged ones are marked as by scrub().
 /// `unreadable`: those that a server could not read, whatever their checksums say; refused too.
 /// Errors: wrong_job where the newest committed one belongs to another job; io_failed.
 result<found> newest_good(const std::filesystem::path& directory, const job_spec& job,

@@ -234,7 +234,7 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
 TEST_CASE(
   "where one goes on with what it kept, whoever takes its place begins another generation") {
   for (const bool one : {true, false}) {
-    placement decide{{.replicas = 1, .one_begins_again = one},
+    placement decide{{.replicas = 1, .seal_time = seal_time, .one_begins_again = one},
                      {{{{1}, {}, {server(0)}, {}}, 0, {}}}};
     decide.dead(server(0));
     for (const std::uint32_t each : {0U, 1U})

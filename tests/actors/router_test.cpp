@@ -267,6 +267,17 @@ TEST_CASE("values_that_have_to_be_waited_for_are_asked_for_again_without_the_pus
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
 }
 
+TEST_CASE("a_second_receipt_of_a_push_whose_values_are_asked_for_again_changes_nothing") {
+  router_fixture f;
+  f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
+  f.failed(1, errc::timed_out);
+  f.tick(20ms);
+  CHECK(f.answered(1, {receipt{3, false}, {}}) == texts{"pull 1 to 0 attempt 3"}); // Late.
+  CHECK(f.answered(1, {receipt{3, true}, {}}).empty());
+  f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
+  CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
+}
+
 TEST_CASE("an_answer_without_values_fails_a_pull_alone") {
   router_fixture f;
   f.pull(1);

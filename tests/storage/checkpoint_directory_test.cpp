@@ -162,6 +162,21 @@ TEST_CASE("a checkpoint that was found damaged is not counted, and an older one 
   CHECK(*later == std::vector<std::uint64_t>{3, 2, 1});
 }
 
+TEST_CASE("a checkpoint that was passed over as damaged is not counted either") {
+  const temporary_directory home;
+  const auto job = sample_job();
+  const auto writer = open_writer(home.path());
+  commit_sample(home.path(), *writer, 1, job, sample_partitions(job, 1));
+  const auto newest = commit_sample(home.path(), *writer, 2, job, sample_partitions(job, 2));
+  fs::remove(home.path() / "checkpoints/00000002" / newest.parts[0].files[0].name);
+  REQUIRE(newest_good(home.path(), job));
+  commit_sample(home.path(), *writer, 3, job, sample_partitions(job, 3));
+  const auto removed = retain(home.path(), 2);
+  REQUIRE(removed);
+  CHECK(removed->empty());
+  CHECK(verify(home.path(), 1, job));
+}
+
 TEST_CASE("what cannot be scrubbed is not called damaged") {
   const temporary_directory home;
   const auto none = committed(home.path());
