@@ -79,7 +79,7 @@ set_tests_properties(sim PROPERTIES TIMEOUT 600)
 add_test(NAME sim.stragglers COMMAND troupe_sim --stragglers --worker-hours 5000)
 set_tests_properties(sim.stragglers PROPERTIES TIMEOUT 300)
 add_test(NAME sim.mutants COMMAND troupe_sim --mutants)
-set_tests_properties(sim.mutants PROPERTIES TIMEOUT 1200 LABELS slow RUN_SERIAL ON)
+set_tests_properties(sim.mutants PROPERTIES TIMEOUT 2400 LABELS slow RUN_SERIAL ON)
 
 # -- the tree itself -----------------------------------------------------------
 

@@ -1,6 +1,5 @@
 #include "actors/store/clock_table.hpp"
 
-#include "actors/mutation.hpp"
 #include <algorithm>
 #include <string>
 
@@ -82,7 +81,7 @@ void clock_table::forget_pushed() {
 std::optional<clock_entry> clock_table::laggard(std::uint64_t floor) const {
   std::optional<clock_entry> slowest;
   for (const auto& [worker, x] : entries_) {
-    if (x.state == standing::unheard && !mutated(mutation::unheard_not_waited_for))
+    if (x.state == standing::unheard)
       return clock_entry{worker, x.incarnation, 0, false};
     if (x.clock < floor && (!slowest || x.clock < slowest->clock))
       slowest = clock_entry{worker, x.incarnation, x.clock, true};

@@ -87,12 +87,14 @@ bool job_world::has_open_work(const worker& one) {
                              [](const auto& x) { return x.done.size() < x.lease.count; });
 }
 
-/// By what the server was told last, it waits for this worker.
-bool job_world::is_bound(const hosted& at, const worker& one) {
-  return std::ranges::any_of(at.orders.workers, [&](const clock_entry& x) {
-    return x.worker.value == one.id.index && x.incarnation == one.id.incarnation && x.known
-           && x.clock != unbound_clock;
+/// From which clock on the server waits for it, by what it was told last; nothing: it does not.
+std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worker& one) {
+  const auto listed = std::ranges::find_if(at.orders.workers, [&](const clock_entry& x) {
+    return x.worker.value == one.id.index && x.incarnation == one.id.incarnation;
   });
+  if (listed == at.orders.workers.end() || !listed->known || listed->clock == unbound_clock)
+    return std::nullopt;
+  return listed->clock;
 }
 
 /// ssp: nobody who works is more than the bound behind a reader, and the reader sees all pushes
@@ -101,10 +103,13 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
   const auto bound = job().tables.front().sync.staleness_clocks;
   const auto begun = histories_.at({at.chain, at.generation}).begun;
   for (const auto& [index, other] : workers_) {
-    const bool may_be_given_up =
-      other->was_disturbed || (other->was_unbound && !is_bound(at, *other));
-    if (!other->admitted || !has_open_work(*other) || may_be_given_up)
+    // Who was given up for a while begins again, with a clock that it may not have heard of.
+    const bool may_be_given_up = other->was_disturbed || other->was_unbound;
+    const auto from = bound_from(at, *other);
+    if (!other->admitted || !has_open_work(*other)
+        || (may_be_given_up && (!from || other->steps.clock() < *from)))
       continue;
+    const auto first = may_be_given_up ? *from : 0;
     const bool is_near = other->steps.clock() + bound >= reader_clock;
     if (!is_near)
       throw violation("staleness: worker " + std::to_string(index) + " at clock "
@@ -112,7 +117,7 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
                       + std::to_string(reader_clock) + ", whom server "
                       + std::to_string(by.id.index) + " answered");
     for (const auto& push : other->made)
-      if (push.clock + bound < reader_clock && push.when >= begun
+      if (push.clock >= first && push.clock + bound < reader_clock && push.when >= begun
           && !at.values.marks.contains(push.batch))
         throw violation("staleness: a reader at clock " + std::to_string(reader_clock)
                         + " does not see batch " + std::to_string(push.batch.value)

@@ -134,6 +134,8 @@ void job_world::check_records(const storage::coordinator_state& before,
 void job_world::check_origin(const chain_record& after) const {
   require(!refused_.contains(after.origin),
           "checkpoints: one that cannot be read is to be restored again");
+  if (is_durable())
+    return; // Whoever takes a founder's place begins with what it kept, and with the same origin.
   require(after.origin != 0 || good_checkpoints() == 0 || after.active.epoch == epoch_id{},
           "checkpoints: a chain starts over though there is a good one");
 }

@@ -27,16 +27,16 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"failovers", &job_tally::failovers, 0.02},
   {"chains moved", &job_tally::moves, 0.01},
   {"servers added", &job_tally::additions, 0.05},
-  {"servers drained", &job_tally::drains, 0.02},
+  {"servers drained", &job_tally::drains, 0.01},
   {"checkpoints committed", &job_tally::commits, 1},
   {"parts not written", &job_tally::parts_failed, 0.05},
   {"chains restored", &job_tally::restores, 0.1},
   {"chains recovered", &job_tally::recoveries, 0.02},
-  {"checkpoints unreadable", &job_tally::unreadable, 0.01},
+  {"checkpoints unreadable", &job_tally::unreadable, 0.005},
   {"chains begun anew", &job_tally::starts_over, 0.02},
-  {"workers as backups", &job_tally::backups, 0.02},
-  {"workers evicted", &job_tally::evictions, 0.02},
-  {"batches shared", &job_tally::shared, 0.2},
+  {"workers as backups", &job_tally::backups, 0.01},
+  {"workers evicted", &job_tally::evictions, 0.01},
+  {"batches shared", &job_tally::shared, 0.02},
 };
 
 job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)

@@ -192,7 +192,7 @@ private:
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
   static bool has_open_work(const worker& one);
-  static bool is_bound(const hosted& at, const worker& one);
+  static std::optional<std::uint64_t> bound_from(const hosted& at, const worker& one);
   void check_cut(const hosted& at) const;
   void check_parts(const storage::manifest& what);
   void check_finished();

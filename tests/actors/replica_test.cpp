@@ -13,6 +13,15 @@ using namespace std::chrono_literals;
 
 } // namespace
 
+TEST_CASE("a server was a member in whatever incarnation, and as a joiner it was none") {
+  const chain_config config{
+    {3}, {1}, {{role::server, 4, {40}}, {role::server, 5, {50}}}, member_id{role::server, 6, {60}}};
+  CHECK(was_member(config, {4}));
+  CHECK(was_member(config, {5}));
+  CHECK_FALSE(was_member(config, {6}));
+  CHECK_FALSE(was_member(config, {7}));
+}
+
 TEST_CASE("a push is acknowledged when all replicas have it") {
   trio t;
   t.push(t.head, 1, 0, 5);
