@@ -29,7 +29,7 @@ def run(asked, program, *words):
     with tempfile.TemporaryDirectory(prefix="safety-") as home:
         said = subprocess.run([asked.programs / program, *map(str, words), "--report", "report.json",
                                "--run-dir", "run"],
-                              cwd=home, check=True, capture_output=True, text=True).stdout
+                              cwd=home, check=True, capture_output=True, text=True, timeout=1800).stdout
         return json.loads((pathlib.Path(home) / "report.json").read_text()) | {"said": said}
 
 
