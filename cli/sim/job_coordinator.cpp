@@ -60,6 +60,18 @@ void job_world::carry_out_waiting() {
   coordinator_->carries_out = false;
 }
 
+/// Over a link, which comes about while both live: what a coordinator did not hear is lost with it.
+/// The next one may not hear it, as its sender may be dead by then, and another one in its place.
+void job_world::send_up(process& by, decltype(report::body) body) {
+  report what{by.id, fingerprint_, ++by.sequence, 0, std::move(body)};
+  if (!coordinator_)
+    return;
+  post(place_of(by.id), coordinator_place,
+       [this, to = coordinator_->id, what = std::make_shared<const report>(std::move(what))] {
+         when_awake(to, now_, [this, what] { hear(*what); });
+       });
+}
+
 void job_world::hear(const report& what) {
   auto& paid = attention_.try_emplace(what.from, attention{now_, 0s}).first->second;
   paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);

@@ -45,10 +45,7 @@ void job_world::send_report(server& by) {
     body.chains.push_back(at.describe());
   by.told = by.statuses();
   by.reported_at = local(by);
-  auto what =
-    std::make_shared<const report>(report{by.id, fingerprint_, ++by.sequence, 0, std::move(body)});
-  post(place_of(by.id), coordinator_place,
-       [this, what] { when_awake(any_coordinator, now_, [this, what] { hear(*what); }); });
+  send_up(by, std::move(body));
 }
 
 void job_world::act(server& by) {

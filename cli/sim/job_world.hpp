@@ -97,6 +97,7 @@ private:
   // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
   void start_coordinator(bool resume);
   void kill_coordinator();
+  void send_up(process& by, decltype(report::body) body);
   void hear(const report& what);
   void coordinate(const std::function<void(coordinator_effects&)>& what);
   void carry_out_waiting();

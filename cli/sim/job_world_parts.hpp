@@ -28,9 +28,6 @@ inline std::uint32_t place_of(const member_id& who) {
 /// What a server says of a checkpoint, whose number follows.
 inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
 
-/// Whoever it is now.
-inline const member_id any_coordinator{role::coordinator, 0, {}};
-
 inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
   return std::ranges::find(members, who) != members.end();
 }
