@@ -108,7 +108,7 @@ private:
   void run(event_effect& effect);
   void persist(const storage::coordinator_state& state);
   storage::found find_checkpoint(const std::vector<std::uint64_t>& passed_over);
-  void commit(const storage::manifest& what);
+  void commit(std::uint64_t checkpoint);
   std::size_t good_checkpoints() const;
 
   // -- job_launcher.cpp: the launcher, and commands --

@@ -183,6 +183,7 @@ struct job_world::controller : process {
   std::unique_ptr<coordinator> decider;
   std::deque<coordinator_effect> waiting;
   std::optional<storage::coordinator_state> saving; ///< Its store is slow.
+  std::set<std::uint64_t> committing;               ///< Checkpoints.
   bool carries_out = false;
 };
 
