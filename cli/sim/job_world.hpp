@@ -130,7 +130,7 @@ private:
   void begin(server& by, hosted& at, const value_image& image);
   void go_on(server& by, hosted& at);
   void keep_image(server& by, hosted& at, value_image image, std::function<void()> then);
-  std::optional<value_image> recall(const server& by, const hosted& at) const;
+  const kept_chain* recall(const server& by, const hosted& at) const;
   value_image image_of(const hosted& at) const;
   kept_chain& disk_of(const server& by, const hosted& at);
   time_point disk_time(server& by);

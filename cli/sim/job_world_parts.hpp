@@ -83,7 +83,7 @@ struct job_world::state_copy {
 /// What a server has on its disk of one chain: bases and logs, as storage/kept_state.hpp says.
 struct job_world::kept_chain {
   struct base {
-    generation_id history, generation;
+    storage::base_id id;
     value_image image;
   };
   std::uint64_t newest = 0;            ///< Number of the newest base that was begun.
