@@ -206,6 +206,7 @@ TEST_CASE("what came of a copy is held in the next one") {
   const auto has = std::move(begun).give_up();
   const auto rest = cut_into_parts(third_state, whole, versions_of(has));
   CHECK(bytes_of(rest) == bytes_of(parts) - bytes_of({parts[0], parts[1]}));
+  CHECK(received(whole, has).bytes() == bytes_of(rest));
   check_equal(*received(whole, has).images(), whole);
 }
 
