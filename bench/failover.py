@@ -143,12 +143,16 @@ def main():
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--pause-s", type=float, default=1.0, help="mean time between two kills")
     parser.add_argument("--silent", action="store_true", help="stop servers instead")
+    parser.add_argument("--times", type=pathlib.Path, metavar="FILE",
+                        help="all times are kept there; those of former calls count as well")
     parser.add_argument("--seed", type=int, default=1)
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     asked = parser.parse_args(words[:split])
     dice = random.Random(asked.seed)
     all_times = {killed: [] for killed in KILLED}
+    if asked.times and asked.times.exists():
+        all_times = json.loads(asked.times.read_text())
     for i in range(asked.runs):
         home = pathlib.Path(tempfile.mkdtemp(prefix="failover-"))
         kills, found, report = one_run(home, asked, dice, words[split + 1:])
@@ -157,6 +161,8 @@ def main():
         print(f"run {i}: {len(kills)} kills, {report['samples_per_second']:.0f} samples/s, "
               "exactly once, nothing rolled back", flush=True)
         shutil.rmtree(home)
+    if asked.times:
+        asked.times.write_text(json.dumps(all_times))
     print(f"{'killed':<13}{'kills':>6}{'median':>9}{'90 %':>9}{'99 %':>9}{'max':>9}   ms")
     for role, times in all_times.items():
         times.sort()

@@ -142,7 +142,7 @@ private:
   void take(const member_id& from, const copy_request& what, replica_effects& effects);
   void take(const member_id& from, const copy_part& what, replica_effects& effects);
   void ask_for_copy(const member_id& from);
-  void install(replica_effects& effects);
+  void install(const member_id& from, replica_effects& effects);
   void put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
                     const std::vector<shard_partition>& held, replica_effects& effects);
 

@@ -5,6 +5,7 @@
 #include "actors/store/slot_sum.hpp"
 
 #include "caf/stateful_actor.hpp"
+#include "fmt/core.h"
 
 #include <algorithm>
 #include <utility>
@@ -331,16 +332,22 @@ void hosted_replica::take(const member_id& from, const copy_part& what, replica_
   bytes_received_ += payload_bytes(what);
   replica_->copy_advanced(now());
   if (incoming_->complete())
-    install(effects);
+    install(from, effects);
   else
     ask_for_copy(from);
 }
 
-void hosted_replica::install(replica_effects& effects) {
+void hosted_replica::install(const member_id& from, replica_effects& effects) {
   const auto copy = *std::exchange(incoming_, std::nullopt);
   const auto images = copy.images();
   if (!images)
     return;
+  std::uint64_t whole = 0;
+  for (const auto& each : *images)
+    whole += content_bytes(each);
+  log(fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
+                  1e-6 * static_cast<double>(copy.bytes()), 1e-6 * static_cast<double>(whole),
+                  from.index));
   auto read = table_store::restored(orders_.job, *images, context_->pool);
   if (!read)
     return; // Another one will be asked for.
