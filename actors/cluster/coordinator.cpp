@@ -301,6 +301,7 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
   if (recovering_ && ledger_.holds_work({from.index})) {
     set_stage(worker, admission::admitted);
     worker.adopted = true;
+    worker.start_clock = mutated(mutation::recovered_clock_told) ? body.clock : 0;
   }
 }
 

@@ -58,6 +58,8 @@ void job_world::carry_out_waiting() {
     std::visit([this](auto& x) { run(x); }, effect);
   }
   coordinator_->carries_out = false;
+  if (coordinator_->waiting.empty())
+    check_open_batches();
 }
 
 void job_world::hear(const report& what) {
