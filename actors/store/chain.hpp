@@ -17,9 +17,9 @@
 namespace troupe {
 
 struct chain_options {
-  /// When the first entry that is not final is sent again, at the earliest; longer than a round trip
-  /// over the chain. Each time after twice as long, and not before twice the time that entries took
-  /// last: one that is slow or stopped has to read them all.
+  /// When the first entry that is not final is sent again, at the earliest; longer than a round
+  /// trip over the chain. Each time after twice as long, and not before twice the time that entries
+  /// took last: one that is slow or stopped has to read them all.
   std::chrono::milliseconds resend_time{100};
   /// Entries on their way to the next replica at a time.
   std::uint64_t window = 1024;
