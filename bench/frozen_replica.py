@@ -66,12 +66,13 @@ def main():
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     asked = parser.parse_args(words[:split])
+    passes = int(10 + asked.freezes * (asked.freeze_s + 5) / 5)
     with tempfile.TemporaryDirectory(prefix="frozen-") as home:
         home = pathlib.Path(home)
         run = cluster.Run(home, "run0", [
             asked.programs.resolve() / "count_batches", "--elements", ELEMENTS, "--batch", 1, "--workers",
             WORKERS, "--servers", 2, "--replicas", 2, "--chains", 1, "--memory-cap", CAP_MIB, "--samples",
-            PASS_SAMPLES, "--epochs", 10, "--checkpoint-every", "100000s", "--run-dir", home / "run",
+            PASS_SAMPLES, "--epochs", passes, "--checkpoint-every", "100000s", "--run-dir", home / "run",
             *words[split + 1:]])
         try:
             peaks = disturb(run, asked)

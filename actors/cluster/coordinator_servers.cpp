@@ -2,6 +2,7 @@
 #include "actors/cluster/coordinator.hpp"
 
 #include "actors/mutation.hpp"
+
 #include <algorithm>
 
 namespace troupe {

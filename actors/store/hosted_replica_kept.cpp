@@ -205,7 +205,7 @@ void hosted_replica::found(std::shared_ptr<table_store> values, std::vector<shar
     begin(values, held);
     go_on();
   };
-  if (is_durable() && keeps_states())
+  if (writes_log())
     keep(values->pin(held), begin_now);
   else
     begin_now({});

@@ -62,6 +62,8 @@ void job_world::carry_out_waiting() {
     std::visit([this](auto& x) { run(x); }, effect);
   }
   coordinator_->carries_out = false;
+  if (coordinator_->waiting.empty())
+    check_open_batches();
 }
 
 /// Over a link, which comes about while both live: what a coordinator did not hear is lost with it.

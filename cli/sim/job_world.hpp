@@ -179,6 +179,7 @@ private:
   void check_orders(const orders& what);
   void check_orders(const server_orders& what);
   void check_leases(const member_id& to, const worker_orders& what);
+  void check_open_batches();
   void check_evictions(const observer_orders& what);
   void check_eviction_told();
   void check_records(const storage::coordinator_state& before,
@@ -249,6 +250,7 @@ private:
   std::map<std::uint64_t, std::uint64_t> term_of_; ///< Which coordinator spoke in a term.
   std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
   std::map<member_id, std::vector<lease>> leases_now_;
+  bool leases_changed_ = false;
   struct attention {
     time_point heard{0};      ///< By a coordinator, the last time.
     time_point silent_max{0}; ///< Between two times.
