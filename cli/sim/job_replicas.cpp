@@ -39,21 +39,19 @@ void job_world::answer(server& by, hosted& at, request_token token, outcome what
 
 void job_world::send_answer(const server& by, const member_id& to, const part_letter& asked,
                             generation_id generation, outcome what) {
-  over_link(to, by.id.index, false,
-            [this, to, part = asked.part, attempt = asked.attempt, chain = asked.what->chain,
-             by_head = !asked.what->pull || !asked.what->pull->anywhere, generation,
-             what = std::move(what)] {
-              auto* const reader = find_worker(to);
-              if (reader == nullptr)
-                return;
-              auto& told = told_[chain];
-              const auto* const got = std::get_if<reply>(&what);
-              if (got != nullptr && got->pushed)
-                told = std::max(told, std::pair{generation, got->pushed->version});
-              if (got != nullptr && got->pulled && by_head)
-                told = std::max(told, std::pair{generation, got->pulled->version});
-              settle(*reader, part, attempt, what);
-            });
+  over_link(to, by.id.index, false, [this, to, asked, generation, what = std::move(what)] {
+    auto* const reader = find_worker(to);
+    if (reader == nullptr)
+      return;
+    const bool by_head = !asked.what->pull || !asked.what->pull->anywhere;
+    auto& told = told_[asked.what->chain];
+    const auto* const got = std::get_if<reply>(&what);
+    if (got != nullptr && got->pushed)
+      told = std::max(told, std::pair{generation, got->pushed->version});
+    if (got != nullptr && got->pulled && by_head)
+      told = std::max(told, std::pair{generation, got->pulled->version});
+    settle(*reader, asked, what);
+  });
 }
 
 // -- effects ------------------------------------------------------------------------------------

@@ -143,9 +143,13 @@ void job_world::run(worker& by, failed_effect& effect) {
 
 void job_world::run(worker& by, send_part_effect& effect) {
   const auto head = effect.to.head.index;
-  by.sent[effect.part] = {effect.attempt, head, now_ + request_patience};
-  part_letter letter{
-    effect.part, effect.attempt, std::make_shared<const request>(std::move(effect.what)), {}};
+  const auto number = by.next_letter++;
+  by.sent[number] = {effect.part, effect.attempt, head, now_ + request_patience};
+  part_letter letter{number,
+                     effect.part,
+                     effect.attempt,
+                     std::make_shared<const request>(std::move(effect.what)),
+                     {}};
   letter.told = told_[letter.what->chain];
   over_link(by.id, head, true, [this, from = by.id, head, letter = std::move(letter)] {
     if (const auto found = servers_.find(head); found != servers_.end())
@@ -153,7 +157,7 @@ void job_world::run(worker& by, send_part_effect& effect) {
         ask(*find_server(who), from, letter);
       });
     else if (auto* const asker = find_worker(from))
-      settle(*asker, letter.part, letter.attempt, failure{errc::peer_lost, "nobody listens"});
+      settle(*asker, letter, failure{errc::peer_lost, "nobody listens"});
   });
 }
 
@@ -197,29 +201,29 @@ void job_world::break_link(worker& by, std::uint32_t index) {
   });
 }
 
-void job_world::settle(worker& by, part_id part, std::uint64_t attempt, outcome what) {
-  if (const auto sent = by.sent.find(part);
-      sent != by.sent.end() && sent->second.attempt == attempt)
-    by.sent.erase(sent);
+void job_world::settle(worker& by, const part_letter& asked, outcome what) {
+  by.sent.erase(asked.number);
   router_effects effects;
   if (auto* got = std::get_if<reply>(&what))
-    by.values_of.answered(part, std::move(*got), local(by), effects);
+    by.values_of.answered(asked.part, std::move(*got), local(by), effects);
   else
-    by.values_of.failed(part, attempt, std::get<failure>(what), local(by), effects);
+    by.values_of.failed(asked.part, asked.attempt, std::get<failure>(what), local(by), effects);
   carry_out(by, effects);
   advance(by);
 }
 
 void job_world::fail_parts(worker& by, const std::function<bool(const sent_part&)>& which) {
-  std::vector<std::pair<part_id, std::uint64_t>> failed;
-  for (const auto& [part, sent] : by.sent)
-    if (which(sent))
-      failed.emplace_back(part, sent.attempt);
+  std::vector<sent_part> failed;
+  std::erase_if(by.sent, [&](const auto& sent) {
+    if (!which(sent.second))
+      return false;
+    failed.push_back(sent.second);
+    return true;
+  });
   router_effects effects;
-  for (const auto& [part, attempt] : failed) {
-    by.sent.erase(part);
-    by.values_of.failed(part, attempt, {errc::timed_out, "no answer in time"}, local(by), effects);
-  }
+  for (const auto& sent : failed)
+    by.values_of.failed(sent.part, sent.attempt, {errc::timed_out, "no answer in time"}, local(by),
+                        effects);
   carry_out(by, effects);
 }
 

@@ -168,7 +168,7 @@ private:
   void run(worker& by, send_part_effect& effect);
   void run(worker& by, answered_effect& effect);
   void run(worker& by, failed_effect& effect);
-  void settle(worker& by, part_id part, std::uint64_t attempt, outcome what);
+  void settle(worker& by, const part_letter& asked, outcome what);
   void fail_parts(worker& by, const std::function<bool(const sent_part&)>& which);
   void send_report(worker& by);
   void over_link(const member_id& worker, std::uint32_t server, bool to_server,

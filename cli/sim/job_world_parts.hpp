@@ -64,6 +64,7 @@ struct job_world::process {
 
 /// A request, or a part of one, on its way to a chain.
 struct job_world::part_letter {
+  std::uint64_t number = 0; ///< Of one client: a part may be on its way twice.
   part_id part;
   std::uint64_t attempt = 0;
   std::shared_ptr<const request> what;
@@ -132,8 +133,9 @@ struct job_world::server : process {
 
 // -- workers ------------------------------------------------------------------------------------
 
-/// A part of a request that a worker waits for.
+/// A letter whose answer a worker waits for.
 struct job_world::sent_part {
+  part_id part;
   std::uint64_t attempt = 0;
   std::uint32_t server = 0;
   time_point deadline{0};
@@ -157,7 +159,8 @@ struct job_world::worker : process {
   epoch_id view_epoch;
   std::uint64_t next_token = 1;
   std::map<request_token, open_request> requests;
-  std::map<part_id, sent_part> sent;
+  std::uint64_t next_letter = 1;
+  std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
   std::map<std::uint32_t, link> links;                           ///< To servers.
   std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.
   std::deque<std::uint64_t> to_compute;
