@@ -135,6 +135,14 @@ void job_world::check_records(const storage::coordinator_state& before,
           "lost: a chain goes back though one of its servers lives");
 }
 
+/// Whether a server, also one that came after it, may have been away for so long at some time that
+/// others took its place.
+bool job_world::was_missed(const member_id& who) const {
+  const auto paid = attention_.find({who.role, who.index, {}});
+  return paid == attention_.end()
+         || std::max(paid->second.silent_max, now_ - paid->second.heard) >= surely_heard;
+}
+
 /// A generation never begins with what cannot be read, nor from nothing where there is something.
 void job_world::check_origin(const chain_record& after) const {
   require(!refused_.contains(after.origin),
