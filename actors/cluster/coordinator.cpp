@@ -1,5 +1,5 @@
-// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp, _stragglers.cpp and
-// _orders.cpp have the rest.
+// Events and phases; coordinator_servers.cpp, _resize.cpp, _checkpoints.cpp, _workers.cpp,
+// _stragglers.cpp and _orders.cpp have the rest.
 #include "actors/cluster/coordinator.hpp"
 
 #include "actors/mutation.hpp"

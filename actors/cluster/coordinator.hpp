@@ -222,7 +222,7 @@ private:
   void follow_records(time_point now);
   std::set<server_id> expected_servers(time_point now) const;
   bool holds_alone(const member_id& who) const;
-  void begin_serving(std::uint32_t chain, time_point now, effects_ref effects);
+  void begin_serving(std::uint32_t chain, effects_ref effects);
   bool all_serving() const;
   void refresh_view();
 

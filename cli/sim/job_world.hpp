@@ -97,6 +97,7 @@ private:
   // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
   void start_coordinator(bool resume);
   void kill_coordinator();
+  void send_up(process& by, decltype(report::body) body);
   void hear(const report& what);
   void coordinate(const std::function<void(coordinator_effects&)>& what);
   void carry_out_waiting();
@@ -107,7 +108,7 @@ private:
   void run(event_effect& effect);
   void persist(const storage::coordinator_state& state);
   storage::found find_checkpoint(const std::vector<std::uint64_t>& passed_over);
-  void commit(const storage::manifest& what);
+  void commit(std::uint64_t checkpoint);
   std::size_t good_checkpoints() const;
 
   // -- job_launcher.cpp: the launcher, and commands --
@@ -129,7 +130,7 @@ private:
   void begin(server& by, hosted& at, const value_image& image);
   void go_on(server& by, hosted& at);
   void keep_image(server& by, hosted& at, value_image image, std::function<void()> then);
-  std::optional<value_image> recall(const server& by, const hosted& at) const;
+  const kept_chain* recall(const server& by, const hosted& at) const;
   value_image image_of(const hosted& at) const;
   kept_chain& disk_of(const server& by, const hosted& at);
   time_point disk_time(server& by);
