@@ -29,7 +29,7 @@ void job_world::check_orders(const server_orders& what) {
   for (const auto& one : what.workers) {
     auto* const whom = find_worker({role::worker, one.worker.value, one.incarnation});
     if (whom != nullptr && one.clock == unbound_clock)
-      whom->was_unbound = true;
+      whom->was_given_up = true;
   }
   for (const auto& each : what.chains)
     require(newest_of(each.record).epoch <= newest_of(persisted_.chains[each.chain.value]).epoch,
@@ -47,6 +47,8 @@ void job_world::check_leases(const member_id& to, const worker_orders& what) {
                          && skipped / whole.stride + one.count <= whole.count;
     require(holder == to && is_part, "leases: an id was used twice");
   }
+  if (auto* const whom = find_worker(to); whom != nullptr && what.leases.empty())
+    whom->was_given_up = whom->was_given_up || has_open_work(*whom);
   leases_changed_ = std::exchange(leases_now_[to], what.leases) != what.leases || leases_changed_;
 }
 
