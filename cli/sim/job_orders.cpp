@@ -119,8 +119,11 @@ void job_world::check_records(const storage::coordinator_state& before,
     }
     if (newest_of(chain).generation == newest_of(old).generation)
       continue;
-    check_origin(chain);
-    if (old.active.members.empty() || newest_of(old).generation != old.active.generation)
+    const bool was_beginning = newest_of(old).generation != old.active.generation;
+    // With logs who takes a founder's place begins with what it kept, if it can.
+    if (!is_durable() || !was_beginning || chain.origin != old.origin)
+      check_origin(chain);
+    if (old.active.members.empty() || was_beginning)
       continue; // It was beginning already.
     const bool is_needless = std::ranges::any_of(old.active.members, [&](const member_id& who) {
       const auto paid = attention_.find(who);
