@@ -58,7 +58,6 @@ enum class mutation : std::uint8_t {
   // ledger.cpp
   lost_work_forgotten,
   audit_queues_nothing,
-  nothing_given_back,
   // coordinator*.cpp
   lease_ids_again,
   term_again,
@@ -70,7 +69,6 @@ enum class mutation : std::uint8_t {
   given_up_not_sent_home,
   promise_ignored,
   drained_too_soon,
-  unbound_stays,
   // placement.cpp, with logs
   other_past_same_name,
   // checkpoint_schedule.cpp
@@ -154,7 +152,6 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
   mutation_entry{mutation::lost_work_forgotten, "lost_work_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::audit_queues_nothing, "audit_queues_nothing", {}, mutation_world::job},
-  mutation_entry{mutation::nothing_given_back, "nothing_given_back", {}, mutation_world::job},
   mutation_entry{mutation::lease_ids_again, "lease_ids_again", {}, mutation_world::job},
   mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
   mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
@@ -169,7 +166,6 @@ inline constexpr std::array mutations{
     mutation::given_up_not_sent_home, "given_up_not_sent_home", {}, mutation_world::job},
   mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
   mutation_entry{mutation::drained_too_soon, "drained_too_soon", {}, mutation_world::job},
-  mutation_entry{mutation::unbound_stays, "unbound_stays", {}, mutation_world::job},
   mutation_entry{mutation::other_past_same_name, "other_past_same_name", {}, mutation_world::job},
   mutation_entry{mutation::any_part_taken, "any_part_taken", {}, mutation_world::job},
   mutation_entry{mutation::committed_without_one, "committed_without_one", {}, mutation_world::job},

@@ -85,7 +85,7 @@ void coordinator::admit_workers() {
     const bool work = has_work_for({seat.index}, any);
     const auto& last = worker.report;
     if (worker.adopted && worker.stage == admission::admitted && worker.duty < worker_duty::backup
-        && is_unbound(record.id) && !mutated(mutation::unbound_stays)) {
+        && is_unbound(record.id)) {
       ledger_.lost({seat.index});
       outdate({seat.index});
       set_stage(worker, admission::leaving);

@@ -179,8 +179,7 @@ ledger::overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const {
   for (const auto& [worker, own] : held_) {
     const bool can_give =
       bsp_ ? own.leases.size() > 1 : load(worker) > lease_max_of(worker, lease_max);
-    if (!mutated(mutation::nothing_given_back) && !own.copy_of && can_give
-        && (!most || least_loaded({worker, *most}, lease_max) == *most))
+    if (!own.copy_of && can_give && (!most || least_loaded({worker, *most}, lease_max) == *most))
       most = worker;
   }
   return most;

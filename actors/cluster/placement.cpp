@@ -148,9 +148,11 @@ std::vector<std::uint32_t> placement::lost_chains() const {
 
 bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
   auto& chain = records_[index];
+  // Who is to leave may have kept what nobody else has.
+  const bool goes_on = options_.one_begins_again && chain.active.epoch != epoch_id{};
   std::vector<member_id> members;
   for (const server_id home : homes(index)) {
-    if (draining_.contains(home))
+    if (draining_.contains(home) && !goes_on)
       continue;
     if (const auto who = present(home))
       members.push_back(*who);

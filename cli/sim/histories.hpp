@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -125,6 +126,11 @@ outcome<World> run_histories(const history_options& options) {
   return all;
 }
 
+/// Fewer than chance alone explains, where so many are expected.
+inline bool is_too_few(std::uint64_t found, double expected) {
+  return static_cast<double>(found) < expected - 2 * std::sqrt(expected);
+}
+
 /// A column for each kind. Whether there is enough of everything.
 template <class World>
 bool show(const outcome<World>& all) {
@@ -143,7 +149,7 @@ bool show(const outcome<World>& all) {
       fmt::print(" {:>12}", found);
       too_few = too_few
                 || (kind.histories >= histories_for_minima
-                    && static_cast<double>(found) < each * static_cast<double>(kind.histories));
+                    && is_too_few(found, each * static_cast<double>(kind.histories)));
     }
     fmt::print("{}\n", too_few ? fmt::format("  too few, expected {} a history", each) : "");
     enough = enough && !too_few;

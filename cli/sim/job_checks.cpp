@@ -26,12 +26,22 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
     note(full_name(by.id) + " begins chain " + std::to_string(at.chain.value) + " with "
          + std::to_string(image.marks.size()) + (at.recovered ? " that it kept" : " batches")
          + ", told were " + std::to_string(told.size()));
-  if (is_durable() && !was_wiped_ && at.recovered) {
-    auto both = told;
-    both.intersect(image.marks);
-    require(both == told, "durability: an acknowledged push is gone, and its logs are not");
-  }
-  told.intersect(image.marks);
+  auto both = told;
+  both.intersect(image.marks);
+  require(!is_durable() || both == told || may_be_lost(at),
+          "durability: an acknowledged push is gone, and its logs are not");
+  told = std::move(both);
+}
+
+/// Disks that are wiped or do not come back in time, or what a founder kept that died in founding:
+/// who takes its place has only its own. In bsp all chains may go back for one.
+bool job_world::may_be_lost(const hosted& at) const {
+  const auto& lost = at.record.active;
+  const bool nobody_came =
+    std::ranges::all_of(lost.members, [&](const member_id& who) { return was_missed(who); });
+  const bool founder_died = at.generation.value > lost.generation.value + 1;
+  const bool goes_back = mode() == consistency_mode::bsp || nobody_came || founder_died;
+  return was_wiped_ || (goes_back && !at.recovered);
 }
 
 void job_world::check_step(const hosted& at, const step_effect& effect) {
@@ -106,7 +116,7 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
   const auto begun = histories_.at({at.chain, at.generation}).begun;
   for (const auto& [index, other] : workers_) {
     // Who was given up for a while begins again, with a clock that it may not have heard of.
-    const bool may_be_given_up = other->was_disturbed || other->was_unbound;
+    const bool may_be_given_up = other->was_disturbed || other->was_given_up;
     const auto from = bound_from(at, *other);
     if (!other->admitted || !has_open_work(*other)
         || (may_be_given_up && (!from || other->steps.clock() < *from)))

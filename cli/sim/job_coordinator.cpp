@@ -79,9 +79,11 @@ void job_world::send_up(process& by, decltype(report::body) body) {
 }
 
 void job_world::hear(const report& what) {
-  auto& paid = attention_.try_emplace(what.from, attention{now_, 0s}).first->second;
-  paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
-  paid.heard = now_;
+  for (const auto& who : {what.from, member_id{what.from.role, what.from.index, {}}}) {
+    auto& paid = attention_.try_emplace(who, attention{now_, 0s}).first->second;
+    paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
+    paid.heard = now_;
+  }
   coordinate([&](coordinator_effects& effects) {
     coordinator_->decider->receive(what, local(*coordinator_), effects);
   });

@@ -29,7 +29,7 @@ void job_world::check_orders(const server_orders& what) {
   for (const auto& one : what.workers) {
     auto* const whom = find_worker({role::worker, one.worker.value, one.incarnation});
     if (whom != nullptr && one.clock == unbound_clock)
-      whom->was_unbound = true;
+      whom->was_given_up = true;
   }
   for (const auto& each : what.chains)
     require(newest_of(each.record).epoch <= newest_of(persisted_.chains[each.chain.value]).epoch,
@@ -47,6 +47,8 @@ void job_world::check_leases(const member_id& to, const worker_orders& what) {
                          && skipped / whole.stride + one.count <= whole.count;
     require(holder == to && is_part, "leases: an id was used twice");
   }
+  if (auto* const whom = find_worker(to); whom != nullptr && what.leases.empty())
+    whom->was_given_up = whom->was_given_up || has_open_work(*whom);
   leases_changed_ = std::exchange(leases_now_[to], what.leases) != what.leases || leases_changed_;
 }
 
@@ -136,6 +138,14 @@ void job_world::check_records(const storage::coordinator_state& before,
   // In bsp all chains go back for one.
   require(without_need.empty() || (mode() == consistency_mode::bsp && one_was_lost),
           "lost: a chain goes back though one of its servers lives");
+}
+
+/// Whether a server, also one that came after it, may have been away for so long at some time that
+/// others took its place.
+bool job_world::was_missed(const member_id& who) const {
+  const auto paid = attention_.find({who.role, who.index, {}});
+  return paid == attention_.end()
+         || std::max(paid->second.silent_max, now_ - paid->second.heard) >= surely_heard;
 }
 
 /// A generation never begins with what cannot be read, nor from nothing where there is something.

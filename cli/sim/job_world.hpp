@@ -185,11 +185,13 @@ private:
   void check_records(const storage::coordinator_state& before,
                      const storage::coordinator_state& after);
   void check_origin(const chain_record& after) const;
+  bool was_missed(const member_id& who) const;
 
   // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
   void check_step(const hosted& at, const step_effect& effect);
   void check_applied(const hosted& at);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
+  bool may_be_lost(const hosted& at) const;
   void check_answer(server& by, const hosted& at, const part_letter& asked,
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
@@ -255,7 +257,7 @@ private:
     time_point heard{0};      ///< By a coordinator, the last time.
     time_point silent_max{0}; ///< Between two times.
   };
-  std::map<member_id, attention> attention_;
+  std::map<member_id, attention> attention_; ///< Without incarnation: to all of that index.
   std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
   std::optional<time_point> evicted_at_;
   struct history {

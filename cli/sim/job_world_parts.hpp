@@ -169,7 +169,7 @@ struct job_world::worker : process {
   worker_counters counters;
   std::string failed;
   time_point reported_at{0};
-  bool admitted = false, was_unbound = false;
+  bool admitted = false, was_given_up = false;
   /// Pushes of this generation of the job: clock, batch and when.
   struct pushed {
     std::uint64_t clock = 0;

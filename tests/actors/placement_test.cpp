@@ -444,6 +444,20 @@ TEST_CASE("where servers keep their state, a lost chain begins again with one of
   CHECK(text_of(fresh.records()[0]) == "0:, then 1: 0 1");
 }
 
+TEST_CASE("a chain that is lost goes on with what a server kept that is to leave") {
+  for (const bool kept : {true, false}) {
+    placement decide{{.replicas = 1, .seal_time = seal_time, .one_begins_again = kept},
+                     {{{{1}, {}, {server(0)}, {}}, 0, {}}}};
+    for (const std::uint32_t each : {0U, 1U})
+      decide.heard(server(each), {{{}, {1}, {1}, true, false}});
+    REQUIRE(decide.drain({{0}}));
+    decide.dead(server(0));
+    decide.heard(server(0, 2), {{{}, {}, {1}, false, false}});
+    REQUIRE(decide.begin_again(0, 7));
+    CHECK(decide.records()[0].proposed->members == std::vector{kept ? server(0, 2) : server(1)});
+  }
+}
+
 TEST_CASE("of the dead that nobody asks about, one a server is remembered") {
   fixture f;
   f.decide.dead(server(5, 1));
