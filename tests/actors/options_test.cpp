@@ -254,7 +254,7 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--checkpoint-scrub", "200k"}, "--checkpoint-scrub: '200k' is neither a time"},
     {{"--threads", "--processes"}, "--processes excludes --threads"},
     {{"--simulate", "--processes"}, "--processes excludes --simulate"},
-    {{"--simulate", "--threads"}, "--simulate excludes --threads"}};
+    {{"--simulate", "--threads"}, "--threads excludes --simulate"}};
   for (const auto& [words, line] : cases) {
     CAPTURE(words.front());
     const auto found = complaint(words);

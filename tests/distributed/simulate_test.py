@@ -5,15 +5,15 @@ import subprocess
 
 import cluster
 
-MODEL = ("--data", "digits", "--model", "mlp:16", "--batch", 512)
+MODEL = ("--data", "digits", "--model", "mlp:16")
 
 
 class Simulate(cluster.ClusterTest):
-    common = (*MODEL, "--epochs", 2, "--workers", 6)
+    common = (*MODEL, "--epochs", 2, "--workers", 6, "--batch", 512)
 
-    def parameters(self, *options, how="--simulate", status=0):
+    def parameters(self, *options, how="--simulate"):
         run = self.start(how, *options, "--export", "trained.npz", processes=False)
-        self.assertEqual(run.wait(100), status)
+        self.assertEqual(run.wait(100), 0)
         return (run.home / "trained.npz").read_bytes(), run
 
     def told(self, run):
@@ -29,9 +29,8 @@ class Simulate(cluster.ClusterTest):
             self.assertEqual(first, again, sync)
             self.assertEqual(self.told(run), self.told(rerun), sync)
             self.assertEqual(run.out.rpartition(" in ")[0], rerun.out.rpartition(" in ")[0])
-            other, otherrun = self.parameters(*options, "--seed", 2)
+            other, _ = self.parameters(*options, "--seed", 2)
             self.assertNotEqual(first, other, sync)
-            self.assertNotEqual(run.report["seconds"], otherrun.report["seconds"])
 
     def test_record(self):
         exported, run = self.parameters("--record", "record", "--optimizer", "adam", "--lr", 0.001,
@@ -51,17 +50,19 @@ class Simulate(cluster.ClusterTest):
 
     def test_no_real_time(self):
         """A straggler costs virtual seconds only."""
-        _, run = self.parameters("--sync", "bsp", "--slow", "0:10000")
+        _, run = self.parameters("--sync", "bsp", "--slow", "0:10000", "--stragglers", "off")
         self.assertGreater(run.report["seconds"], 300)
 
     def test_divergence(self):
         """What bsp still bears is too much for asp of so many workers."""
-        options = ("--workers", 16, "--lr", 0.8, "--optimizer", "momentum")
-        _, calm = self.parameters("--sync", "bsp", *options)
-        _, wild = self.parameters("--sync", "asp", *options)
-        self.assertGreater(calm.report["test_accuracy"], 0.9)
-        self.assertLess(wild.report["test_accuracy"], 0.5)
-        self.assertGreater(wild.report["staleness_versions"]["mean"], 10)
+        options = (*MODEL, "--epochs", 3, "--workers", 16, "--batch", 128, "--lr", 0.1)
+        found = {}
+        for sync in ("bsp", "asp"):
+            found[sync] = self.finish("--simulate", *options, "--sync", sync, common=(),
+                                      processes=False).report
+        self.assertGreater(found["bsp"]["test_accuracy"], 0.6)
+        self.assertLess(found["asp"]["test_accuracy"], 0.3)
+        self.assertGreater(found["asp"]["staleness_versions"]["mean"], 10)
 
 
 if __name__ == "__main__":
