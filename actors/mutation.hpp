@@ -58,16 +58,19 @@ enum class mutation : std::uint8_t {
   // ledger.cpp
   lost_work_forgotten,
   audit_queues_nothing,
+  nothing_given_back,
   // coordinator*.cpp
   lease_ids_again,
   term_again,
   finished_unsaved,
+  recovered_clock_told,
   one_rolled_back,
   unreadable_forgotten,
   last_one_given_up,
   given_up_not_sent_home,
   promise_ignored,
   drained_too_soon,
+  unbound_stays,
   // placement.cpp, with logs
   other_past_same_name,
   // checkpoint_schedule.cpp
@@ -82,6 +85,7 @@ enum class mutation : std::uint8_t {
   // shard.cpp, clock_table.cpp
   marks_not_looked_at,
   answered_too_soon,
+  unheard_not_waited_for,
   // router.cpp
   pull_overtakes_push,
   nobody_introduced,
@@ -150,9 +154,14 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::acknowledged_before_final, "acknowledged_before_final"},
   mutation_entry{mutation::lost_work_forgotten, "lost_work_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::audit_queues_nothing, "audit_queues_nothing", {}, mutation_world::job},
+  mutation_entry{mutation::nothing_given_back, "nothing_given_back", {}, mutation_world::job},
   mutation_entry{mutation::lease_ids_again, "lease_ids_again", {}, mutation_world::job},
   mutation_entry{mutation::term_again, "term_again", {}, mutation_world::job},
   mutation_entry{mutation::finished_unsaved, "finished_unsaved", {}, mutation_world::job},
+  mutation_entry{
+    mutation::recovered_clock_told, "recovered_clock_told",
+    "a worker's clock moves when every chain has answered it, and who has heard of it goes by that",
+    mutation_world::job},
   mutation_entry{mutation::one_rolled_back, "one_rolled_back", {}, mutation_world::job},
   mutation_entry{mutation::unreadable_forgotten, "unreadable_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::last_one_given_up, "last_one_given_up", {}, mutation_world::job},
@@ -160,6 +169,7 @@ inline constexpr std::array mutations{
     mutation::given_up_not_sent_home, "given_up_not_sent_home", {}, mutation_world::job},
   mutation_entry{mutation::promise_ignored, "promise_ignored", {}, mutation_world::job},
   mutation_entry{mutation::drained_too_soon, "drained_too_soon", {}, mutation_world::job},
+  mutation_entry{mutation::unbound_stays, "unbound_stays", {}, mutation_world::job},
   mutation_entry{mutation::other_past_same_name, "other_past_same_name", {}, mutation_world::job},
   mutation_entry{mutation::any_part_taken, "any_part_taken", {}, mutation_world::job},
   mutation_entry{mutation::committed_without_one, "committed_without_one", {}, mutation_world::job},
@@ -171,6 +181,8 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::another_payload, "another_payload", {}, mutation_world::job},
   mutation_entry{mutation::marks_not_looked_at, "marks_not_looked_at", {}, mutation_world::job},
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
+  mutation_entry{
+    mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
   mutation_entry{mutation::pull_overtakes_push, "pull_overtakes_push", {}, mutation_world::job},
   mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
 };

@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 """SIGKILLs processes of replicated clusters, and measures how long acknowledgements stay away.
 
-usage: bench/failover.py FOLDER_OF_PROGRAMS [--kills 100] [--runs 1] [-- OPTION...]
+usage: bench/failover.py FOLDER_OF_PROGRAMS [--kills 100] [--runs 1] [--silent] [-- OPTION...]
 
 Each run is count_batches with three replicas, four servers and four workers; it has to end with every
 batch applied exactly once and nothing rolled back. The servers record when they apply what
 (--record), from which two times of each kill are printed: of a server, from the kill to the end of
 the pause on its chains; of others, and of servers that were in no chain then ("idle"), the longest
-pause of any chain within the next 1.5 s.
+pause of any chain within the next 1.5 s. With --silent servers are stopped for some seconds instead
+of killed: nobody sees a death, as when a whole host is lost.
 """
 import argparse
 import bisect
 import json
+import os
 import pathlib
 import random
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -26,6 +29,7 @@ import cluster  # noqa: E402
 
 SERVERS, WORKERS = 4, 4
 WINDOW_S = 1.5  # After a kill.
+SILENCE_S = 3.0  # With --silent.
 KILLED = ("server", "idle server", "worker", "coordinator")
 FIXED_HEADER = struct.Struct("<8sIQIQQIQI")
 RECORD_BYTES, EVENT_AT, APPLIED = 64, 56, 1
@@ -71,13 +75,12 @@ def judge(record, kills):
     """{role: times in ms}."""
     records = [read_record(path) for path in sorted(record.glob("*.pushes"))]
     applied = first_times(records)
-    ends = [(chain, server, min(times.values()), max(times.values()))
-            for chain, server, times in records if times]
+    by_server = [(chain, server, sorted(times.values())) for chain, server, times in records]
     found = {killed: [] for killed in KILLED}
     for role, index, at in kills:
         # What it wrote down last may be lost with it.
-        chains = {chain for chain, server, first, last in ends
-                  if (role, index) == ("server", server) and first < at and at - 0.4 < last < at}
+        chains = {chain for chain, server, times in by_server if (role, index) == ("server", server)
+                  and bisect.bisect(times, at - 0.4) < bisect.bisect(times, at)}
         if chains:
             # What was on its way through the chain may still become final for some ms.
             end = max(longest_pause(applied[c], at - 0.005, at + 0.05)[1] for c in chains)
@@ -89,8 +92,16 @@ def judge(record, kills):
     return found
 
 
+def wake(pid):
+    try:
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        pass  # Its launcher ended it.
+
+
 def one_run(home, asked, dice, more):
-    samples = int(750 * 1.25 * (asked.kills * asked.pause_s + 4)) // WORKERS * WORKERS
+    seconds = asked.kills * (asked.pause_s + SILENCE_S * asked.silent) + 4
+    samples = int(750 * 1.25 * seconds) // WORKERS * WORKERS
     words = [asked.programs.resolve() / "count_batches", "--elements", "100000", "--batch", "1",
              "--workers", str(WORKERS), "--servers", str(SERVERS), "--replicas", "3",
              "--samples", str(samples), "--epochs", "1", "--record", home / "record",
@@ -104,11 +115,17 @@ def one_run(home, asked, dice, more):
         servers = [("server", i) for i in range(SERVERS)]
         others = [("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
         while len(kills) < asked.kills and run.launcher.poll() is None:
-            role, index = dice.choice(servers if dice.random() < 0.7 else others)
-            if run.kill(role, index):
+            only_servers = asked.silent or dice.random() < 0.7
+            role, index = dice.choice(servers if only_servers else others)
+            pid = run.processes().get((role, index))
+            if pid is not None:
+                os.kill(pid, signal.SIGSTOP if asked.silent else signal.SIGKILL)
                 kills.append((role, index, boot_clock()))
+            if asked.silent and pid is not None:
+                time.sleep(SILENCE_S)
+                wake(pid)
             time.sleep(dice.uniform(0.7, 1.3) * asked.pause_s)
-        status = run.wait(120 + 4 * asked.kills * asked.pause_s)
+        status = run.wait(120 + 4 * seconds)
     finally:
         run.end()
     report = json.loads((home / "report.json").read_text())
@@ -125,12 +142,17 @@ def main():
     parser.add_argument("--kills", type=int, default=100, help="of one run")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--pause-s", type=float, default=1.0, help="mean time between two kills")
+    parser.add_argument("--silent", action="store_true", help="stop servers instead")
+    parser.add_argument("--times", type=pathlib.Path, metavar="FILE",
+                        help="all times are kept there; those of former calls count as well")
     parser.add_argument("--seed", type=int, default=1)
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     asked = parser.parse_args(words[:split])
     dice = random.Random(asked.seed)
     all_times = {killed: [] for killed in KILLED}
+    if asked.times and asked.times.exists():
+        all_times = json.loads(asked.times.read_text())
     for i in range(asked.runs):
         home = pathlib.Path(tempfile.mkdtemp(prefix="failover-"))
         kills, found, report = one_run(home, asked, dice, words[split + 1:])
@@ -139,6 +161,8 @@ def main():
         print(f"run {i}: {len(kills)} kills, {report['samples_per_second']:.0f} samples/s, "
               "exactly once, nothing rolled back", flush=True)
         shutil.rmtree(home)
+    if asked.times:
+        asked.times.write_text(json.dumps(all_times))
     print(f"{'killed':<13}{'kills':>6}{'median':>9}{'90 %':>9}{'99 %':>9}{'max':>9}   ms")
     for role, times in all_times.items():
         times.sort()

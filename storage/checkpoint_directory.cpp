@@ -235,9 +235,13 @@ result<manifest> scrub(const fs::path& directory, std::uint64_t checkpoint) {
     what ? check_files(directory, *what, /* from_disk = */ true) : result<void>{what.error()};
   if (whole)
     return what;
-  if (whole.error().code == errc::damaged)
-    if (auto marked = mark_damaged(directory, checkpoint, whole.error()); !marked)
-      return marked.error();
+  if (whole.error().code != errc::damaged)
+    return whole.error();
+  if (!is_committed(directory, checkpoint)) // Its files went one by one.
+    return {errc::io_failed,
+            detail::title(directory, checkpoint) + " was removed while it was read"};
+  if (auto marked = mark_damaged(directory, checkpoint, whole.error()); !marked)
+    return marked.error();
   return whole.error();
 }
 

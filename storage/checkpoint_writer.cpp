@@ -102,6 +102,8 @@ private:
     fs::rename(fresh, detail::base_path(home_, base.sequence), error);
     if (error)
       return detail::io_failure("rename", fresh, error);
+    if (auto synced = detail::sync_directory(home_); !synced)
+      return synced; // Those before it must not go first.
     const auto names = names_in(home_);
     if (!names)
       return names.error();

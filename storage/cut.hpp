@@ -15,6 +15,7 @@ struct base_id {
   std::uint64_t sequence = 0; ///< Grows with each; its log has the same number.
   generation_id history;      ///< Of the job.
   generation_id generation;   ///< Of the chain.
+  bool recovered = false;     ///< That began with all that the chain had acknowledged before.
 
   bool operator==(const base_id&) const = default;
 };

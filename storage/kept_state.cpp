@@ -1,4 +1,5 @@
-// BASE: u32 crc32c of what follows, u64 sequence, u64 history, u64 generation; little-endian.
+// BASE: u32 crc32c of what follows, u64 sequence, u64 history, u64 generation, u32 format, u32 1 if
+// the generation recovered, else 0; little-endian. Format 1 ends with the generation.
 #include "storage/kept_state.hpp"
 
 #include "storage/detail/bytes.hpp"
@@ -17,7 +18,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t base_bytes = 28;
+constexpr std::uint32_t base_format = 2;
+constexpr std::size_t base_bytes = 36;
 
 /// Numbers of those that are there.
 struct kept_files {
@@ -61,8 +63,13 @@ result<kept_state> read_from(const fs::path& live, std::uint64_t sequence,
   if (!bytes)
     return bytes.error();
   const auto base = decode_base(*bytes);
-  if (!base || base->sequence != sequence)
-    return failure{errc::damaged, "what the server kept in " + folder.string() + " is damaged"};
+  const auto of_no_use = [&](errc code, const std::string& why) {
+    return failure{code, "what the server kept in " + folder.string() + " " + why};
+  };
+  if (!base)
+    return of_no_use(base.error().code, base.error().text);
+  if (base->sequence != sequence)
+    return of_no_use(errc::damaged, "is damaged");
   auto images = read_base(folder, *base, job, partitions);
   if (!images)
     return images.error();
@@ -113,20 +120,30 @@ std::string encode(const base_id& what) {
                       .little(what.sequence)
                       .little(what.history.value)
                       .little(what.generation.value)
+                      .little(base_format)
+                      .little(std::uint32_t{what.recovered})
                       .take();
   return detail::byte_writer{}.little(detail::crc32c(detail::bytes_of(body))).take() + body;
 }
 
-std::optional<base_id> decode_base(std::string_view bytes) {
+result<base_id> decode_base(std::string_view bytes) {
+  const failure damaged{errc::damaged, "is damaged"};
   detail::byte_reader reader{bytes};
   const auto sum = reader.little<std::uint32_t>();
   base_id what;
   what.sequence = reader.little<std::uint64_t>();
   what.history.value = reader.little<std::uint64_t>();
   what.generation.value = reader.little<std::uint64_t>();
-  if (!reader.complete() || sum != detail::crc32c(detail::bytes_of(bytes.substr(sizeof sum))))
-    return std::nullopt;
-  return what;
+  if (bytes.size() < sizeof sum
+      || sum != detail::crc32c(detail::bytes_of(bytes.substr(sizeof sum))))
+    return damaged;
+  if (reader.complete())
+    return what; // Format 1.
+  if (const auto format = reader.little<std::uint32_t>(); format != base_format)
+    return failure{errc::version_mismatch,
+                   "has format " + std::to_string(format) + ", which this program does not know"};
+  what.recovered = reader.little<std::uint32_t>() != 0;
+  return reader.complete() ? result<base_id>{what} : damaged;
 }
 
 } // namespace troupe::storage

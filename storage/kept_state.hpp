@@ -46,7 +46,8 @@ result<std::optional<kept_state>> read_kept(const std::filesystem::path& directo
 
 /// The bytes of detail::base_name.
 std::string encode(const base_id& what);
-/// Nothing where they are not such bytes, or their checksum does not fit.
-std::optional<base_id> decode_base(std::string_view bytes);
+/// Errors: damaged (no such bytes, or their checksum does not fit), version_mismatch. Those of the
+/// first format do not say whether the generation recovered: then it did not.
+result<base_id> decode_base(std::string_view bytes);
 
 } // namespace troupe::storage

@@ -4,6 +4,7 @@
 #include "storage/detail/push_record_bytes.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -137,10 +138,13 @@ result<push_history> read_push_history(const fs::path& directory) {
     return in_file(job.error(), (directory / detail::push_record_job_name).string());
   std::vector<push_record_file> files;
   std::error_code problem;
-  for (const auto& each : fs::directory_iterator{directory, problem}) {
-    if (each.path().extension() != detail::push_record_suffix)
+  for (fs::directory_iterator at{directory, problem}, end; !problem && at != end;
+       at.increment(problem)) {
+    if (at->path().extension() != detail::push_record_suffix)
       continue;
-    auto file = read_push_record_file(each.path());
+    if (at->is_regular_file(problem) && at->file_size(problem) == 0 && !problem)
+      continue; // Its server ended, or its disk was full, before the first byte.
+    auto file = read_push_record_file(at->path());
     if (!file)
       return file.error();
     files.push_back(*std::move(file));
@@ -150,6 +154,22 @@ result<push_history> read_push_history(const fs::path& directory) {
   if (files.empty())
     return {errc::io_failed, directory.string() + " has no records of pushes"};
   return merge_push_records(*std::move(job), std::move(files));
+}
+
+void cut_after(push_history& recorded, double seconds) {
+  auto begin = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& chain : recorded.chains)
+    for (const auto& x : chain.applied)
+      begin = std::min(begin, x.time_ns);
+  const auto end = static_cast<double>(begin) + seconds * 1e9;
+  const auto is_later = [&](const push_record& x) { return static_cast<double>(x.time_ns) > end; };
+  for (auto& chain : recorded.chains) {
+    auto first = std::ranges::find_if(chain.applied, is_later);
+    if (first != chain.applied.end())
+      first -= first->slot;
+    chain.read.insert(chain.read.end(), first, chain.applied.end());
+    chain.applied.erase(first, chain.applied.end());
+  }
 }
 
 } // namespace troupe::storage

@@ -49,7 +49,13 @@ result<push_record_file> read_push_record_file(const std::filesystem::path& file
 /// Errors: damaged: replicas disagree, or a step is in none of their files.
 result<push_history> merge_push_records(job_spec job, std::vector<push_record_file> files);
 
+/// A file that is empty is passed over.
 /// Errors: those of both, and wrong_job: a file is of another job than the others.
 result<push_history> read_push_history(const std::filesystem::path& directory);
+
+/// Leaves of each chain the steps before the first one that was taken later than so many seconds
+/// after the first step of all. The pushes of the others count as read: another chain may have
+/// applied them before.
+void cut_after(push_history& recorded, double seconds);
 
 } // namespace troupe::storage

@@ -1,10 +1,9 @@
 #include "storage/push_record_writer.hpp"
 
-#include "storage/detail/file.hpp"
+#include "storage/detail/bytes.hpp"
 #include "storage/detail/push_record_bytes.hpp"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -16,8 +15,6 @@ push_record_writer::push_record_writer(std::filesystem::path directory, push_rec
 
 push_record_writer::~push_record_writer() {
   static_cast<void>(flush()); // Nobody is left to be told.
-  if (file_ >= 0)
-    close(file_);
 }
 
 void push_record_writer::add(const push_record& record) {
@@ -35,20 +32,13 @@ result<void> push_record_writer::flush() {
 }
 
 result<void> push_record_writer::write() {
-  if (file_ < 0) {
-    file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (file_ < 0)
+  if (file_.get() < 0) {
+    file_ = detail::descriptor{open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+    if (file_.get() < 0)
       return detail::io_failure("write", path_, errno);
     unwritten_.insert(0, header_);
   }
-  for (std::string_view rest = unwritten_; !rest.empty();) {
-    const auto n = ::write(file_, rest.data(), rest.size());
-    if (n >= 0)
-      rest.remove_prefix(static_cast<std::size_t>(n));
-    else if (errno != EINTR)
-      return detail::io_failure("write", path_, errno);
-  }
-  return {};
+  return detail::write_all(file_, detail::bytes_of(unwritten_), path_);
 }
 
 } // namespace troupe::storage

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "serialization/error.hpp"
+#include "storage/detail/file.hpp"
 #include "storage/push_record.hpp"
 
 #include <filesystem>
@@ -28,7 +29,7 @@ private:
 
   std::filesystem::path path_;
   std::string header_;
-  int file_ = -1;
+  detail::descriptor file_;
   bool failed_ = false;
   std::string unwritten_;
 };

@@ -1,6 +1,7 @@
 #include "actors/cluster/checkpoint_schedule.hpp"
 
 #include "actors/mutation.hpp"
+
 #include <algorithm>
 
 namespace troupe {

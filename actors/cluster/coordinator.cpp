@@ -1,5 +1,5 @@
-// Events and phases; coordinator_servers.cpp, _checkpoints.cpp, _workers.cpp, _stragglers.cpp and
-// _orders.cpp have the rest.
+// Events and phases; coordinator_servers.cpp, _resize.cpp, _checkpoints.cpp, _workers.cpp,
+// _stragglers.cpp and _orders.cpp have the rest.
 #include "actors/cluster/coordinator.hpp"
 
 #include "actors/mutation.hpp"
@@ -301,6 +301,7 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
   if (recovering_ && ledger_.holds_work({from.index})) {
     set_stage(worker, admission::admitted);
     worker.adopted = true;
+    worker.start_clock = mutated(mutation::recovered_clock_told) ? body.clock : 0;
   }
 }
 

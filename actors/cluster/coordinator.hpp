@@ -222,7 +222,7 @@ private:
   void follow_records(time_point now);
   std::set<server_id> expected_servers(time_point now) const;
   bool holds_alone(const member_id& who) const;
-  void begin_serving(std::uint32_t chain, time_point now, effects_ref effects);
+  void begin_serving(std::uint32_t chain, effects_ref effects);
   bool all_serving() const;
   void refresh_view();
 
@@ -257,6 +257,8 @@ private:
   };
   crew muster() const;
   std::uint32_t workers_expected() const { return job_.workers + job_.backup_workers; }
+  bool any_work() const;
+  std::map<worker_id, std::uint32_t> lease_limits() const;
   void admit_workers();
   void hand_out(const crew& all, time_point now);
   void release_idle_workers();
@@ -276,7 +278,7 @@ private:
   void hear_progress(worker_state& worker, worker_id id, time_point now);
   time_point step_time(worker_id worker, time_point now) const;
   worker_duty duty_of(worker_id worker) const;
-  bool has_work_for(worker_id worker) const;
+  bool has_work_for(worker_id worker, bool any) const;
   void copy_work(time_point now);
   void copy_slowest(worker_id spare, std::set<worker_id>& copied, time_point now);
 

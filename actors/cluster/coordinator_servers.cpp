@@ -2,6 +2,7 @@
 #include "actors/cluster/coordinator.hpp"
 
 #include "actors/mutation.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -14,6 +15,13 @@ constexpr int patience_with_the_last = 6;
 
 bool is_member(const chain_config& config, const member_id& who) {
   return std::find(config.members.begin(), config.members.end(), who) != config.members.end();
+}
+
+/// A generation whose server had not kept all that was acknowledged in the one before.
+bool begins_with_less(const chain_record& record, const chain_report& what) {
+  return record.proposed && record.active.epoch != epoch_id{} && !what.recovered
+         && what.status.complete && what.status.generation == record.proposed->generation
+         && what.status.generation != record.active.generation;
 }
 
 } // namespace
@@ -144,8 +152,14 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   else if (!what.failed.empty())
     fail(name_of(from) + ": " + what.failed, effects);
   auto& chain = chains_[what.chain.value];
-  const auto& active = placement_.records()[what.chain.value].active;
+  const auto& record = placement_.records()[what.chain.value];
+  const auto& active = record.active;
   const auto& status = what.status;
+  if (bsp_ && !frozen_ && !chain.to_begin && begins_with_less(record, what)) {
+    // Before it acts: no coordinator finds it acting while the others have not gone back.
+    forsake(what.chain.value, now, effects);
+    return roll_all_back(what.chain.value, now, effects);
+  }
   if (chain.to_begin || chain.head != from || status.generation != active.generation
       || status.epoch != active.epoch || !status.complete)
     return;
@@ -153,7 +167,7 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   chain.report = what;
   schedule_.skip_to(std::max(what.part.checkpoint, what.checkpoint_failed));
   if (!chain.serving)
-    begin_serving(what.chain.value, now, effects);
+    begin_serving(what.chain.value, effects);
 }
 
 /// It could not read the checkpoint that it was to begin with: an older one has to do.
@@ -274,13 +288,8 @@ void coordinator::follow_records(time_point now) {
   }
 }
 
-void coordinator::begin_serving(std::uint32_t index, time_point now, coordinator_effects& effects) {
+void coordinator::begin_serving(std::uint32_t index, coordinator_effects& effects) {
   auto& chain = chains_[index];
-  const bool was_lost = placement_.records()[index].active.generation.value > 1;
-  if (bsp_ && chain.restored && was_lost && !frozen_ && !chain.report.recovered) {
-    forsake(index, now, effects); // Its server had not kept what it had acknowledged.
-    return roll_all_back(index, now, effects);
-  }
   chain.serving = chain.started = true;
   marks_changed_ = true;
   if (!std::exchange(chain.restored, false))

@@ -95,13 +95,13 @@ time_point coordinator::step_time(worker_id worker, time_point now) const {
   return std::max<time_point>(one.step_time, now - one.step_at - blocked);
 }
 
-/// Spares have it as long as others do.
-bool coordinator::has_work_for(worker_id worker) const {
+/// `any`: that regular workers can have. Spares have some as long as others do.
+bool coordinator::has_work_for(worker_id worker, bool any) const {
   const auto duty = workers_.at(worker.value).duty;
   const bool may_copy =
     duty == worker_duty::backup || (job_.backup_workers > 0 && worker.value >= job_.workers);
   return work_may_go_on() && duty != worker_duty::out
-         && (ledger_.remaining() > 0 || (may_copy && ledger_.any_leased()));
+         && (any || (may_copy && ledger_.any_leased()));
 }
 
 void coordinator::copy_work(time_point now) {

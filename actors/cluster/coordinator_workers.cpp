@@ -71,15 +71,21 @@ std::optional<std::uint64_t> coordinator::slowest_clock() const {
   return slowest;
 }
 
+/// Whether a worker that holds nothing can get something.
+bool coordinator::any_work() const {
+  return ledger_.remaining() > 0 || ledger_.overloaded(lease_limits());
+}
+
 void coordinator::admit_workers() {
+  const bool any = any_work();
   for (const auto& [seat, record] : members_.all()) {
     if (seat.role != role::worker)
       continue;
     auto& worker = workers_[seat.index];
-    const bool work = has_work_for({seat.index});
+    const bool work = has_work_for({seat.index}, any);
     const auto& last = worker.report;
     if (worker.adopted && worker.stage == admission::admitted && worker.duty < worker_duty::backup
-        && is_unbound(record.id)) {
+        && is_unbound(record.id) && !mutated(mutation::unbound_stays)) {
       ledger_.lost({seat.index});
       outdate({seat.index});
       set_stage(worker, admission::leaving);
@@ -121,7 +127,7 @@ coordinator::crew coordinator::muster() const {
 }
 
 void coordinator::hand_out(const crew& all, time_point now) {
-  if (!work_may_go_on() || ledger_.remaining() == 0)
+  if (!work_may_go_on())
     return;
   if (all.more_to_come && now - training_since_ < first_leases_wait)
     return;
@@ -132,22 +138,31 @@ void coordinator::hand_out(const crew& all, time_point now) {
   });
   if (ready.empty())
     ready = all.regular; // In bsp it may itself wait for what is queued.
-  std::map<worker_id, std::uint32_t> lease_max;
+  const auto limits = lease_limits();
+  const bool one_idles =
+    std::ranges::any_of(ready, [&](worker_id id) { return !ledger_.holds_work(id); });
+  if (ledger_.remaining() == 0 && one_idles) // Then others give back what they have not begun.
+    if (const auto from = ledger_.overloaded(limits); from && ledger_.relieve(*from))
+      outdate(*from);
+  if (ledger_.remaining() == 0)
+    return;
+  for (const auto id : ledger_.hand_out(ready, next_lease_, limits))
+    outdate(id);
+}
+
+/// How many batches a lease of each may have.
+std::map<worker_id, std::uint32_t> coordinator::lease_limits() const {
+  std::map<worker_id, std::uint32_t> limits;
   const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
-  for (const auto id : ready) {
-    const auto& worker = workers_[id.value];
+  for (const auto& [index, worker] : workers_) {
     // Before its pace is known it gets as much as it has done, so at first one batch.
     const auto batches = worker.batches_per_second
                            ? *worker.batches_per_second * seconds
                            : static_cast<double>(worker.report.counters.pushes_acknowledged);
-    if (worker.duty == worker_duty::relieved) {
-      lease_max[id] = 1;
-      continue;
-    }
-    lease_max[id] = static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
+    const bool is_relieved = worker.duty == worker_duty::relieved;
+    limits[{index}] = is_relieved ? 1 : static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
   }
-  for (const auto id : ledger_.hand_out(ready, next_lease_, lease_max))
-    outdate(id);
+  return limits;
 }
 
 void coordinator::measure_pace(worker_state& worker, time_point now) const {
@@ -167,8 +182,9 @@ void coordinator::measure_pace(worker_state& worker, time_point now) const {
 
 /// Nobody waits for a worker without work.
 void coordinator::release_idle_workers() {
+  const bool any = any_work();
   for (auto& [index, worker] : workers_) {
-    if (worker.stage == admission::admitted && !frozen_ && !has_work_for({index})
+    if (worker.stage == admission::admitted && !frozen_ && !has_work_for({index}, any)
         && !ledger_.holds_work({index}))
       set_stage(worker, admission::leaving);
   }

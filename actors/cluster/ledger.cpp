@@ -173,6 +173,19 @@ bool ledger::relieve(worker_id worker) {
   return (!bsp_ && cut(own, 0, own.first_open(0) + 1)) || changed;
 }
 
+std::optional<worker_id>
+ledger::overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const {
+  std::optional<worker_id> most;
+  for (const auto& [worker, own] : held_) {
+    const bool can_give =
+      bsp_ ? own.leases.size() > 1 : load(worker) > lease_max_of(worker, lease_max);
+    if (!mutated(mutation::nothing_given_back) && !own.copy_of && can_give
+        && (!most || least_loaded({worker, *most}, lease_max) == *most))
+      most = worker;
+  }
+  return most;
+}
+
 /// The lease ends after `count` batches; the others are queued. Returns whether it changed.
 bool ledger::cut(holding& own, std::size_t position, std::uint32_t count) {
   auto& what = own.leases[position];

@@ -55,6 +55,9 @@ public:
   /// only up to its first open batch. The rest is queued. Leases keep their ids and get shorter.
   /// Returns whether they changed.
   bool relieve(worker_id worker);
+  /// Who has most to do for its pace of those that can be relieved: they hold more than `lease_max`
+  /// batches, in bsp more than one lease.
+  std::optional<worker_id> overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const;
 
   /// Gives `to` a copy of what is left of a lease of `from`, the one that is furthest behind, of at
   /// most `count_max` batches. Nothing where `to` has it already. Returns whether the leases of

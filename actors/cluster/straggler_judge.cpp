@@ -1,6 +1,7 @@
 #include "actors/cluster/straggler_judge.hpp"
 
 #include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>

@@ -1,9 +1,9 @@
 #include "actors/graph/local_cluster.hpp"
 
 #include "actors/draw_random.hpp"
+#include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
 #include "actors/machine_name.hpp"
-#include "actors/graph/recording.hpp"
 #include "actors/training/worker_actor.hpp"
 
 #include "caf/actor.hpp"

@@ -1,7 +1,7 @@
 #include "actors/graph/options.hpp"
 
-#include "actors/graph/straggler_flags.hpp"
 #include "actors/graph/recording.hpp"
+#include "actors/graph/straggler_flags.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -318,8 +318,7 @@ void declare(CLI::App& app, run_options& options) {
       parsed_by("--checkpoint-scrub", parse_scrub_interval,
                 [&](std::chrono::milliseconds x) { options.scrub_interval = x; }),
       "Time between two checkpoints that are read again, one after the other, so that a damaged "
-      "one "
-      "is known before it is needed; or off")
+      "one is known before it is needed; or off")
     ->default_str("10m");
   files
     ->add_option_function<std::string>(

@@ -11,13 +11,11 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -80,22 +78,6 @@ result<std::string> difference(const std::filesystem::path& from, const job_spec
                                              : difference_from_export(from, job, mine);
 }
 
-/// What was applied later than so many seconds after the first step.
-void cut(storage::push_history& recorded, double seconds) {
-  auto begin = std::numeric_limits<std::uint64_t>::max();
-  for (const auto& chain : recorded.chains)
-    for (const auto& x : chain.applied)
-      begin = std::min(begin, x.time_ns);
-  const auto end = static_cast<double>(begin) + seconds * 1e9;
-  for (auto& chain : recorded.chains)
-    std::erase_if(chain.applied, [&](const auto& x) {
-      const bool is_later = static_cast<double>(x.time_ns) > end;
-      if (is_later) // Another chain may have applied the push before.
-        chain.read.push_back(x);
-      return is_later;
-    });
-}
-
 result<int> replay_and_compare(const std::string& name, const run_options& options,
                                const graph& described) {
   auto recorded = storage::read_push_history(*options.replay_directory);
@@ -107,7 +89,7 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
   if (options.replay_seconds)
-    cut(*recorded, *options.replay_seconds);
+    storage::cut_after(*recorded, *options.replay_seconds);
   auto now = replay::begin(*std::move(recorded), described.make_trainer());
   if (!now)
     return now.error();

@@ -346,7 +346,8 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     all.bytes_per_second = rate(rates_.front().bytes, rates_.back().bytes);
   }
   for (const auto& [key, owner] : processes_) {
-    if (owner.has_left)
+    // Nobody tells how a coordinator is: it is shown while it is dead.
+    if (owner.has_left || (key.role == role::coordinator && !owner.dead))
       continue;
     process_progress line;
     line.name = key_of(key);

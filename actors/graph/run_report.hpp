@@ -70,15 +70,18 @@ public:
   progress_snapshot snapshot(time_point now) const;
 
   /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
-  /// samples_per_second, test_accuracy, test_auc (only where it was given), loss_curve,
-  /// staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls, pushes {sent,
-  /// acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received}, wire_bytes {sent,
-  /// received}, recoveries, peak_rss_bytes {"server-0": ...}.
+  /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only where it was given),
+  /// loss_curve, staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls,
+  /// pushes {sent, acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received},
+  /// wire_bytes {sent, received}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max},
+  /// recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
   /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
   /// chains, and may be a fraction where a resend reached only some. pulls are those of each
-  /// server. waiting_pulls is the sum over
-  /// servers.
+  /// server, by index; waiting_pulls is the sum over servers.
+  /// longest_pause_ms is the longest time in training without an acknowledged push, of any worker.
+  /// request_ms are times of the workers' requests; null where none was answered.
+  /// idle_seconds and window_wait_seconds are sums over workers.
   /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
   /// frames of their requests and answers as they crossed links, 0 where there are none.
   /// samples_per_second counts each batch of the job once, over the time in which training went on;

@@ -33,7 +33,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
   position_ = static_cast<std::size_t>(found - config_.members.begin());
   begun_with_ = last_;
   if (!is_tail())
-    next_ = downstream{config_.members[*position_ + 1], committed_, committed_, now, now};
+    follow_with(config_.members[*position_ + 1], committed_, now);
   send_next(effects);
   commit_what_all_have(now, effects);
   release(effects);
@@ -92,10 +92,14 @@ void chain::take_next(time_point now, chain_effects& effects) {
   commit_what_all_have(now, effects);
 }
 
+void chain::follow_with(const member_id& next, std::uint64_t has, time_point now) {
+  next_ = downstream{next, has, has, now, now, options_.window, options_.resend_time};
+}
+
 void chain::send_next(chain_effects& effects) {
   if (!next_)
     return;
-  const auto until = std::min(last_, next_->has + options_.window);
+  const auto until = std::min(last_, next_->has + next_->window);
   while (next_->sent < until)
     effects.push_back(append_effect{next_->to, {config_.epoch, ++next_->sent, committed_}});
 }
@@ -105,8 +109,15 @@ void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects
     return;
   next_->has = index;
   next_->sent = std::max(next_->sent, index);
+  next_->patience = patience_for(now - next_->grew_at);
   next_->since = next_->grew_at = now;
+  next_->window = options_.window;
   send_next(effects);
+}
+
+time_point chain::patience_for(time_point span) const {
+  return std::max<time_point>(options_.resend_time,
+                              std::min<time_point>(2 * span, options_.stuck_time / 4));
 }
 
 void chain::receive(const member_id& from, const committed_message& what, time_point now,
@@ -152,9 +163,11 @@ void chain::tick(time_point now, chain_effects& effects) {
     knocked_at_ = now;
     knock(effects);
   }
-  if (next_ && next_->has < last_ && now - next_->since >= options_.resend_time) {
+  if (next_ && next_->has < last_ && now - next_->since >= next_->patience) {
     next_->since = now;
     next_->sent = next_->has;
+    next_->window = 1;
+    next_->patience = patience_for(next_->patience);
     send_next(effects);
   }
 }
@@ -203,7 +216,7 @@ void chain::receive(const member_id& from, const joined_message& what, time_poin
   if (!is_ours || !copied_ || what.last < *copied_ || what.last > last_)
     return;
   if (!next_)
-    next_ = downstream{from, what.last, what.last, now, now};
+    follow_with(from, what.last, now);
   next_has(what.last, now, effects);
   effects.push_back(chain_message_effect{from, committed_message{config_.epoch, committed_}});
   waits_for_joiner_ = waits_for_joiner_ || last_ - next_->has <= options_.joint_lag;

@@ -17,7 +17,9 @@
 namespace troupe {
 
 struct chain_options {
-  /// What is not final for so long is sent again. Longer than a round trip over the chain.
+  /// When the first entry that is not final is sent again, at the earliest; longer than a round
+  /// trip over the chain. Each time after twice as long, and not before twice the time that entries
+  /// took last: one that is slow or stopped has to read them all.
   std::chrono::milliseconds resend_time{100};
   /// Entries on their way to the next replica at a time.
   std::uint64_t window = 1024;
@@ -140,6 +142,8 @@ private:
     std::uint64_t sent = 0; ///< Since the last time that something seemed lost.
     time_point since{0};    ///< When `has` grew, it began to lack something, or was sent it again.
     time_point grew_at{0};  ///< The same, but for what was sent again.
+    std::uint64_t window = 0; ///< Entries on their way at a time: one while some seem lost.
+    time_point patience{0};   ///< After which the first one is sent again.
   };
 
   bool sealed() const { return sealed_ > config_.epoch; }
@@ -152,7 +156,9 @@ private:
   void knock(chain_effects& effects) const;
   bool is_stuck(time_point now) const;
   void take_next(time_point now, chain_effects& effects);
+  void follow_with(const member_id& next, std::uint64_t has, time_point now);
   void send_next(chain_effects& effects);
+  time_point patience_for(time_point span) const;
   void next_has(std::uint64_t index, time_point now, chain_effects& effects);
   void commit_what_all_have(time_point now, chain_effects& effects);
   void commit(std::uint64_t index, time_point now, chain_effects& effects);

@@ -100,6 +100,15 @@ std::vector<held_version> versions_of(const std::vector<partition_image>& images
   return all;
 }
 
+std::uint64_t content_bytes(const partition_image& image) {
+  std::uint64_t sum = 0;
+  for (const auto& x : image.blocks)
+    sum += bytes_of(x);
+  for (const auto& x : image.slabs)
+    sum += bytes_of(x);
+  return sum;
+}
+
 std::vector<copy_part> cut_into_parts(const copy_part& like,
                                       const std::vector<partition_image>& images,
                                       const std::vector<held_version>& held) {
@@ -133,6 +142,13 @@ bool copy_in_progress::add(const copy_part& part) {
     return false;
   parts_.push_back(part);
   return true;
+}
+
+std::uint64_t copy_in_progress::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& part : parts_)
+    sum += content_bytes(part.image);
+  return sum;
 }
 
 std::vector<partition_image> copy_in_progress::give_up() && {

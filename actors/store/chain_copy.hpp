@@ -13,6 +13,9 @@ namespace troupe {
 /// Which blocks and slabs these are, in order.
 std::vector<held_version> versions_of(const std::vector<partition_image>& images);
 
+/// The content of its blocks and slabs; none of those that are only named.
+std::uint64_t content_bytes(const partition_image& image);
+
 /// What travels at a time, and what is asked for ahead of what came: enough to keep a link busy.
 constexpr std::uint64_t copy_part_bytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t copy_parts_ahead = 4;
@@ -42,6 +45,8 @@ public:
   bool complete() const { return !parts_.empty() && parts_.size() == parts_.front().parts; }
   /// What it is of. Requires: a part came.
   const copy_part& first() const { return parts_.front(); }
+  /// Content that came with its parts.
+  std::uint64_t bytes() const;
   /// What it has, of whatever state: the next copy need not bring it again.
   std::vector<partition_image> give_up() &&;
   /// The whole. None: it names something that the joiner does not have. Requires: complete().

@@ -1,5 +1,7 @@
 #include "actors/store/clock_table.hpp"
 
+#include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -81,8 +83,11 @@ void clock_table::forget_pushed() {
 std::optional<clock_entry> clock_table::laggard(std::uint64_t floor) const {
   std::optional<clock_entry> slowest;
   for (const auto& [worker, x] : entries_) {
-    if (x.state == standing::unheard)
+    if (x.state == standing::unheard) {
+      if (mutated(mutation::unheard_not_waited_for))
+        continue;
       return clock_entry{worker, x.incarnation, 0, false};
+    }
     if (x.clock < floor && (!slowest || x.clock < slowest->clock))
       slowest = clock_entry{worker, x.incarnation, x.clock, true};
   }

@@ -102,6 +102,7 @@ private:
   // -- what it holds --
   void begin_generation(const chain_record& record, const chain_config& newest,
                         const server_orders& what);
+  void begin_record(const partitions& here, std::uint64_t origin);
   void load(const job_spec& job, const partitions& here, const chain_record& record);
   void load_from(const job_spec& job, const partitions& here, std::uint64_t origin);
   void fill(const job_spec& job, const partitions& here);
@@ -120,6 +121,7 @@ private:
   using kept_ptr = std::shared_ptr<storage::kept_state>;
   bool is_durable() const { return orders_.job.durability == durability_mode::log; }
   bool keeps_states() const;
+  bool writes_log() const { return is_durable() && keeps_states(); }
   storage::cut cut_of(std::uint64_t checkpoint, std::vector<partition_image> images);
   void begin_log();
   void keep(std::vector<partition_image> images, std::function<void(const result<void>&)> then);
@@ -140,7 +142,7 @@ private:
   void take(const member_id& from, const copy_request& what, replica_effects& effects);
   void take(const member_id& from, const copy_part& what, replica_effects& effects);
   void ask_for_copy(const member_id& from);
-  void install(replica_effects& effects);
+  void install(const member_id& from, replica_effects& effects);
   void put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
                     const std::vector<shard_partition>& held, replica_effects& effects);
 

@@ -51,7 +51,7 @@ storage::cut hosted_replica::cut_of(std::uint64_t checkpoint, std::vector<partit
   const auto& options = context_->options;
   if (base_ == 0)
     base_ = storage::newest_kept(options.directory, {options.self.index}, chain_);
-  what.base = storage::base_id{++base_, orders_.generation, generation_};
+  what.base = storage::base_id{++base_, orders_.generation, generation_, recovered_};
   // Who takes up a bsp clock again needs the values of before it: so the log has to have its entry.
   what.bases_from = is_bsp_ && is_durable() && base_ > 1 ? base_ - 1 : base_;
   if (is_durable())
@@ -136,14 +136,12 @@ void hosted_replica::recover(const job_spec& job, const partitions& here,
   if (!keeps_states())
     return instead("nothing is kept for a start like this one");
   read_kept(job, here,
-            [=, this, lost = record.active.generation,
-             held_all = was_member(record.active, {context_->options.self.index})](
-              kept_ptr kept, const std::string& why) {
+            [this, job, instead, lost = record.active](kept_ptr kept, const std::string& why) {
               // Larger where a beginning was not finished: nothing came after it.
-              if (kept && kept->base.generation >= lost)
-                replay(job, std::move(kept), held_all, instead);
-              else
-                instead(kept ? "what was kept is older than what was lost" : why);
+              if (!kept || kept->base.generation < lost.generation)
+                return instead(kept ? "what was kept is older than what was lost" : why);
+              const bool held_all = kept_all(lost, {context_->options.self.index}, kept->base);
+              replay(job, std::move(kept), held_all, instead);
             });
 }
 
@@ -207,7 +205,7 @@ void hosted_replica::found(std::shared_ptr<table_store> values, std::vector<shar
     begin(values, held);
     go_on();
   };
-  if (is_durable() && keeps_states())
+  if (writes_log())
     keep(values->pin(held), begin_now);
   else
     begin_now({});

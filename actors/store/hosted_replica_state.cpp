@@ -5,6 +5,7 @@
 #include "actors/store/slot_sum.hpp"
 
 #include "caf/stateful_actor.hpp"
+#include "fmt/core.h"
 
 #include <algorithm>
 #include <utility>
@@ -138,17 +139,22 @@ void hosted_replica::begin_generation(const chain_record& record, const chain_co
   for (std::uint32_t p = 0; p < what.chain_of.size(); ++p)
     if (what.chain_of[p] == chain_)
       here.push_back({p});
-  recorder_.reset();
-  if (const auto& how = context_->options.record)
-    recorder_.emplace(*how,
-                      storage::push_record_header{context_->options.job, chain_, generation_,
-                                                  record.origin, context_->options.self, here});
+  begin_record(here, record.origin);
   if (founds(newest, context_->options.self))
     load(what.job, here, record);
   else
     begin(nullptr, {});
   if (!values_ && replica_)
     read_own_past(what.job, here);
+}
+
+/// Where it takes part in a generation again, its file goes on.
+void hosted_replica::begin_record(const partitions& here, std::uint64_t origin) {
+  const auto& options = context_->options;
+  const storage::push_record_header header{options.job, chain_,       generation_,
+                                           origin,      options.self, here};
+  if (options.record && !(recorder_ && recorder_->header() == header))
+    recorder_.emplace(*options.record, header);
 }
 
 // -- what members begin with --
@@ -235,7 +241,7 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   if (orders_.job.replicas == 1)
     how.chain.lease_time = {};
   how.chain.stuck_time += time_for_entry(orders_.job);
-  how.writes_log = is_durable() && keeps_states();
+  how.writes_log = writes_log();
   how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
     return add_up(orders_.job, tables, pushes, *context_->pool);
   };
@@ -326,22 +332,28 @@ void hosted_replica::take(const member_id& from, const copy_part& what, replica_
   bytes_received_ += payload_bytes(what);
   replica_->copy_advanced(now());
   if (incoming_->complete())
-    install(effects);
+    install(from, effects);
   else
     ask_for_copy(from);
 }
 
-void hosted_replica::install(replica_effects& effects) {
+void hosted_replica::install(const member_id& from, replica_effects& effects) {
   const auto copy = *std::exchange(incoming_, std::nullopt);
   const auto images = copy.images();
   if (!images)
     return;
+  std::uint64_t whole = 0;
+  for (const auto& each : *images)
+    whole += content_bytes(each);
+  log(fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
+                  1e-6 * static_cast<double>(copy.bytes()), 1e-6 * static_cast<double>(whole),
+                  from.index));
   auto read = table_store::restored(orders_.job, *images, context_->pool);
   if (!read)
     return; // Another one will be asked for.
   auto first = copy.first();
   first.image = {}; // Only what it says of the whole is needed.
-  if (!is_durable())
+  if (!writes_log())
     return put_in_place(first, *std::move(read), marks_of(*images), effects);
   copy_waits_ = true;
   keep(*images, [this, first, copied = *read, held = marks_of(*images)](const result<void>& kept) {

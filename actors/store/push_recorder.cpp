@@ -24,7 +24,8 @@ bool same_gradient(const step_header& x, const step_header& y) {
 } // namespace
 
 push_recorder::push_recorder(record_options options, storage::push_record_header header)
-    : options_(std::move(options)), file_(options_.directory, std::move(header)) {}
+    : options_(std::move(options)), header_(std::move(header)), file_(options_.directory, header_) {
+}
 
 void push_recorder::applied(time_point now, std::uint64_t version,
                             std::span<const update* const> pushes,

@@ -29,6 +29,7 @@ struct record_options {
 class push_recorder {
 public:
   push_recorder(record_options options, storage::push_record_header header);
+  const storage::push_record_header& header() const { return header_; }
 
   /// `version`: with this step. `slots`: whose gradients the one push is the sum of; empty: every
   /// push is its own. `is_clock`: of bsp.
@@ -52,6 +53,7 @@ private:
   void write_read(time_point now, const step_header& step, std::uint64_t base_version);
 
   record_options options_;
+  storage::push_record_header header_;
   storage::push_record_writer file_;
   std::deque<open_read> reads_; ///< Of batches that were not pushed yet.
 };

@@ -36,6 +36,12 @@ bool was_member(const chain_config& config, server_id server) {
   return std::ranges::find(config.members, server.value, &member_id::index) != config.members.end();
 }
 
+bool kept_all(const chain_config& lost, server_id server, const storage::base_id& base) {
+  if (base.generation == lost.generation)
+    return was_member(lost, server);
+  return base.generation > lost.generation && base.recovered;
+}
+
 replica::replica(const job_spec& job, member_id self, generation_id generation, generation_id of,
                  const std::vector<shard_partition>& partitions, replica_options options)
     : job_(job), generation_(generation), options_(options),

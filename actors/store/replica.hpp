@@ -5,6 +5,7 @@
 #include "actors/store/chain.hpp"
 #include "actors/store/shard.hpp"
 #include "serialization/chain.hpp"
+#include "storage/cut.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -25,6 +26,10 @@ entry_header header_of(const log_entry& what);
 /// Whether the server acted in the configuration, in whatever incarnation. Then its disk has all
 /// that was final there; who fell out of the chain before has a past state of it.
 bool was_member(const chain_config& config, server_id server);
+
+/// Whether what the server kept, with this base, has all that was acknowledged in the generation
+/// `lost`. A base of a later one is of a beginning that was not finished.
+bool kept_all(const chain_config& lost, server_id server, const storage::base_id& base);
 
 struct replica_options {
   shard_options shard;

@@ -1,6 +1,7 @@
 #include "actors/store/shard.hpp"
 
 #include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <iterator>

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,9 +57,9 @@ result<pid_t> spawn(const std::vector<std::string>& words, int input, int output
 
 result<child_process> child_process::start(const std::vector<std::string>& words,
                                            const std::filesystem::path& output) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    return system_failure("cannot make a pipe");
+  int ends[2]; // No pipe: a word to who has ended must not be a signal.
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return system_failure("cannot make a socket pair");
   const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file < 0) {
     auto why = system_failure("cannot write " + output.string());
@@ -95,7 +96,7 @@ std::optional<int> child_process::ended() {
 
 void child_process::tell(const std::string& line) {
   // Where nobody reads any more, ended() says so.
-  [[maybe_unused]] const auto written = write(input_, line.data(), line.size());
+  [[maybe_unused]] const auto sent = send(input_, line.data(), line.size(), MSG_NOSIGNAL);
 }
 
 void child_process::kill() {

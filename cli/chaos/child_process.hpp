@@ -15,7 +15,7 @@ namespace troupe::chaos {
 /// Ends, with SIGKILL, when it goes out of scope, and when chaos itself is killed.
 class child_process {
 public:
-  /// Both outputs go to `output`. Its input is a pipe, for tell(). Errors: io_failed.
+  /// Both outputs go to `output`. Its input is for tell(). Errors: io_failed.
   static result<child_process> start(const std::vector<std::string>& words,
                                      const std::filesystem::path& output);
   child_process(child_process&& other) noexcept;

@@ -17,7 +17,9 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
   const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
   require(known->second.origin == image,
           "replicas: those that begin a generation differ in what they have");
-  if (!is_first)
+  const auto next = std::next(known);
+  const bool is_over = next != histories_.end() && next->first.first == at.chain;
+  if (!is_first || is_over) // It was paused, and others have begun a later one.
     return;
   auto& told = acknowledged_[at.chain];
   if (is_traced())

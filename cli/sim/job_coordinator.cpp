@@ -32,8 +32,12 @@ void job_world::kill_coordinator() {
   if (!coordinator_)
     return;
   note("the coordinator is killed");
-  if (coordinator_->saving && chance(0.5)) // Nobody can know whether it was.
+  // Nobody can know whether what it was about to write was written.
+  if (coordinator_->saving && chance(0.5))
     persist(*coordinator_->saving);
+  for (const auto number : coordinator_->committing)
+    if (chance(0.5))
+      commit(number);
   coordinator_.reset();
   at(now_ + pick_ms(10, chance(0.8) ? 400 : 2000), [this] {
     if (!coordinator_)
@@ -58,6 +62,20 @@ void job_world::carry_out_waiting() {
     std::visit([this](auto& x) { run(x); }, effect);
   }
   coordinator_->carries_out = false;
+  if (coordinator_->waiting.empty())
+    check_open_batches();
+}
+
+/// Over a link, which comes about while both live: what a coordinator did not hear is lost with it.
+/// The next one may not hear it, as its sender may be dead by then, and another one in its place.
+void job_world::send_up(process& by, decltype(report::body) body) {
+  report what{by.id, fingerprint_, ++by.sequence, 0, std::move(body)};
+  if (!coordinator_)
+    return;
+  post(place_of(by.id), coordinator_place,
+       [this, to = coordinator_->id, what = std::make_shared<const report>(std::move(what))] {
+         when_awake(to, now_, [this, what] { hear(*what); });
+       });
 }
 
 void job_world::hear(const report& what) {
@@ -169,17 +187,24 @@ storage::found job_world::find_checkpoint(const std::vector<std::uint64_t>& pass
   return what;
 }
 
+void job_world::commit(std::uint64_t checkpoint) {
+  checkpoints_[checkpoint].committed = true;
+  ++tally_.commits;
+}
+
 void job_world::run(commit_checkpoint_effect& effect) {
   check_parts(effect.manifest);
   const auto number = effect.manifest.checkpoint;
   checkpoints_[number].clock = effect.manifest.clock;
   const auto delay = pick_ms(5, !quiet_ && chance(slow_disk_) ? 2000 : 60);
+  coordinator_->committing.insert(number);
   at(now_ + delay, [this, number, by = coordinator_->id] {
+    if (!lives(by))
+      return;
+    coordinator_->committing.erase(number);
     const bool good = quiet_ || !chance(part_failure_);
-    if (good) { // Whoever asked for it may be gone.
-      checkpoints_[number].committed = true;
-      ++tally_.commits;
-    }
+    if (good)
+      commit(number);
     when_awake(by, now_, [this, number, good] {
       coordinate([&](coordinator_effects& effects) {
         coordinator_->decider->checkpoint_committed(

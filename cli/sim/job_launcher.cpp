@@ -8,15 +8,11 @@ void job_world::observe() {
   observer_report body;
   body.deaths = deaths_;
   body.done = phase_seen_ == job_phase::finished;
-  const auto send = [this](const report& what) {
-    post(launcher_place, coordinator_place,
-         [this, what] { when_awake(any_coordinator, now_, [this, what] { hear(what); }); });
-  };
-  send({launcher_->id, fingerprint_, ++launcher_->sequence, 0, body});
-  for (auto& [who, each] : commands_) {
+  send_up(*launcher_, std::move(body));
+  for (auto& [unused, each] : commands_) {
     observer_report wish;
     wish.resize = each.wish;
-    send({who, fingerprint_, ++each.sequence, 0, wish});
+    send_up(each, std::move(wish));
   }
 }
 

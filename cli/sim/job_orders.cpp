@@ -36,9 +36,8 @@ void job_world::check_orders(const server_orders& what) {
             "persisted: a configuration is ordered that is not stored");
 }
 
-/// Two live workers never hold the same open batch within a term; a lease id means one lease.
+/// A lease id means one lease, which may get shorter.
 void job_world::check_leases(const member_id& to, const worker_orders& what) {
-  const bool may_share = options_.slow_workers + job().backup_workers > 0;
   for (const auto& one : what.leases) {
     const auto [known, unused] = leases_seen_.try_emplace(one.id, one, to);
     const auto& [whole, holder] = known->second;
@@ -46,9 +45,16 @@ void job_world::check_leases(const member_id& to, const worker_orders& what) {
     const bool is_part = one.first >= whole.first && one.stride == whole.stride
                          && skipped % whole.stride == 0
                          && skipped / whole.stride + one.count <= whole.count;
-    require(holder == to && (may_share ? is_part : one == whole), "leases: an id was used twice");
+    require(holder == to && is_part, "leases: an id was used twice");
   }
-  leases_now_[to] = what.leases;
+  leases_changed_ = std::exchange(leases_now_[to], what.leases) != what.leases || leases_changed_;
+}
+
+/// Two live workers never hold the same open batch within a term, when all have been told.
+void job_world::check_open_batches() {
+  if (!std::exchange(leases_changed_, false))
+    return;
+  const bool may_share = options_.slow_workers + job().backup_workers > 0;
   std::map<std::uint64_t, member_id> open;
   for (const auto& [who, leases] : leases_now_) {
     const auto* const holds = find_worker(who);
@@ -65,8 +71,7 @@ void job_world::check_leases(const member_id& to, const worker_orders& what) {
         tally_.shared += alone ? 0 : 1;
         if (!alone && !may_share)
           throw violation("leases: batch " + std::to_string(one.at(i).value) + " of "
-                          + full_name(who) + " is open in two of them, in orders to "
-                          + full_name(to));
+                          + full_name(who) + " is open in two of them");
       }
   }
 }

@@ -45,10 +45,7 @@ void job_world::send_report(server& by) {
     body.chains.push_back(at.describe());
   by.told = by.statuses();
   by.reported_at = local(by);
-  auto what =
-    std::make_shared<const report>(report{by.id, fingerprint_, ++by.sequence, 0, std::move(body)});
-  post(place_of(by.id), coordinator_place,
-       [this, what] { when_awake(any_coordinator, now_, [this, what] { hear(*what); }); });
+  send_up(by, std::move(body));
 }
 
 void job_world::act(server& by) {
@@ -155,24 +152,25 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
 /// With what it has kept, where that is of what was lost.
 void job_world::recover(server& by, hosted& at) {
   later(by, at, disk_time(by), [this](server& mine, hosted& here) {
-    auto kept = recall(mine, here);
-    if (!kept)
+    const auto* disk = recall(mine, here);
+    if (disk == nullptr)
       return load(mine, here);
     ++tally_.recoveries;
-    here.recovered = was_member(here.record.active, {mine.id.index});
-    found(mine, here, *std::move(kept));
+    const auto& [number, base] = *disk->bases.rbegin();
+    here.recovered = kept_all(here.record.active, {mine.id.index}, base.id);
+    found(mine, here, replayed(job(), base.image, disk->entries_from(number)));
   });
 }
 
-/// Of this history, and not older than what was lost; nothing where the disk has none.
-std::optional<value_image> job_world::recall(const server& by, const hosted& at) const {
+/// Its disk, where the newest base is of this history, and not older than what was lost; else null.
+const job_world::kept_chain* job_world::recall(const server& by, const hosted& at) const {
   const auto disk = disks_.find({by.id.index, at.chain});
   if (disk == disks_.end() || disk->second.bases.empty())
-    return std::nullopt;
-  const auto& [number, base] = *disk->second.bases.rbegin();
-  if (base.history != at.orders.generation || base.generation < at.record.active.generation)
-    return std::nullopt;
-  return replayed(job(), base.image, disk->second.entries_from(number));
+    return nullptr;
+  const auto& kept = disk->second.bases.rbegin()->second.id;
+  const bool is_of_use =
+    kept.history == at.orders.generation && kept.generation >= at.record.active.generation;
+  return is_of_use ? &disk->second : nullptr;
 }
 
 std::vector<log_entry> job_world::kept_chain::entries_from(std::uint64_t first) const {
@@ -295,7 +293,8 @@ void job_world::keep_image(server& by, hosted& at, value_image image, std::funct
     for (auto& entry : entries)
       log.emplace_back(index++, std::move(entry));
   }
-  kept_chain::base base{at.orders.generation, at.generation, std::move(image)};
+  kept_chain::base base{{number, at.orders.generation, at.generation, at.recovered},
+                        std::move(image)};
   when_awake(by.id, disk_time(by),
              [this, number, who = by.id, chain = at.chain, loading = at.loading,
               base = std::move(base), then = std::move(then)] {

@@ -34,10 +34,7 @@ void job_world::send_report(worker& by) {
     body.counters.wait_us += static_cast<std::uint64_t>((local(by) - by.idle_since) / 1us);
   body.failed = by.failed;
   by.reported_at = local(by);
-  auto what =
-    std::make_shared<const report>(report{by.id, fingerprint_, ++by.sequence, 0, std::move(body)});
-  post(place_of(by.id), coordinator_place,
-       [this, what] { when_awake(any_coordinator, now_, [this, what] { hear(*what); }); });
+  send_up(by, std::move(body));
 }
 
 void job_world::obey(worker& by, const orders& what) {

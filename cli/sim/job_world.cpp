@@ -96,8 +96,7 @@ job_world::process* job_world::find(const member_id& who) {
   case role::server: return find_server(who);
   case role::worker: return find_worker(who);
   case role::coordinator:
-    return coordinator_ && (who == any_coordinator || who == coordinator_->id) ? coordinator_.get()
-                                                                               : nullptr;
+    return coordinator_ && who == coordinator_->id ? coordinator_.get() : nullptr;
   case role::observer: break;
   }
   if (who == launcher_->id)

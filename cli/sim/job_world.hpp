@@ -97,6 +97,7 @@ private:
   // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
   void start_coordinator(bool resume);
   void kill_coordinator();
+  void send_up(process& by, decltype(report::body) body);
   void hear(const report& what);
   void coordinate(const std::function<void(coordinator_effects&)>& what);
   void carry_out_waiting();
@@ -107,7 +108,7 @@ private:
   void run(event_effect& effect);
   void persist(const storage::coordinator_state& state);
   storage::found find_checkpoint(const std::vector<std::uint64_t>& passed_over);
-  void commit(const storage::manifest& what);
+  void commit(std::uint64_t checkpoint);
   std::size_t good_checkpoints() const;
 
   // -- job_launcher.cpp: the launcher, and commands --
@@ -129,7 +130,7 @@ private:
   void begin(server& by, hosted& at, const value_image& image);
   void go_on(server& by, hosted& at);
   void keep_image(server& by, hosted& at, value_image image, std::function<void()> then);
-  std::optional<value_image> recall(const server& by, const hosted& at) const;
+  const kept_chain* recall(const server& by, const hosted& at) const;
   value_image image_of(const hosted& at) const;
   kept_chain& disk_of(const server& by, const hosted& at);
   time_point disk_time(server& by);
@@ -178,6 +179,7 @@ private:
   void check_orders(const orders& what);
   void check_orders(const server_orders& what);
   void check_leases(const member_id& to, const worker_orders& what);
+  void check_open_batches();
   void check_evictions(const observer_orders& what);
   void check_eviction_told();
   void check_records(const storage::coordinator_state& before,
@@ -248,6 +250,7 @@ private:
   std::map<std::uint64_t, std::uint64_t> term_of_; ///< Which coordinator spoke in a term.
   std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
   std::map<member_id, std::vector<lease>> leases_now_;
+  bool leases_changed_ = false;
   struct attention {
     time_point heard{0};      ///< By a coordinator, the last time.
     time_point silent_max{0}; ///< Between two times.

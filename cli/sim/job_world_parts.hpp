@@ -28,9 +28,6 @@ inline std::uint32_t place_of(const member_id& who) {
 /// What a server says of a checkpoint, whose number follows.
 inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
 
-/// Whoever it is now.
-inline const member_id any_coordinator{role::coordinator, 0, {}};
-
 inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
   return std::ranges::find(members, who) != members.end();
 }
@@ -86,7 +83,7 @@ struct job_world::state_copy {
 /// What a server has on its disk of one chain: bases and logs, as storage/kept_state.hpp says.
 struct job_world::kept_chain {
   struct base {
-    generation_id history, generation;
+    storage::base_id id;
     value_image image;
   };
   std::uint64_t newest = 0;            ///< Number of the newest base that was begun.
@@ -186,6 +183,7 @@ struct job_world::controller : process {
   std::unique_ptr<coordinator> decider;
   std::deque<coordinator_effect> waiting;
   std::optional<storage::coordinator_state> saving; ///< Its store is slow.
+  std::set<std::uint64_t> committing;               ///< Checkpoints.
   bool carries_out = false;
 };
 

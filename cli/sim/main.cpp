@@ -131,7 +131,8 @@ bool plant(const std::string& name) {
   return true;
 }
 
-bool read_number(std::string_view digits, std::uint64_t& to) {
+template <class Number>
+bool read_number(std::string_view digits, Number& to) {
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
   return problem == std::errc{} && end == digits.data() + digits.size();
 }
@@ -147,6 +148,13 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
   return good && options.first <= options.last ? "" : "needs a number or FIRST..LAST";
 }
 
+/// CLI::Range lets nan pass.
+std::string hours(const std::string& text) {
+  double value = 0.0;
+  const bool right = read_number(text, value) && value >= 1.0 && value <= 1e9;
+  return right ? "" : "'" + text + "' is not a number from 1 to 1e9";
+}
+
 void declare_stragglers(CLI::App& app, sim_options& options) {
   auto* const flag =
     app.add_flag("--stragglers", options.stragglers,
@@ -154,7 +162,7 @@ void declare_stragglers(CLI::App& app, sim_options& options) {
   app
     .add_option("--worker-hours", options.trial.healthy_hours, "With --stragglers: of healthy ones")
     ->needs(flag)
-    ->check(CLI::Range(1.0, 1e9))
+    ->check(hours)
     ->capture_default_str();
   auto* const careless = app.add_flag_callback(
     "--careless", [&] { options.trial.judge = sim::judge_kind::careless; },

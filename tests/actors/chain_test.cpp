@@ -150,17 +150,42 @@ TEST_CASE("no more than a window is on its way") {
     == lines{"commit 1", "release 1", "append " + std::to_string(window + 1) + " to 1 final 1"});
 }
 
-TEST_CASE("what was lost is sent again") {
+TEST_CASE("of what seems lost the first is sent again, more and more seldom") {
   replica head{0};
   head.activate(config(1, {0, 1}));
   head.append();
   head.append();
+  head.append();
   CHECK(head.tick(99ms).empty());
-  CHECK(head.tick(1ms) == lines{"append 1 to 1", "append 2 to 1"});
-  CHECK(head.tick(99ms).empty());
+  CHECK(head.tick(1ms) == lines{"append 1 to 1"});
+  CHECK(head.tick(199ms).empty());
+  CHECK(head.tick(1ms) == lines{"append 1 to 1"});
+  SUBCASE("the others, when that has arrived") {
+    CHECK(head.receive(1, committed_message{{1}, 1})
+          == lines{"commit 1", "release 1", "append 2 to 1 final 1", "append 3 to 1 final 1"});
+    CHECK(head.tick(499ms).empty()); // It may be as slow with them.
+    CHECK(head.tick(1ms) == lines{"append 2 to 1 final 1"});
+  }
+  SUBCASE("at last in quarters of the time after which it says that it is stuck") {
+    head.tick(400ms);
+    CHECK(head.tick(499ms).empty());
+    CHECK(head.tick(1ms) == lines{"append 1 to 1"});
+    CHECK(head.tick(500ms) == lines{"append 1 to 1"});
+  }
+}
+
+TEST_CASE("nothing is sent again to a replica that is slow all the time") {
+  replica head{0};
+  head.activate(config(1, {0, 1}));
+  head.append();
+  head.append();
+  head.tick(90ms);
   head.receive(1, committed_message{{1}, 1});
-  CHECK(head.tick(99ms).empty());
-  CHECK(head.tick(1ms) == lines{"append 2 to 1 final 1"});
+  CHECK(head.tick(179ms).empty());
+  head.receive(1, committed_message{{1}, 2});
+  head.append();
+  CHECK(head.tick(357ms).empty());
+  CHECK(head.tick(1ms) == lines{"append 3 to 1 final 2"});
 }
 
 TEST_CASE("who is sent a final entry again says that it is") {

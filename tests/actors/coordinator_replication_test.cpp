@@ -276,6 +276,11 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
     CHECK(one.record(1).active.generation == generation_id{kept ? 1u : 2u});
     CHECK(one.record(0).active.generation == generation_id{kept ? 2u : 3u});
     CHECK(one.orders_of(0, 200).view.chains.at(0).serving);
+    // Else a coordinator that begins with it would not know that all have to go back.
+    const bool acts_alone = std::ranges::any_of(one.persisted, [](const auto& x) {
+      return x.chains[0].active.generation == generation_id{2} && !x.rolling_back;
+    });
+    CHECK(acts_alone == kept);
   }
 }
 

@@ -301,5 +301,40 @@ TEST_CASE("a spare computes what the slowest worker has to do, and takes a lost 
   CHECK(f.held(3) > copy.count); // Slots of its own.
 }
 
+TEST_CASE("what the only worker has not begun goes to those that come back") {
+  fleet f(3, job_of_mode(consistency_mode::bsp, 1, 3, 96), {});
+  for (auto& one : f.machines)
+    one.step = 500ms;
+  f.run(2s);
+  REQUIRE(f.held(0) == 32); // Of two groups one slot each.
+  for (const auto index : {1u, 2u}) {
+    f.machines[index].is_gone = true;
+    f.death(role::worker, index, 200 + index);
+  }
+  f.run(1s);
+  REQUIRE(f.held(0) > 80);
+  for (const auto index : {1u, 2u}) {
+    fleet::machine fresh;
+    fresh.incarnation = 300 + index;
+    fresh.step = 500ms;
+    f.machines[index] = fresh;
+  }
+  f.run(2s);
+  for (const auto index : {0u, 1u, 2u})
+    CHECK(f.held(index) < 40);
+  f.run(16s);
+  CHECK(f.done.size() == 96);
+}
+
+TEST_CASE("at the end a slow worker keeps only the batch that it computes") {
+  fleet f(2, job_of_mode(consistency_mode::asp, 1, 2, 30), {});
+  f.machines[1].step = 5s;
+  f.run(4s);
+  CHECK(f.done.size() == 29);
+  CHECK(f.held(1) == 1);
+  CHECK_FALSE(f.told_to(0).admitted);
+  CHECK(f.doubled == 0);
+}
+
 } // namespace
 } // namespace troupe

@@ -1,13 +1,17 @@
 // Servers that replicate one chain, in one actor system. The test gives their orders, and sees and
 // loses what they send to each other.
 #include "actors/store/server_actor.hpp"
+#include "storage/push_history.hpp"
 #include "tests/actors/actor_fixture.hpp"
 #include "tests/actors/shard_fixture.hpp"
+#include "tests/storage/temporary_directory.hpp"
 
 #include "caf/typed_event_based_actor.hpp"
 #include "doctest/doctest.h"
 
+#include <filesystem>
 #include <map>
+#include <string>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -23,11 +27,15 @@ struct options {
   consistency sync = asp();
   bool is_sparse = false;
   std::size_t apply_batch = 1;
+  durability_mode durability = durability_mode::memory;
+  std::filesystem::path record = {};
 };
 
 struct fixture : actor_fixture {
-  explicit fixture(options how = {}) : apply_batch(how.apply_batch), job(job_of({how.sync})) {
+  explicit fixture(options how = {})
+      : apply_batch(how.apply_batch), record_directory(how.record), job(job_of({how.sync})) {
     job.servers = job.replicas = 3;
+    job.durability = how.durability;
     auto& table = job.tables[0];
     table.optimizer.learning_rate = 1;
     table.shape = {elements};
@@ -47,6 +55,8 @@ struct fixture : actor_fixture {
     what.job = fingerprint(job);
     what.own_thread = false;
     what.apply_batch = apply_batch;
+    if (!record_directory.empty())
+      what.record = {record_directory, [this](const std::string& why) { complaints += why; }};
     what.boot_clock = clock();
     what.to_peer = [this](const server_address& to) { return relay_to(to.server.index); };
     ids[index] = what.self;
@@ -207,6 +217,8 @@ struct fixture : actor_fixture {
   }
 
   std::size_t apply_batch;
+  std::filesystem::path record_directory;
+  std::string complaints; ///< That a record ended early.
   job_spec job;
   fake_coordinator coordinator{*this};
   std::map<std::uint32_t, server_handle> servers;
@@ -356,6 +368,39 @@ TEST_CASE("a_joiner_that_hears_of_its_place_first_need_not_ask_twice") {
   REQUIRE(f.push(f.servers[1], f.gradient(0, 0))->reply);
   f.become(f.config({1, 2}, 0)); // Orders reach server 0 first.
   CHECK(f.copied_floats == elements);
+}
+
+TEST_CASE("the_record_of_a_server_goes_on_when_its_chain_comes_back") {
+  const storage::temporary_directory folder;
+  fixture f{{.record = folder.path()}};
+  f.become(f.config({0}));
+  REQUIRE(f.push(f.servers[0], f.gradient(0, 0))->reply);
+  f.become(f.config({0}, 1));
+  f.pass(100ms);
+  f.become(f.config({1}));
+  f.pass(40s); // What it held is freed.
+  f.become(f.config({1}, 0));
+  f.pass(100ms);
+  REQUIRE(f.status_of(0).complete);
+  f.become(f.config({0}));
+  REQUIRE(f.push(f.servers[0], f.gradient(1, 0, 2))->reply);
+  f.pass(100ms);
+  CHECK(f.complaints.empty());
+  const storage::push_record_header like{0, {0}, {1}, 0, f.ids[0], {}};
+  const auto file = storage::read_push_record_file(folder.path() / storage::push_record_name(like));
+  REQUIRE(file);
+  REQUIRE(file->records.size() == 2);
+  CHECK(file->records[0].version == 1);
+  CHECK(file->records[1].version == 2);
+}
+
+TEST_CASE("a_copy_is_kept_where_there_is_a_place_for_it_alone") {
+  fixture f{{.durability = durability_mode::log}};
+  f.become(f.config({0, 1}));
+  f.become(f.config({0, 1}, 2));
+  f.pass(100ms);
+  CHECK(f.status_of(2).complete);
+  CHECK(f.cuts.empty());
 }
 
 TEST_CASE("who_is_named_keeps_what_it_holds_however_long") {

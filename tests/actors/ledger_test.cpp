@@ -312,6 +312,33 @@ TEST_CASE("a relieved worker keeps its next batch, in bsp its oldest lease") {
   }
 }
 
+TEST_CASE("who holds most for its pace is overloaded, until it keeps only what it has begun") {
+  for (const bool bsp : {false, true}) {
+    ledger books(job_of(bsp ? consistency_mode::bsp : consistency_mode::asp, 64), {8, 2});
+    std::uint64_t next = 1;
+    books.hand_out({w0, w1}, next);
+    const std::map<worker_id, std::uint32_t> pace{{w0, 4}, {w1, 8}};
+    CHECK(books.overloaded(pace) == (bsp ? w1 : w0)); // bsp ignores the pace.
+    finish_all(books, w0);
+    CHECK(books.overloaded(pace) == w1);
+    REQUIRE(books.relieve(w1));
+    CHECK_FALSE(books.overloaded(pace));
+    books.hand_out({w2}, next);
+    CHECK(books.overloaded(pace) == w2);
+    books.lost(w2);
+    CHECK_FALSE(books.overloaded(pace));
+  }
+}
+
+TEST_CASE("a copy is no load") {
+  ledger books(job_of(consistency_mode::asp, 64), {8, 1});
+  std::uint64_t next = 1;
+  books.hand_out({w0}, next);
+  REQUIRE(books.copy(w0, w1, next, 8));
+  CHECK(books.overloaded({{w0, 8}, {w1, 1}}) == std::nullopt);
+  CHECK(books.overloaded({{w0, 7}, {w1, 1}}) == w0);
+}
+
 TEST_CASE("a copy: who reports a batch first has done it, and the other's lease gets shorter") {
   ledger books(job_of(consistency_mode::bsp, 64), {8, 1});
   std::uint64_t next = 1;

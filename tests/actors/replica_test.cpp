@@ -22,6 +22,19 @@ TEST_CASE("a server was a member in whatever incarnation, and as a joiner it was
   CHECK_FALSE(was_member(config, {7}));
 }
 
+TEST_CASE("what was kept is all where its server was a member of what was lost") {
+  const chain_config lost{{3}, {5}, {{role::server, 4, {40}}}, {}};
+  CHECK(kept_all(lost, {4}, {1, {}, {5}, false}));
+  CHECK_FALSE(kept_all(lost, {6}, {1, {}, {5}, true}));
+  CHECK_FALSE(kept_all(lost, {4}, {1, {}, {4}, true}));
+}
+
+TEST_CASE("what an unfinished beginning kept is all only where it began with all") {
+  const chain_config lost{{3}, {5}, {{role::server, 4, {40}}}, {}};
+  CHECK(kept_all(lost, {4}, {1, {}, {6}, true}));
+  CHECK_FALSE(kept_all(lost, {4}, {1, {}, {6}, false})); // Its disk had been wiped.
+}
+
 TEST_CASE("a push is acknowledged when all replicas have it") {
   trio t;
   t.push(t.head, 1, 0, 5);

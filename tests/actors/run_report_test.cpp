@@ -320,8 +320,10 @@ TEST_CASE("run_statistics leaves the coordinator's recovery to its caller") {
   run.process_died({role::coordinator, 0, {1}}, 1s, 1s);
   run.observe(state(job_phase::finished, 20, {}), 2s);
   CHECK_FALSE(all_recovered(run));
+  CHECK(run.snapshot(2s).processes.size() == 1);
   run.coordinator_back(3s);
   CHECK(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.empty());
   CHECK(report_of(run)["recoveries"][0]["recovered_ms"] == 2000.0);
 }
 

@@ -78,6 +78,8 @@ class SimTest(unittest.TestCase):
                 (("--careless",), "--stragglers"),
                 (("--worker-hours", "9"), "--stragglers"),
                 (("--stragglers", "--worker-hours", "0"), "--worker-hours"),
+                (("--stragglers", "--worker-hours", "nan"),
+                 "--worker-hours: 'nan' is not a number from 1 to 1e9"),
                 (("--stragglers", "--timid", "--careless"), "--timid"),
                 (("--nonsense",), "--nonsense")):
             status, said = sim(*words)

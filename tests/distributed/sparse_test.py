@@ -1,5 +1,8 @@
 """Sparse tables: what is trained is what dense tables give; one line where they cannot be used."""
 import random
+import re
+import signal
+import time
 
 import cluster
 
@@ -59,6 +62,36 @@ class Sparse(cluster.ClusterTest):
         resumed, _ = self.loss("resumed", *options, "--checkpoint", state, "--resume", epochs=4,
                                servers=3)
         self.assertEqual(whole, resumed)
+
+
+class Rejoin(cluster.ClusterTest):
+    def test_from_what_the_server_kept(self):
+        """A killed replica has its rows of the newest checkpoint; it is sent those that changed since:
+        here those of the few features that most samples have, and not those of the many others."""
+        dice = random.Random(1)
+        data = self.home / "train"
+        with data.open("w") as file:
+            for i in range(10_000):
+                features = range(40 * i, 40 * i + 40) if i % 10 == 0 else dice.sample(range(1, 40), 10)
+                row = " ".join(f"{x + 1}:1" for x in sorted(features))
+                file.write(f"{dice.randrange(2)} {row}\n")
+        common = ("--data", f"libsvm:{data},{data}", "--sparse", "--model", "mlp:64", "--servers", 2,
+                  "--replicas", 2, "--partitions", 4, "--workers", 2, "--batch", 5, "--checkpoint",
+                  self.home / "state")
+        self.finish(*common, "--epochs", 1)
+        run = self.start(*common, "--epochs", 2, "--resume", "--checkpoint-every", "1s",
+                         "--slow", "0:700", "--slow", "1:700")
+        run.await_text("training with")
+        time.sleep(4)
+        self.assertTrue(run.kill("server", 1))
+        cluster.poll(lambda: run.logs.get("server-1", "").count("was sent") == 2, 10, "both copies")
+        run.signal(signal.SIGINT)
+        run.wait()
+        sent = [(float(x), float(y)) for x, y in
+                re.findall(r"was sent ([\d.]+) of ([\d.]+) MB", run.logs["server-1"])]
+        print(sent, end=" ")
+        self.assertGreater(sum(y for _, y in sent), 5)
+        self.assertLess(sum(x for x, _ in sent), 0.2 * sum(y for _, y in sent))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 #include "storage/kept_state.hpp"
 
 #include "doctest/doctest.h"
+#include "storage/detail/bytes.hpp"
+#include "storage/detail/crc32c.hpp"
 #include "storage/detail/paths.hpp"
 #include "tests/storage/sample_checkpoint.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -58,7 +60,7 @@ struct sample_replica {
   void keep(std::uint64_t sequence, const std::vector<partition_image>& images,
             std::uint64_t bases_from) {
     auto what = sample_cut(0, 0, 1, images);
-    what.base = base_id{sequence, {77}, {5}};
+    what.base = base_id{sequence, {77}, {5}, true};
     what.bases_from = bases_from;
     REQUIRE(writer->write(what));
   }
@@ -91,7 +93,7 @@ TEST_CASE("what a replica kept comes back: base, and the entries that came after
   const auto kept = replica.read();
   REQUIRE(kept);
   REQUIRE(*kept);
-  CHECK((*kept)->base == base_id{1, {77}, {5}});
+  CHECK((*kept)->base == base_id{1, {77}, {5}, true});
   CHECK(same(images, (*kept)->images));
   CHECK(batches_of((*kept)->log) == std::vector<std::uint64_t>{3, 4, 5});
 }
@@ -197,6 +199,28 @@ TEST_CASE("a writer leaves what was kept alone, and a damaged base is refused") 
   const auto refused = replica.read();
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::damaged);
+}
+
+TEST_CASE(
+  "a base says whether its generation recovered, and one of the first format that it did not") {
+  for (const bool recovered : {false, true}) {
+    const base_id base{3, {77}, {5}, recovered};
+    CHECK(*decode_base(encode(base)) == base);
+  }
+  const std::string first{"\x09\x0e\x93\xc2\3\0\0\0\0\0\0\0\x4d\0\0\0\0\0\0\0\5\0\0\0\0\0\0\0", 28};
+  CHECK(*decode_base(first) == base_id{3, {77}, {5}, false});
+}
+
+TEST_CASE("bytes that are no base, or one of a later format, are refused") {
+  const auto bytes = encode({3, {77}, {5}, true});
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    CHECK(decode_base(bytes.substr(0, size)).error().code == errc::damaged);
+  CHECK(decode_base(bytes + '\0').error().code == errc::damaged);
+  auto later = bytes.substr(4);
+  later[24] = 3;
+  const auto sum = detail::crc32c(detail::bytes_of(later));
+  later = detail::byte_writer{}.little(sum).take() + later;
+  CHECK(decode_base(later).error().code == errc::version_mismatch);
 }
 
 } // namespace troupe::storage::test

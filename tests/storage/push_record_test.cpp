@@ -237,6 +237,42 @@ TEST_CASE("a directory holds one record") {
   CHECK(read->chains[0].applied == std::vector{record_at(1, 5)});
 }
 
+TEST_CASE("a file whose server ended before it wrote anything says nothing") {
+  const temporary_directory folder;
+  REQUIRE(begin_push_record(folder.path(), sample_job()));
+  put(folder.path() / push_record_name(header_of(0, 1)), "");
+  CHECK(read_push_history(folder.path()).error().text
+        == folder.path().string() + " has no records of pushes");
+  written(folder.path(), header_of(0, 0), {record_at(1, 5)});
+  const auto read = read_push_history(folder.path());
+  REQUIRE(read);
+  CHECK(read->files == 1);
+  CHECK(read->chains[0].applied == std::vector{record_at(1, 5)});
+}
+
+TEST_CASE("what is cut off begins with a step, and nothing behind it stays") {
+  const auto step = [](std::uint64_t version, std::uint16_t slot, double seconds) {
+    auto made = record_at(version, 2 * version + slot);
+    made.slot = slot;
+    made.slots = 2;
+    made.time_ns = static_cast<std::uint64_t>(1e9 * (100 + seconds));
+    return made;
+  };
+  // Servers that fill each other's gaps have clocks of their own.
+  const std::vector all{step(1, 0, 0), step(1, 1, 0), step(2, 0, 1),
+                        step(2, 1, 3), step(3, 0, 1), step(3, 1, 1)};
+  push_history recorded;
+  recorded.chains.resize(1);
+  recorded.chains[0].applied = all;
+  auto cut = recorded;
+  cut_after(cut, 3);
+  CHECK(cut.chains[0].applied == all);
+  cut = recorded;
+  cut_after(cut, 2);
+  CHECK(cut.chains[0].applied == std::vector{all[0], all[1]});
+  CHECK(cut.chains[0].read == std::vector{all[2], all[3], all[4], all[5]});
+}
+
 TEST_CASE("a directory without a record, or with a damaged job, is refused") {
   const temporary_directory folder;
   CHECK(read_push_history(folder.path()).error().text.starts_with("no record of a run: "));
