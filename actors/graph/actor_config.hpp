@@ -11,11 +11,12 @@ namespace troupe {
 struct actor_config : caf::actor_system_config {
   /// `threads`: of actors that compute little, and of servers. With more than there are servers
   /// here, each message of a step wakes a thread that sleeps, about 25 us, where the one that sent
-  /// it could have gone on with it.
+  /// it could have gone on with it. 0: actors run, and their clock moves, when they are told to;
+  /// see simulation.hpp.
   explicit actor_config(std::size_t threads = 1) {
     add_message_types<caf::id_block::troupe>();
     // Work stealing wakes an idle thread up to 10 ms late; a shared queue wakes one at once.
-    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.policy", threads == 0 ? caf::atom("testing") : caf::atom("sharing"));
     // What computes for long (trainers, first values, storage) has threads of its own.
     set("scheduler.max-threads", threads);
   }

@@ -151,7 +151,7 @@ void run_worker_process(child_process& self, const run_options& options,
   how.traffic = [&self] { return self.links.traffic(); };
   how.delta_pulls = options.delta_pulls;
   if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
-    how.slowness = slow->second;
+    how.slowness = [time = slow->second] { return time; };
   auto values =
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   auto worker =

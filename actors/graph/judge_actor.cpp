@@ -102,7 +102,10 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
 } // namespace
 
 judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
-                         std::function<void(judgement)> done) {
+                         std::function<void(judgement)> done, bool own_thread) {
+  if (!own_thread)
+    return system.spawn(run_judge, std::move(job), std::move(values), std::move(make),
+                        std::move(done));
   return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values), std::move(make),
                                      std::move(done));
 }

@@ -21,10 +21,12 @@ struct judgement {
   std::string failed;                         ///< Not empty: why there is no judgement.
 };
 
-/// Judges one number after the other, on a thread of its own; `done` is called there.
+/// Judges one number after the other; `done` is called on its thread.
 using judge_handle = caf::typed_actor<caf::reacts_to<judge_atom, std::uint64_t>>;
 
+/// `own_thread`: else the evaluator computes on the scheduler's threads, where it keeps others
+/// waiting.
 judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
-                         std::function<void(judgement)> done);
+                         std::function<void(judgement)> done, bool own_thread = true);
 
 } // namespace troupe

@@ -15,6 +15,7 @@
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
+#include "actors/graph/simulation.hpp"
 #include "actors/links/node.hpp"
 #include "actors/process_memory.hpp"
 #include "serialization/wire.hpp"
@@ -42,6 +43,8 @@
 namespace troupe {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 // How often the main thread looks around when no signal wakes it.
 constexpr std::chrono::milliseconds round_interval{20};
@@ -96,10 +99,12 @@ public:
     if (is_main())
       required(check_outputs(options_));
     certificates_ = required(load_certificates(options_));
-    started_at_ = steady_now();
+    if (is_simulated())
+      simulation_.emplace(system_, job_.seed);
+    started_at_ = time();
     prepare_files();
     statistics_.job_started(started_at_);
-    if (!in_threads())
+    if (!in_one_process())
       start_processes();
     start_actors();
     watch_.emplace(watch_options{!is_main(), static_cast<bool>(graph_.make_evaluator()),
@@ -115,7 +120,7 @@ private:
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
     required(begin_recording(options_, job_));
-    if (!in_threads())
+    if (!in_one_process())
       fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
     std::fflush(stdout);
     for (const auto& remark : made.remarks)
@@ -132,16 +137,17 @@ private:
       self_.index = 1 + static_cast<std::uint32_t>(self_.incarnation.value % 1'000'000);
     required(write_cluster_file(options_.run_directory, cluster_));
     processes_.emplace(options_, command_);
-    required(processes_->start(place.listener, steady_now()));
+    required(processes_->start(place.listener, time()));
   }
 
   // -- actors of this process --
 
   void start_actors() {
     coordinator_connector connect;
-    if (in_threads()) {
-      local_.emplace(required(
-        local_cluster::start(system_, job_, graph_, options_, options_.checkpoint_directory, {})));
+    if (in_one_process()) {
+      local_.emplace(required(local_cluster::start(system_, job_, graph_, options_,
+                                                   options_.checkpoint_directory, {},
+                                                   simulation_ ? &*simulation_ : nullptr)));
       connect = local_->coordinator();
       values_ = local_->client(system_);
     } else {
@@ -155,22 +161,32 @@ private:
     }
     observer_ = spawn_observer(system_, self_, fingerprint(job_), board_, values_, connect);
     if (is_main())
-      judge_ = spawn_judge(system_, job_, values_, graph_.make_evaluator(),
-                           [inbox = verdicts_](judgement x) {
-                             const std::lock_guard lock{inbox->mutex};
-                             inbox->fresh.push_back(std::move(x));
-                           });
+      judge_ = spawn_judge(
+        system_, job_, values_, graph_.make_evaluator(),
+        [inbox = verdicts_](judgement x) {
+          const std::lock_guard lock{inbox->mutex};
+          inbox->fresh.push_back(std::move(x));
+        },
+        !is_simulated());
   }
 
+  /// The clock of the actors of this process.
+  time_point time() { return system_.clock().now().time_since_epoch(); }
   /// Not on a host that only joined.
   bool is_main() const { return !options_.join; }
-  bool in_threads() const { return options_.mode() == run_mode::threads; }
+  bool in_one_process() const { return options_.mode() != run_mode::processes; }
+  bool is_simulated() const { return options_.mode() == run_mode::simulation; }
+  std::size_t threads() const {
+    return is_simulated() ? 0 : in_one_process() ? options_.servers : 1;
+  }
 
   // -- while it runs --
 
   void round() {
-    const auto signal = signals_.wait(round_interval);
-    const auto now = steady_now();
+    if (simulation_)
+      simulation_->pass(round_interval);
+    const auto signal = signals_.wait(simulation_ ? 0ms : round_interval);
+    const auto now = time();
     if (signal && *signal != SIGCHLD)
       carry_out(watch_->stop(*signal, now));
     if (processes_)
@@ -269,7 +285,7 @@ private:
   // -- the end --
 
   bool goes_on() {
-    switch (watch_->look(steady_now(), processes_ ? processes_->running() : 0)) {
+    switch (watch_->look(time(), processes_ ? processes_->running() : 0)) {
     case job_watch::standing::running: return true;
     case job_watch::standing::over: return false;
     case job_watch::standing::abandoned: break;
@@ -279,7 +295,7 @@ private:
 
   int finish() {
     statistics_.resident_memory("launcher", peak_rss_bytes());
-    display_.show(statistics_.snapshot(steady_now()));
+    display_.show(statistics_.snapshot(time()));
     display_.finish();
     if (processes_)
       processes_->kill_all();
@@ -298,13 +314,23 @@ private:
     if (status > 128)
       fmt::print("{}: stopped; {}\n", name_,
                  how_to_continue(watch_->checkpoint(), options_.checkpoint_directory.value_or("")));
-    fmt::print("{}", summary(statistics_, steady_now()));
+    fmt::print("{}", summary(statistics_, time()));
+    if (simulation_)
+      tell_of_simulation();
     std::fflush(stdout);
     return status;
   }
 
+  void tell_of_simulation() {
+    const auto last = statistics_.snapshot(time());
+    const auto seconds = [](time_point x) { return std::chrono::duration<double>(x).count(); };
+    fmt::print("simulated {:.1f} s, staleness mean {:.1f}, max {} versions, in {:.1f} s\n",
+               seconds(last.elapsed), last.staleness_mean, last.staleness_max,
+               seconds(steady_now() - called_at_));
+  }
+
   void complain(const std::string& why) { fmt::print(stderr, "{}: {}\n", name_, why); }
-  void event(const std::string& text) { display_.event(text, steady_now() - started_at_); }
+  void event(const std::string& text) { display_.event(text, time() - started_at_); }
 
   std::string name_;
   run_options options_;
@@ -318,19 +344,21 @@ private:
   certificates certificates_;
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
-  std::optional<host_processes> processes_; ///< None with --threads.
+  std::optional<host_processes> processes_; ///< None where all is in this one.
   std::optional<job_watch> watch_;
 
   std::shared_ptr<observer_board> board_ = std::make_shared<observer_board>();
   std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
-  actor_config config_{in_threads() ? options_.servers : 1};
+  actor_config config_{threads()};
   caf::actor_system system_{config_};
+  std::optional<simulation> simulation_; ///< Only with --simulate.
   std::optional<node> node_;
   std::optional<local_cluster> local_;
   router_handle values_;
   observer_handle observer_;
   judge_handle judge_;
 
+  time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
   time_point started_at_{0};
   time_point shown_at_{0};
 };

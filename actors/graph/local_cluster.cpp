@@ -16,6 +16,8 @@ namespace troupe {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 template <class Handle>
 caf::actor untyped(const Handle& handle) {
   return caf::actor_cast<caf::actor>(handle);
@@ -45,8 +47,10 @@ private:
 result<local_cluster> local_cluster::start(caf::actor_system& system, const job_spec& job,
                                            const graph& described, const run_options& options,
                                            std::optional<std::filesystem::path> checkpoints,
-                                           std::function<void(std::string)> log) {
+                                           std::function<void(std::string)> log,
+                                           simulation* simulated) {
   local_cluster made;
+  made.simulation_ = simulated;
   made.job_ = job;
   made.routing_ = routing_of(options);
   coordinator_setup setup;
@@ -93,6 +97,10 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
                          }};
       how.apply_batch = options.apply_batch;
       how.record = recording_of(options);
+      if (simulated) {
+        how.own_thread = false;
+        how.boot_clock = simulated->clock();
+      }
       made.actors_.push_back(untyped(
         made.servers_->add([&] { return spawn_server(system, std::move(how), connect, files); })));
     }
@@ -104,8 +112,14 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     how.host = machine_name();
     how.pipeline.ahead_max = options.pipeline;
     how.delta_pulls = options.delta_pulls;
-    if (auto slow = options.slow_workers.find(i); slow != options.slow_workers.end())
-      how.slowness = slow->second;
+    const auto slow = options.slow_workers.find(i);
+    const auto longer = slow == options.slow_workers.end() ? 0ms : slow->second;
+    if (longer > 0ms)
+      how.slowness = [longer] { return longer; };
+    if (simulated) {
+      how.own_thread = false;
+      how.slowness = simulated->step_times(longer);
+    }
     const auto values = made.client(system);
     made.actors_.push_back(
       untyped(spawn_worker(system, std::move(how), described.make_trainer(), values, connect)));
@@ -120,6 +134,8 @@ local_cluster::~local_cluster() {
     return;
   for (const auto& x : actors_)
     caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
+  if (simulation_)
+    simulation_->pass({});
   // A worker that its trainer's thread leaves to the scheduler must find one.
   caf::scoped_actor self{actors_.front()->home_system()};
   for (const auto& x : actors_)
@@ -135,7 +151,10 @@ router_handle local_cluster::client(caf::actor_system& system) const {
     return spawn_hogwild(system, shared_);
   return spawn_router(
     system, job_,
-    [servers = servers_](const chain_entry& entry) -> kv { return servers->at(entry.head.index); },
+    [servers = servers_, simulated = simulation_](const chain_entry& entry) -> kv {
+      const kv there = servers->at(entry.head.index);
+      return simulated ? simulated->line_to(there) : there;
+    },
     routing_);
 }
 

@@ -4,6 +4,7 @@
 #include "actors/cluster/coordinator_actor.hpp"
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options.hpp"
+#include "actors/graph/simulation.hpp"
 #include "actors/store/hogwild.hpp"
 #include "actors/store/server_actor.hpp"
 
@@ -20,11 +21,14 @@ namespace troupe {
 class local_cluster {
 public:
   /// `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's events.
+  /// `simulated`: what lets the actors run, and outlives this; null: threads do. Requires: with it
+  /// no checkpoints, and not hogwild.
   /// Errors: io_failed, in_use from the coordinator's store.
   static result<local_cluster> start(caf::actor_system& system, const job_spec& job,
                                      const graph& described, const run_options& options,
                                      std::optional<std::filesystem::path> checkpoints,
-                                     std::function<void(std::string)> log);
+                                     std::function<void(std::string)> log,
+                                     simulation* simulated = nullptr);
   local_cluster(local_cluster&&) = default;
   local_cluster& operator=(local_cluster&&) = delete;
   ~local_cluster();
@@ -40,6 +44,7 @@ private:
 
   job_spec job_;
   router_options routing_;
+  simulation* simulation_ = nullptr;
   coordinator_service coordinator_;
   std::shared_ptr<server_list> servers_;
   std::vector<caf::actor> actors_;        ///< All, to be told to exit.

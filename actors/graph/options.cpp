@@ -212,7 +212,9 @@ void declare(CLI::App& app, run_options& options) {
   job->add_option("--epochs", options.passes, "Passes over the training data")
     ->check(between(std::uint64_t{1}, std::uint64_t{1'000'000}))
     ->capture_default_str();
-  job->add_option("--seed", options.seed, "Seed of initial values and of the order of samples")
+  job
+    ->add_option("--seed", options.seed,
+                 "Seed of initial values, of the order of samples, and of the times of --simulate")
     ->check(CLI::Validator{whole_number, "UINT"})
     ->capture_default_str();
   job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
@@ -248,11 +250,18 @@ void declare(CLI::App& app, run_options& options) {
   auto* processes = cluster->add_flag_callback(
     "--processes", [&] { options.asked_mode = run_mode::processes; },
     "Every role is a process (the default)");
+  auto* threads = cluster
+                    ->add_flag_callback(
+                      "--threads", [&] { options.asked_mode = run_mode::threads; },
+                      "All roles are actors of this one process")
+                    ->excludes(processes);
   cluster
     ->add_flag_callback(
-      "--threads", [&] { options.asked_mode = run_mode::threads; },
-      "All roles are actors of this one process")
-    ->excludes(processes);
+      "--simulate", [&] { options.asked_mode = run_mode::simulation; },
+      "The same in one thread and virtual time: steps and messages take times drawn from --seed, "
+      "and the run is the same each time")
+    ->excludes(processes)
+    ->excludes(threads);
   cluster->add_option_function<std::string>(
     "--listen", parsed_by("--listen", parse_endpoint, [&](endpoint x) { options.listen = x; }),
     "ADDRESS:PORT where other hosts join (default: loopback only)");

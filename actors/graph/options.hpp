@@ -31,8 +31,9 @@ struct kill_plan {
 };
 
 enum class run_mode {
-  processes, ///< Every role is a process.
-  threads,   ///< All roles are actors of this process.
+  processes,  ///< Every role is a process.
+  threads,    ///< All roles are actors of this process.
+  simulation, ///< The same in one thread and virtual time; see simulation.hpp.
 };
 
 struct run_options {

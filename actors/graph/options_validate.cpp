@@ -57,8 +57,9 @@ result<void> validate(const run_options& options) {
     return std::string{found == names.end() ? "" : *found};
   };
   const bool hogwild = options.sync.mode == consistency_mode::hogwild;
-  const bool threads = options.mode() == run_mode::threads;
-  if (hogwild && !threads)
+  const bool threads = options.mode() != run_mode::processes; // Or one: all in this process.
+  const bool simulated = options.mode() == run_mode::simulation;
+  if (hogwild && options.mode() != run_mode::threads)
     return invalid("--sync hogwild shares memory between threads: use --threads");
   if (const auto name = first_given({"--checkpoint", "--checkpoint-every", "--checkpoint-keep",
                                      "--checkpoint-scrub", "--resume", "--import"});
@@ -87,7 +88,7 @@ result<void> validate(const run_options& options) {
   if (options.apply_batch > 1 && hogwild)
     return invalid(sync + " applies no pushes together, as none waits: leave out --apply-batch");
   // Who wants hogwild has no other mode to choose.
-  const auto single = hogwild ? sync : "--threads";
+  const auto single = hogwild ? sync : simulated ? "--simulate" : "--threads";
   if (threads && !options.key_book)
     return invalid(single + " has no links that bring keys: leave out --no-key-book");
   if (threads && !options.kills.empty())
@@ -106,6 +107,11 @@ result<void> validate(const run_options& options) {
     return invalid(single + " has no links to encrypt: leave out --tls");
   if (threads && options.given.contains("--run-dir"))
     return invalid(single + " writes no logs: leave out --run-dir");
+  if (const auto name = first_given({"--checkpoint", "--checkpoint-every", "--checkpoint-keep",
+                                     "--checkpoint-scrub", "--resume", "--import"});
+      simulated && !name.empty())
+    return invalid("--simulate begins with the initial values and keeps no checkpoints: leave out "
+                   + name);
   if (const auto name =
         first_given({"--checkpoint-every", "--checkpoint-keep", "--checkpoint-scrub", "--import"});
       threads && !options.checkpoint_directory && !name.empty())

@@ -45,6 +45,8 @@ result<void> validate_recording(const run_options& options) {
   };
   if (options.replay_seconds && !std::isfinite(*options.replay_seconds))
     return invalid("--until needs a number of seconds");
+  if (options.replay_directory && options.mode() == run_mode::simulation)
+    return invalid("--replay computes a record again, in its own order: leave out --simulate");
   if (!options.record_directory)
     return {};
   if (options.sync.mode == consistency_mode::hogwild)

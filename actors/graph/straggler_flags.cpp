@@ -35,7 +35,7 @@ void read_degree(const std::string& text, run_options& options) {
 worker_duty least_possible(const run_options& options) {
   if (options.sync.mode == consistency_mode::hogwild)
     return worker_duty::watched;
-  return options.mode() == run_mode::threads ? worker_duty::backup : worker_duty::out;
+  return options.mode() == run_mode::processes ? worker_duty::out : worker_duty::backup;
 }
 
 } // namespace
@@ -80,7 +80,8 @@ result<void> validate_stragglers(const run_options& options) {
   return possible == worker_duty::watched
            ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
                      "watch or off")
-           : invalid("--threads cannot start a worker again: use --stragglers backup");
+           : invalid(std::string{options.mode() == run_mode::threads ? "--threads" : "--simulate"}
+                     + " cannot start a worker again: use --stragglers backup");
 }
 
 std::optional<straggler_options> straggler_rules(const run_options& options) {

@@ -231,10 +231,10 @@ struct worker_shell {
 
   void computed(gradient_outcome& what) {
     computed_steps.push_back(std::move(what));
-    if (options.slowness.count() == 0)
+    if (!options.slowness)
       finish_step();
     else if (computed_steps.size() == 1)
-      self->delayed_send(self, options.slowness, step_atom_v);
+      self->delayed_send(self, options.slowness(), step_atom_v);
   }
 
   void finish_step() {
@@ -243,7 +243,7 @@ struct worker_shell {
     auto done = std::move(computed_steps.front());
     computed_steps.pop_front();
     if (!computed_steps.empty())
-      self->delayed_send(self, options.slowness, step_atom_v);
+      self->delayed_send(self, options.slowness(), step_atom_v);
     const auto step = steps->computed(done.number);
     if (done.failed.empty()) {
       ++counters.batches_computed;

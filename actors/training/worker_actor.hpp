@@ -21,8 +21,8 @@ struct worker_options {
   job_spec job;
   std::string host{}; ///< Name of the machine; workers that share it stand and fall together.
   pipeline_options pipeline;
-  /// Added to each step: a straggler, for experiments.
-  std::chrono::milliseconds slowness{0};
+  /// Added to each step, asked for anew each time: a straggler, for experiments; null: nothing.
+  std::function<std::chrono::nanoseconds()> slowness{};
   /// False: the trainer computes on the scheduler's threads, where it keeps others waiting.
   bool own_thread = true;
   /// Time that its requests have waited for windows of links (node.hpp); null: there are none.

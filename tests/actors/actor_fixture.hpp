@@ -22,10 +22,6 @@
 
 namespace troupe::test {
 
-struct test_config : actor_config {
-  test_config() { set("scheduler.policy", caf::atom("testing")); }
-};
-
 /// What came back for a request.
 template <class Reply>
 struct outcome {
@@ -98,7 +94,7 @@ struct actor_fixture {
     return ask(to, {{}, std::move(what)}, &reply::pulled);
   }
 
-  test_config config;
+  actor_config config{0};
   caf::actor_system system{config};
   caf::scheduler::test_coordinator& sched =
     dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());

@@ -3,11 +3,10 @@
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/local_cluster.hpp"
 #include "tests/actors/tiny_training.hpp"
+#include "tests/actors/whole_job.hpp"
 #include "tests/storage/temporary_directory.hpp"
 
 #include "caf/send.hpp"
-#include "caf/stateful_actor.hpp"
-#include "caf/typed_event_based_actor.hpp"
 #include "doctest/doctest.h"
 
 #include <future>
@@ -18,89 +17,6 @@ using namespace troupe::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-struct run_result {
-  std::vector<std::vector<float>> parameters;
-  std::string failed;
-  std::uint64_t batches_done = 0;
-};
-
-/// An observer that fetches the parameters when the job is finished, then lets it end.
-struct watcher_state {
-  watcher_state() = default;
-  run_result found;
-  std::promise<run_result>* end = nullptr;
-  bool asked = false;
-  bool told = false;
-  observer_report mine;
-  coordinator_handle coordinator;
-  std::uint64_t sequence = 0;
-};
-using watcher = member::extend<caf::reacts_to<tick_atom>>;
-
-watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self, job_spec job,
-                                   router_handle values_of, coordinator_connector connect,
-                                   std::promise<run_result>* end) {
-  auto& state = self->state;
-  state.end = end;
-  state.coordinator = connect(caf::actor_cast<member>(self));
-  self->send(self, tick_atom_v);
-  const auto fetch = [=, &state] {
-    query everything;
-    everything.latest = true;
-    for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
-      everything.ranges.push_back({{i}, 0, job.tables[i].size()});
-      state.found.parameters.emplace_back(job.tables[i].size());
-    }
-    self->request(values_of, 10s, request{{}, std::move(everything)})
-      .then(
-        [&state](const reply& answer) {
-          for (const auto& x : answer.pulled->pieces)
-            std::copy_n(x.values.get(), x.where.count,
-                        state.found.parameters[x.where.table.value].begin()
-                          + static_cast<std::ptrdiff_t>(x.where.first));
-          state.mine.done = true;
-        },
-        [&state](const caf::error& why) { state.mine.failed = from_caf(why).text; });
-  };
-  return {
-    [=, &state](const orders& what) {
-      const auto* news = std::get_if<observer_orders>(&what.body);
-      if (news == nullptr || state.told)
-        return;
-      self->send(values_of, view_atom_v, news->view);
-      state.found.batches_done = news->batches_done;
-      if (news->phase == job_phase::finished && !std::exchange(state.asked, true))
-        fetch();
-      if (what.stop) {
-        state.told = true;
-        state.found.failed = what.failed;
-        state.end->set_value(std::move(state.found));
-        self->quit();
-      }
-    },
-    [=, &state](tick_atom) {
-      self->send(
-        state.coordinator,
-        report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
-        caf::actor_cast<member>(self));
-      self->delayed_send(self, 20ms, tick_atom_v);
-    },
-  };
-}
-
-run_options options_of(const consistency& sync) {
-  run_options options;
-  options.asked_mode = run_mode::threads;
-  options.sync = sync;
-  options.workers = 2;
-  options.servers = 2;
-  options.batch_samples = 4;
-  options.passes = 5;
-  options.partitions = 8;
-  options.optimizer.learning_rate = 0.5f;
-  return options;
-}
 
 run_result train(const run_options& options, const gradient_function& what,
                  std::optional<std::filesystem::path> checkpoints = {}) {
@@ -143,12 +59,6 @@ TEST_CASE("bsp_gives_the_same_bytes_each_time") {
   auto options = options_of({consistency_mode::bsp, 0});
   options.optimizer.kind = optimizer_kind::adam;
   options.optimizer.learning_rate = 0.01f;
-  const auto noisy = [](const batch& work, const_tensors parameters, mutable_tensors gradients) {
-    for (std::size_t t = 0; t < gradients.size(); ++t)
-      for (std::size_t i = 0; i < gradients[t].size(); ++i)
-        gradients[t][i] = parameters[t][i] - static_cast<float>((work.seed >> (i % 32)) & 0xff);
-    return 1.0;
-  };
   const auto first = train(options, noisy);
   CHECK(first.parameters.at(0).at(0) != 0);
   CHECK(first.parameters == train(options, noisy).parameters);

@@ -252,7 +252,9 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--checkpoint-keep", "0"}, "--checkpoint-keep: "},
     {{"--checkpoint-scrub", "0s"}, "--checkpoint-scrub: '0s' is neither a time"},
     {{"--checkpoint-scrub", "200k"}, "--checkpoint-scrub: '200k' is neither a time"},
-    {{"--threads", "--processes"}, "--processes excludes --threads"}};
+    {{"--threads", "--processes"}, "--processes excludes --threads"},
+    {{"--simulate", "--processes"}, "--processes excludes --simulate"},
+    {{"--simulate", "--threads"}, "--threads excludes --simulate"}};
   for (const auto& [words, line] : cases) {
     CAPTURE(words.front());
     const auto found = complaint(words);
@@ -275,6 +277,22 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--threads", "--here", "worker:0"}, "--threads is one process"},
     {{"--threads", "--run-dir", "d"}, "--threads writes no logs"},
     {{"--threads", "--checkpoint-every", "1s"}, "--checkpoint-every with --threads needs"},
+    {{"--simulate", "--sync", "hogwild"}, "--sync hogwild shares memory between threads"},
+    {{"--simulate", "--kill", "worker:0@1"}, "--kill ends processes: use --processes"},
+    {{"--simulate", "--listen", "1.2.3.4:5"}, "--simulate is one process: leave out --listen"},
+    {{"--simulate", "--join", "1.2.3.4:5"},
+     "--simulate is one process: leave out --listen, --join"},
+    {{"--simulate", "--here", "worker:0"}, "--simulate is one process"},
+    {{"--simulate", "--run-dir", "d"}, "--simulate writes no logs: leave out --run-dir"},
+    {{"--simulate", "--durability", "log"}, "--simulate ends as a whole"},
+    {{"--simulate", "--coordinator-store", "etcd://a:1"}, "--simulate has no coordinator to lose"},
+    {{"--simulate", "--tls", "d"}, "--simulate has no links to encrypt"},
+    {{"--simulate", "--no-key-book"}, "--simulate has no links"},
+    {{"--simulate", "--checkpoint", "d"}, "--simulate begins with the initial values and keeps no"},
+    {{"--simulate", "--resume", "--checkpoint", "d"}, "--simulate begins with the initial values"},
+    {{"--simulate", "--import", "a.npz"}, "--simulate begins with the initial values and keeps no"},
+    {{"--simulate", "--replay", "d"}, "--replay computes a record again, in its own order"},
+    {{"--simulate", "--stragglers", "evict"}, "--simulate cannot start a worker again"},
     {{"--threads", "--checkpoint-keep", "2"}, "--checkpoint-keep with --threads needs"},
     {{"--threads", "--checkpoint-scrub", "1m"}, "--checkpoint-scrub with --threads needs"},
     {{"--sync", "hogwild", "--checkpoint-every", "1s"}, "--sync hogwild keeps no record"},
@@ -373,6 +391,7 @@ TEST_CASE("the_network_is_not_used_without_encryption_unless_that_is_said_in_so_
 TEST_CASE("the_mode_is_the_one_asked_for_or_the_one_that_fits") {
   CHECK(parsed({}).mode() == run_mode::processes);
   CHECK(parsed({"--threads"}).mode() == run_mode::threads);
+  CHECK(parsed({"--simulate"}).mode() == run_mode::simulation);
   CHECK(parsed({"--sync", "hogwild"}).mode() == run_mode::threads);
   CHECK(parsed({"--sync", "hogwild", "--processes"}).mode() == run_mode::processes);
 }

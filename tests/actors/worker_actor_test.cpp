@@ -35,7 +35,8 @@ struct fixture : actor_fixture {
     worker_options options;
     options.self = {role::worker, 1, {66}};
     options.job = job;
-    options.slowness = slowness;
+    if (slowness > 0ms)
+      options.slowness = [slowness] { return slowness; };
     options.pipeline.ahead_max = ahead_max;
     options.delta_pulls = delta_pulls;
     options.own_thread = false;

@@ -1,0 +1,106 @@
+// Whole jobs in one process, and an observer that takes what they end with.
+#pragma once
+
+#include "actors/graph/options.hpp"
+#include "actors/kv.hpp"
+#include "actors/store/router_actor.hpp"
+#include "serialization/job.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::test {
+
+struct run_result {
+  std::vector<std::vector<float>> parameters;
+  std::string failed;
+  std::uint64_t batches_done = 0;
+};
+
+/// An observer that fetches the parameters when the job is finished, then lets it end.
+struct watcher_state {
+  watcher_state() = default;
+  run_result found;
+  std::promise<run_result>* end = nullptr;
+  bool asked = false;
+  bool told = false;
+  observer_report mine;
+  coordinator_handle coordinator;
+  std::uint64_t sequence = 0;
+};
+using watcher = member::extend<caf::reacts_to<tick_atom>>;
+
+inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self,
+                                          job_spec job, router_handle values_of,
+                                          coordinator_connector connect,
+                                          std::promise<run_result>* end) {
+  auto& state = self->state;
+  state.end = end;
+  state.coordinator = connect(caf::actor_cast<member>(self));
+  self->send(self, tick_atom_v);
+  const auto fetch = [=, &state] {
+    query everything;
+    everything.latest = true;
+    for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
+      everything.ranges.push_back({{i}, 0, job.tables[i].size()});
+      state.found.parameters.emplace_back(job.tables[i].size());
+    }
+    self->request(values_of, std::chrono::seconds{10}, request{{}, std::move(everything)})
+      .then(
+        [&state](const reply& answer) {
+          for (const auto& x : answer.pulled->pieces)
+            std::copy_n(x.values.get(), x.where.count,
+                        state.found.parameters[x.where.table.value].begin()
+                          + static_cast<std::ptrdiff_t>(x.where.first));
+          state.mine.done = true;
+        },
+        [&state](const caf::error& why) { state.mine.failed = from_caf(why).text; });
+  };
+  return {
+    [=, &state](const orders& what) {
+      const auto* news = std::get_if<observer_orders>(&what.body);
+      if (news == nullptr || state.told)
+        return;
+      self->send(values_of, view_atom_v, news->view);
+      state.found.batches_done = news->batches_done;
+      if (news->phase == job_phase::finished && !std::exchange(state.asked, true))
+        fetch();
+      if (what.stop) {
+        state.told = true;
+        state.found.failed = what.failed;
+        state.end->set_value(std::move(state.found));
+        self->quit();
+      }
+    },
+    [=, &state](tick_atom) {
+      self->send(
+        state.coordinator,
+        report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
+        caf::actor_cast<member>(self));
+      self->delayed_send(self, std::chrono::milliseconds{20}, tick_atom_v);
+    },
+  };
+}
+
+inline run_options options_of(const consistency& sync) {
+  run_options options;
+  options.asked_mode = run_mode::threads;
+  options.sync = sync;
+  options.workers = 2;
+  options.servers = 2;
+  options.batch_samples = 4;
+  options.passes = 5;
+  options.partitions = 8;
+  options.optimizer.learning_rate = 0.5f;
+  return options;
+}
+
+} // namespace troupe::test
