@@ -14,7 +14,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 100},
   {"pushes repeated", &job_tally::repeated, 3},
   {"pulls answered", &job_tally::answered, 225},
-  {"... by any replica", &job_tally::answered_anywhere, 0},
+  {"... by any replica", &job_tally::answered_anywhere, 25, "ssp"},
   {"workers killed", &job_tally::worker_kills, 1.3},
   {"servers killed", &job_tally::server_kills, 0.9},
   {"coordinators killed", &job_tally::coordinator_kills, 0.5},
