@@ -79,6 +79,8 @@ void job_world::send_up(process& by, decltype(report::body) body) {
 }
 
 void job_world::hear(const report& what) {
+  if (auto* const by = find(what.from); by != nullptr && by->disturbed_until <= now_)
+    by->disturbed_until.reset();
   for (const auto& who : {what.from, member_id{what.from.role, what.from.index, {}}}) {
     auto& paid = attention_.try_emplace(who, attention{now_, 0s}).first->second;
     paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);

@@ -268,7 +268,7 @@ void job_world::pause_someone() {
     return;
   auto& victim = *all[pick(0, all.size() - 1)];
   victim.paused_until = std::max(victim.paused_until, now_ + pick_ms(1, chance(0.5) ? 300 : 2500));
-  victim.was_disturbed = true;
+  victim.disturbed_until = std::max(victim.disturbed_until.value_or(now_), victim.paused_until);
   ++tally_.pauses;
   if (is_traced())
     note(full_name(victim.id) + " pauses until "
@@ -291,7 +291,7 @@ void job_world::cut_somewhere() {
     note("cut between " + std::to_string(from) + " and " + std::to_string(to));
   for (const auto& [index, each] : workers_)
     if (place_of(each->id) == from || place_of(each->id) == to)
-      each->was_disturbed = true;
+      each->disturbed_until = std::max(each->disturbed_until.value_or(now_), until);
 }
 
 /// The launcher too; what the user starts then is the same job again.
