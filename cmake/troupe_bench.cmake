@@ -128,3 +128,23 @@ if(TARGET async_sgd AND TARGET plain_loop)
                         --seconds 0.2)
   set_tests_properties(bench.torch_bench PROPERTIES TIMEOUT 180 LABELS "bench;slow")
 endif()
+
+# -- scripts that disturb whole jobs -------------------------------------------
+
+# troupe_add_script_test(<script> <word>...): bench/<script>.py, small; it judges itself. Where it
+# lacks data or rights it says so and counts as skipped.
+function(troupe_add_script_test script)
+  add_test(NAME bench.${script}
+           COMMAND Python3::Interpreter ${bench}/${script}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${ARGN}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(bench.${script} PROPERTIES
+    TIMEOUT 300 LABELS "bench;slow" RUN_SERIAL ON SKIP_RETURN_CODE 77)
+endfunction()
+
+if(TARGET async_sgd AND TARGET count_batches)
+  troupe_add_script_test(failover --kills 2)
+  troupe_add_script_test(lossy_training bsp --kills 1)
+  troupe_add_script_test(safety_cost replicas --rounds 1 --passes 1)
+  # All runners take minutes; of this one the matrix has to understand every row.
+  troupe_add_script_test(fault_matrix --quick --only sim --minimum F9=1 F10=1 F12=1 F15=1 F18=1)
+endif()
