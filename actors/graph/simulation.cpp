@@ -18,6 +18,8 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::nanoseconds step_min = 5ms, step_max = 15ms;
 constexpr std::chrono::nanoseconds line_min = 100us, line_max = 1ms;
+/// Of a request on a line: whoever asked gives up sooner.
+constexpr std::chrono::minutes line_timeout{60};
 
 struct line_state {
   using handle = kv::extend<caf::reacts_to<tick_atom>>;
@@ -29,8 +31,7 @@ struct line_state {
   promise ask(request& what) {
     auto open = self->make_response_promise<reply>();
     travel(last_there, [this, open, what = std::move(what)]() mutable {
-      const caf::duration no_timer; // Who asks has a deadline.
-      self->request(server, no_timer, std::move(what))
+      self->request(server, line_timeout, std::move(what))
         .then([this, open](reply& answer) { bring(open, std::move(answer)); },
               [this, open](const caf::error& why) { bring(open, why); });
     });
