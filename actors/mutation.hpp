@@ -80,6 +80,7 @@ enum class mutation : std::uint8_t {
   // replica.cpp
   leads_without_promise,
   another_payload,
+  seen_generation_ignored,
   // shard.cpp, clock_table.cpp
   marks_not_looked_at,
   answered_too_soon,
@@ -175,6 +176,11 @@ inline constexpr std::array mutations{
                  mutation_world::job},
   mutation_entry{mutation::leads_without_promise, "leads_without_promise", {}, mutation_world::job},
   mutation_entry{mutation::another_payload, "another_payload", {}, mutation_world::job},
+  mutation_entry{
+    mutation::seen_generation_ignored, "seen_generation_ignored",
+    "whoever could answer has sealed its history, or lost its lease, before a later one "
+    "begins, and without replicas a view has one server to ask",
+    mutation_world::job},
   mutation_entry{mutation::marks_not_looked_at, "marks_not_looked_at", {}, mutation_world::job},
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
   mutation_entry{

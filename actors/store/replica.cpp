@@ -135,7 +135,7 @@ std::optional<failure> replica::unfit(const query& what, time_point now) const {
     return unfit();
   if (!chain_.may_read(now))
     return failure{errc::not_ready, "the coordinator was not heard for too long"};
-  if (what.seen.generation > chain_.generation())
+  if (what.seen.generation > chain_.generation() && !mutated(mutation::seen_generation_ignored))
     return failure{errc::not_ready, "the asker has seen a later history of the chain"};
   return std::nullopt;
 }

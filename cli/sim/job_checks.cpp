@@ -77,19 +77,21 @@ void job_world::check_answer(server& by, const hosted& at, const part_letter& as
   const auto& what = *asked.what->pull;
   if (what.ranges.empty())
     return; // An introduction.
-  require(what.seen.generation != at.generation || effect.version >= what.seen.version,
+  const std::pair given{at.generation, effect.version};
+  require(given >= std::pair{what.seen.generation, what.seen.version},
           "reads: an answer is older than what its reader had been told");
+  // Without other replicas there is no lease: who was given up answers from the past.
+  const bool has_lease = job().replicas > 1;
   if (what.anywhere)
     ++tally_.answered_anywhere;
   else
-    require(asked.told.first != at.generation || effect.version >= asked.told.second,
+    require(given >= asked.told || (!has_lease && at.generation < asked.told.first),
             "reads: a head's answer is older than what heads had told anyone");
   if (mode() == consistency_mode::bsp)
     require(clocks_of(at.values.marks) >= bsp_clock(job(), what.step.batch),
             "bsp: a pull is answered before its clock");
-  // Without other replicas there is no lease: who was given up answers from the past.
   const auto& newest = newest_of(persisted_.chains[at.chain.value]);
-  const bool is_over = job().replicas == 1 && newest.generation != at.generation;
+  const bool is_over = !has_lease && newest.generation != at.generation;
   if (mode() == consistency_mode::ssp && !is_over)
     check_staleness(by, at, what.step.clock);
 }
