@@ -13,6 +13,13 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 /// Of whatever begins a generation: all that begin it have the same.
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
+  const auto stored = checkpoints_.find(at.record.origin);
+  if (stored != checkpoints_.end() && !rotten_.contains(stored->first)) {
+    auto both = stored->second.parts.at(at.chain).marks;
+    both.intersect(image.marks);
+    require(both == stored->second.parts.at(at.chain).marks,
+            "durability: a generation begins with less than its checkpoint");
+  }
   const history fresh{at.orders.generation, now_, image, image.version(), {image.digest}};
   const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
   require(known->second.origin == image,
