@@ -132,6 +132,9 @@ private:
   bool has_sealed(const member_id& server, std::uint32_t index) const;
   bool may_activate(std::uint32_t index) const;
   chain_config wanted(std::uint32_t index) const;
+  bool goes_on(std::uint32_t index) const;
+  bool is_awaited(server_id server) const;
+  chain_config beginning(std::uint32_t index) const;
   std::vector<server_id> homes(std::uint32_t index) const;
   std::vector<member_id> founders(std::uint32_t index, std::vector<member_id> members) const;
   std::optional<member_id> joiner_for(std::uint32_t index,
@@ -166,6 +169,10 @@ private:
   std::vector<separation> separations_;
 };
 
+/// What is proposed; else what is active.
+const chain_config& newest(const chain_record& chain);
+/// A generation of it is not active yet.
+bool begins(const chain_record& chain);
 /// All that have a part in the chain, or are to have one.
 std::set<member_id> members_of(const chain_record& record);
 
