@@ -32,7 +32,7 @@ std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
 placement::placement(placement_options options, std::vector<chain_record> stored,
                      std::set<server_id> draining)
     : options_(options), records_(std::move(stored)), delays_(records_.size()),
-      draining_(std::move(draining)) {}
+      have_less_(records_.size()), draining_(std::move(draining)) {}
 
 // -- who is there --
 
@@ -157,6 +157,7 @@ bool placement::decide(std::uint32_t index, time_point now) {
   if (!chain.proposed || !may_activate(index))
     return false;
   chain.active = *std::exchange(chain.proposed, std::nullopt);
+  have_less_[index].clear();
   return true;
 }
 
@@ -206,7 +207,7 @@ bool placement::may_activate(std::uint32_t index) const {
   // Who starts again after it has sealed may hold nothing any more.
   const auto is_ready = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    return has_sealed(who, index)
+    return has_sealed(who, index) && !have_less_[index].contains(who)
            && ((status->complete && status->generation == chain.proposed->generation)
                || mutated(mutation::activate_incomplete));
   };

@@ -40,6 +40,7 @@ bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
     return false;
   const auto& before = mutated(mutation::found_twice) ? chain.active : newest(chain);
   chain.origin = checkpoint;
+  have_less_[index].clear();
   propose(chain, {{}, {}, std::move(members), {}}, {before.generation.value + 1});
   return true;
 }
@@ -55,22 +56,41 @@ bool placement::is_awaited(server_id server) const {
          || any_of(silent_, [&](const member_id& who) { return who.index == server.value; });
 }
 
-/// Who takes up what is proposed: where the founder is gone, and one goes on with what it kept, a
-/// server that may have kept something. Nobody, while the last of these are awaited.
+bool placement::pass_over(std::uint32_t index, const member_id& founder) {
+  auto& those = have_less_[index];
+  those.insert(founder);
+  if (any_of(homes(index), [&](server_id home) { return may_have_more(index, home); }))
+    return true;
+  those.erase(founder);
+  return false;
+}
+
+bool placement::may_have_more(std::uint32_t index, server_id home) const {
+  const auto who = present(home);
+  return who ? !have_less_[index].contains(*who) : is_awaited(home);
+}
+
+/// Who takes up what is proposed: where its founder is gone, or has less than others may have, one
+/// of these. Nobody, while they are awaited.
 chain_config placement::beginning(std::uint32_t index) const {
   auto members = records_[index].proposed->members;
+  const auto has_less = [&](const member_id& who) { return have_less_[index].contains(who); };
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
+  if (!goes_on(index) || std::ranges::find_if_not(members, has_less) != members.end())
+    return {{}, {}, founders(index, std::move(members)), {}};
+  std::vector<member_id> others;
   bool one_is_awaited = false;
-  if (members.empty() && goes_on(index))
-    for (const server_id home : homes(index)) {
-      if (const auto who = present(home))
-        members.push_back(*who);
-      else
-        one_is_awaited = one_is_awaited || is_awaited(home);
-    }
-  if (members.empty() && one_is_awaited)
+  for (const server_id home : homes(index)) {
+    if (!may_have_more(index, home))
+      continue;
+    if (const auto who = present(home))
+      others.push_back(*who);
+    else
+      one_is_awaited = true;
+  }
+  if (others.empty() && one_is_awaited)
     return {};
-  return {{}, {}, founders(index, std::move(members)), {}};
+  return {{}, {}, founders(index, others.empty() ? members : others), {}};
 }
 
 /// Where a chain has its place, or what it had before is.

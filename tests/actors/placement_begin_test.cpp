@@ -109,6 +109,32 @@ TEST_CASE("in the place of a founder comes another one of the chain that was los
   CHECK(f.begun() == "4: 1.3");
 }
 
+TEST_CASE("who begins with less than the chain had leaves it to one that may have more") {
+  fixture f{{0, 1}};
+  REQUIRE(f.begin());
+  REQUIRE(f.begun() == "1: 0.2");
+  CHECK(f.decide.pass_over(0, server(0, 2)));
+  CHECK(f.begun() == "2: 1.2");
+  CHECK_FALSE(f.decide.pass_over(0, server(1, 2)));
+  CHECK(f.begun() == "2: 1.2");
+}
+
+TEST_CASE("who begins with less does not act before nobody is there that may have more") {
+  fixture f{{0, 1}};
+  REQUIRE(f.begin());
+  REQUIRE(f.begun() == "1: 0.2");
+  f.decide.dead(server(1, 2));
+  f.decide.expect({{1}});
+  f.decide.heard(server(0, 2), {{{1}, {}, {2}, true, false}});
+  REQUIRE(f.decide.pass_over(0, server(0, 2)));
+  CHECK(f.begun() == "1: 0.2");
+  f.decide.expect({});
+  CHECK(f.begun() == "1: 0.2"); // It has to be asked about again.
+  CHECK_FALSE(f.decide.pass_over(0, server(0, 2)));
+  REQUIRE(f.decide.decide({}));
+  CHECK(f.decide.records()[0].active.members == std::vector{server(0, 2)});
+}
+
 } // namespace
 
 } // namespace troupe
