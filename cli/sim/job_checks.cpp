@@ -126,7 +126,7 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
   const auto begun = histories_.at({at.chain, at.generation}).begun;
   for (const auto& [index, other] : workers_) {
     // Who was given up for a while begins again, with a clock that it may not have heard of.
-    const bool may_be_given_up = other->was_disturbed || other->was_given_up;
+    const bool may_be_given_up = other->disturbed_until.has_value() || other->was_given_up;
     const auto from = bound_from(at, *other);
     if (!other->admitted || !has_open_work(*other)
         || (may_be_given_up && (!from || other->steps.clock() < *from)))
