@@ -53,7 +53,8 @@ set(sim_deciders
   actors/cluster/coordinator_resize.cpp actors/cluster/coordinator_servers.cpp
   actors/cluster/coordinator_stragglers.cpp actors/cluster/coordinator_workers.cpp
   actors/cluster/ledger.cpp actors/cluster/membership.cpp actors/cluster/placement.cpp
-  actors/cluster/placement_apart.cpp actors/cluster/straggler_judge.cpp actors/cluster/straggler_options.cpp actors/kv.cpp
+  actors/cluster/placement_apart.cpp actors/cluster/placement_begin.cpp
+  actors/cluster/straggler_judge.cpp actors/cluster/straggler_options.cpp actors/kv.cpp
   actors/store/bsp_slots.cpp actors/store/chain.cpp actors/store/clock_table.cpp
   actors/store/partition_marks.cpp actors/store/replica.cpp actors/store/router.cpp actors/store/router_reads.cpp
   actors/store/row_split.cpp actors/store/shard.cpp actors/store/shard_pulls.cpp actors/training/pipeline.cpp

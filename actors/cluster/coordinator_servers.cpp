@@ -155,8 +155,8 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   const auto& record = placement_.records()[what.chain.value];
   const auto& active = record.active;
   const auto& status = what.status;
-  if (bsp_ && job_.durability == durability_mode::log && !frozen_ && !chain.to_begin
-      && begins_with_less(record, what)) {
+  if (job_.durability == durability_mode::log && !frozen_ && !chain.to_begin
+      && begins_with_less(record, what) && !placement_.pass_over(what.chain.value, from) && bsp_) {
     // Before it acts: no coordinator finds it acting while the others have not gone back.
     forsake(what.chain.value, now, effects);
     return roll_all_back(what.chain.value, now, effects);

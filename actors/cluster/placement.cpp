@@ -25,15 +25,6 @@ bool same_servers(const chain_config& a, const chain_config& b) {
   return a.members == b.members && a.joiner == b.joiner;
 }
 
-const chain_config& newest(const chain_record& chain) {
-  return chain.proposed ? *chain.proposed : chain.active;
-}
-
-/// A generation of it that is not active yet.
-bool begins(const chain_record& chain) {
-  return chain.proposed && chain.proposed->generation != chain.active.generation;
-}
-
 std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
 
 } // namespace
@@ -41,7 +32,7 @@ std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
 placement::placement(placement_options options, std::vector<chain_record> stored,
                      std::set<server_id> draining)
     : options_(options), records_(std::move(stored)), delays_(records_.size()),
-      draining_(std::move(draining)) {}
+      have_less_(records_.size()), draining_(std::move(draining)) {}
 
 // -- who is there --
 
@@ -133,78 +124,6 @@ bool placement::is_at_rest() const {
                               [](const chain_record& x) { return x.proposed || x.active.joiner; });
 }
 
-// -- generations --
-
-std::vector<std::uint32_t> placement::lost_chains() const {
-  std::vector<std::uint32_t> lost;
-  const auto is_gone = [&](const member_id& who) {
-    return mutated(mutation::lost_when_silent) ? is_absent(who) : is_dead(who);
-  };
-  for (std::uint32_t i = 0; i < records_.size(); ++i)
-    if (all_of(records_[i].active.members, is_gone) && !begins(records_[i]))
-      lost.push_back(i);
-  return lost;
-}
-
-bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
-  auto& chain = records_[index];
-  // Who is to leave may have kept what nobody else has.
-  const bool goes_on = options_.one_begins_again && chain.active.epoch != epoch_id{};
-  std::vector<member_id> members;
-  for (const server_id home : homes(index)) {
-    if (draining_.contains(home) && !goes_on)
-      continue;
-    if (const auto who = present(home))
-      members.push_back(*who);
-    else if (expected_.contains(home))
-      return false;
-  }
-  members = founders(index, std::move(members));
-  if (members.empty())
-    return false;
-  const auto& before = mutated(mutation::found_twice) ? chain.active : newest(chain);
-  chain.origin = checkpoint;
-  propose(chain, {{}, {}, std::move(members), {}}, {before.generation.value + 1});
-  return true;
-}
-
-/// Where a chain has its place.
-std::vector<server_id> placement::homes(std::uint32_t index) const {
-  const auto& chain = records_[index];
-  std::vector<server_id> all;
-  for (const member_id& each : begins(chain) ? chain.proposed->members : chain.active.members)
-    all.push_back({each.index});
-  if (!all.empty())
-    return all;
-  std::set<server_id> row = expected_;
-  for (const auto& [server, unused] : alive_)
-    row.insert({server.index});
-  std::erase_if(row, [&](server_id x) { return draining_.contains(x); });
-  all.assign(row.begin(), row.end());
-  if (all.empty())
-    return all;
-  std::ranges::rotate(all, all.begin() + static_cast<std::ptrdiff_t>(index % all.size()));
-  all.resize(std::min<std::size_t>(all.size(), options_.replicas));
-  return all;
-}
-
-/// Those of `members` who can begin a generation, and others as far as there are any.
-std::vector<member_id> placement::founders(std::uint32_t index,
-                                           std::vector<member_id> members) const {
-  std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
-  const bool goes_on = options_.one_begins_again && records_[index].active.epoch != epoch_id{};
-  const std::size_t wanted = goes_on ? 1 : options_.replicas;
-  if (members.size() > wanted)
-    members.resize(wanted);
-  while (members.size() < wanted) {
-    const auto next = joiner_for(index, members);
-    if (!next)
-      break;
-    members.push_back(*next);
-  }
-  return members;
-}
-
 // -- configurations --
 
 bool placement::decide(time_point now) {
@@ -229,8 +148,7 @@ bool placement::decide(std::uint32_t index, time_point now) {
   }
   if (!same_servers(next, newest(chain))) {
     // What another server has kept is another beginning.
-    const bool other_past =
-      options_.one_begins_again && begins(chain) && chain.active.epoch != epoch_id{};
+    const bool other_past = begins(chain) && goes_on(index);
     propose(
       chain, std::move(next),
       {newest(chain).generation.value + (other_past && !mutated(mutation::other_past_same_name))});
@@ -239,6 +157,7 @@ bool placement::decide(std::uint32_t index, time_point now) {
   if (!chain.proposed || !may_activate(index))
     return false;
   chain.active = *std::exchange(chain.proposed, std::nullopt);
+  have_less_[index].clear();
   return true;
 }
 
@@ -288,7 +207,7 @@ bool placement::may_activate(std::uint32_t index) const {
   // Who starts again after it has sealed may hold nothing any more.
   const auto is_ready = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    return has_sealed(who, index)
+    return has_sealed(who, index) && !have_less_[index].contains(who)
            && ((status->complete && status->generation == chain.proposed->generation)
                || mutated(mutation::activate_incomplete));
   };
@@ -305,9 +224,9 @@ bool placement::may_activate(std::uint32_t index) const {
 chain_config placement::wanted(std::uint32_t index) const {
   const auto& [active, origin, proposed] = records_[index];
   if (begins(records_[index]))
-    return {{}, {}, founders(index, proposed->members), {}};
-  const bool goes_on = proposed && mutated(mutation::propose_from_proposal);
-  const chain_config& base = goes_on ? *proposed : active;
+    return beginning(index);
+  const bool from_proposal = proposed && mutated(mutation::propose_from_proposal);
+  const chain_config& base = from_proposal ? *proposed : active;
   chain_config next{{}, {}, base.members, base.joiner};
   if (next.joiner && is_joint(index))
     next.members.push_back(*std::exchange(next.joiner, std::nullopt));
@@ -474,6 +393,14 @@ std::size_t placement::heads_beside(std::uint32_t index, server_id server) const
     heads += i != index && !members.empty() && members.front().index == server.value ? 1 : 0;
   }
   return heads;
+}
+
+const chain_config& newest(const chain_record& chain) {
+  return chain.proposed ? *chain.proposed : chain.active;
+}
+
+bool begins(const chain_record& chain) {
+  return chain.proposed && chain.proposed->generation != chain.active.generation;
 }
 
 std::set<member_id> members_of(const chain_record& record) {

@@ -104,6 +104,10 @@ public:
   /// changed: not where one of its servers is expected, or nobody is there.
   bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
 
+  /// The founder of what is proposed begins with less than the chain had: one that may have kept
+  /// more is to take its place. Else returns false, and it may act; until then it does not.
+  bool pass_over(std::uint32_t index, const member_id& founder);
+
   /// Takes the next steps. Returns whether records() changed.
   bool decide(time_point now);
 
@@ -132,6 +136,10 @@ private:
   bool has_sealed(const member_id& server, std::uint32_t index) const;
   bool may_activate(std::uint32_t index) const;
   chain_config wanted(std::uint32_t index) const;
+  bool goes_on(std::uint32_t index) const;
+  bool is_awaited(server_id server) const;
+  bool may_have_more(std::uint32_t index, server_id home) const;
+  chain_config beginning(std::uint32_t index) const;
   std::vector<server_id> homes(std::uint32_t index) const;
   std::vector<member_id> founders(std::uint32_t index, std::vector<member_id> members) const;
   std::optional<member_id> joiner_for(std::uint32_t index,
@@ -156,6 +164,8 @@ private:
   placement_options options_;
   std::vector<chain_record> records_;
   std::vector<delay> delays_; ///< Of each chain.
+  /// Of each chain those who began with less than it had, until a generation is active.
+  std::vector<std::set<member_id>> have_less_;
   std::map<member_id, std::vector<chain_status>> alive_;
   std::set<member_id> silent_;
   std::set<member_id> dead_;
@@ -166,6 +176,10 @@ private:
   std::vector<separation> separations_;
 };
 
+/// What is proposed; else what is active.
+const chain_config& newest(const chain_record& chain);
+/// A generation of it is not active yet.
+bool begins(const chain_record& chain);
 /// All that have a part in the chain, or are to have one.
 std::set<member_id> members_of(const chain_record& record);
 

@@ -33,10 +33,6 @@ inline std::uint32_t place_of(const member_id& who) {
                                     : coordinator_place;
 }
 
-inline const chain_config& newest(const chain_record& chain) {
-  return chain.proposed ? *chain.proposed : chain.active;
-}
-
 inline std::string name_of(const member_id& who) {
   const char* const kind = who.role == role::server   ? "server "
                            : who.role == role::worker ? "client "

@@ -35,20 +35,23 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
          + ", told were " + std::to_string(told.size()));
   auto both = told;
   both.intersect(image.marks);
-  require(!is_durable() || both == told || may_be_lost(at),
+  require(!is_durable() || both == told || may_be_lost(by, at),
           "durability: an acknowledged push is gone, and its logs are not");
   told = std::move(both);
 }
 
-/// Disks that are wiped or do not come back in time, or what a founder kept that died in founding:
-/// who takes its place has only its own. In bsp all chains may go back for one.
-bool job_world::may_be_lost(const hosted& at) const {
+/// Disks that are wiped or do not come back in time; and in bsp all chains may go back for one.
+/// What a founder says to have recovered, it has.
+bool job_world::may_be_lost(const server& by, const hosted& at) const {
   const auto& lost = at.record.active;
-  const bool nobody_came =
-    std::ranges::all_of(lost.members, [&](const member_id& who) { return was_missed(who); });
-  const bool founder_died = at.generation.value > lost.generation.value + 1;
-  const bool goes_back = mode() == consistency_mode::bsp || nobody_came || founder_died;
-  return was_wiped_ || (goes_back && !at.recovered);
+  const auto& past = histories_.at({at.chain, lost.generation});
+  const auto has_nothing = [&](const member_id& who) {
+    return wiped_disks_.contains({who.index, at.chain}) || was_missed(who, past.begun);
+  };
+  const bool nobody_came = std::ranges::all_of(lost.members, has_nothing);
+  const bool all_go_back = at.orders.generation != past.job_generation;
+  return (nobody_came || all_go_back || wiped_disks_.contains({by.id.index, at.chain}))
+         && !at.recovered;
 }
 
 void job_world::check_step(const hosted& at, const step_effect& effect) {

@@ -82,7 +82,9 @@ void job_world::hear(const report& what) {
   if (auto* const by = find(what.from); by != nullptr && by->disturbed_until <= now_)
     by->disturbed_until.reset();
   for (const auto& who : {what.from, member_id{what.from.role, what.from.index, {}}}) {
-    auto& paid = attention_.try_emplace(who, attention{now_, 0s}).first->second;
+    auto& paid = attention_.try_emplace(who, attention{now_}).first->second;
+    if (now_ - paid.heard >= surely_heard)
+      paid.missed_until = now_;
     paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
     paid.heard = now_;
   }

@@ -4,9 +4,7 @@
 namespace troupe::sim {
 namespace {
 
-/// Who was heard within this is not silent by anyone's clock; and where others have what it has,
-/// it is waited for longer.
-constexpr time_point surely_heard = 1200ms;
+/// Where others have what a server has, it is waited for longer than surely_heard.
 constexpr time_point surely_waited_for = 7s;
 
 } // namespace
@@ -140,20 +138,18 @@ void job_world::check_records(const storage::coordinator_state& before,
           "lost: a chain goes back though one of its servers lives");
 }
 
-/// Whether a server, also one that came after it, may have been away for so long at some time that
+/// Whether a server, also one that came after it, may have been away for so long since then that
 /// others took its place.
-bool job_world::was_missed(const member_id& who) const {
+bool job_world::was_missed(const member_id& who, time_point since) const {
   const auto paid = attention_.find({who.role, who.index, {}});
-  return paid == attention_.end()
-         || std::max(paid->second.silent_max, now_ - paid->second.heard) >= surely_heard;
+  return paid == attention_.end() || paid->second.missed_until >= since
+         || now_ - paid->second.heard >= surely_heard;
 }
 
 /// A generation never begins with what cannot be read, nor from nothing where there is something.
 void job_world::check_origin(const chain_record& after) const {
   require(!refused_.contains(after.origin),
           "checkpoints: one that cannot be read is to be restored again");
-  if (is_durable())
-    return; // Whoever takes a founder's place begins with what it kept, and with the same origin.
   require(after.origin != 0 || good_checkpoints() == 0 || after.active.epoch == epoch_id{},
           "checkpoints: a chain starts over though there is a good one");
 }

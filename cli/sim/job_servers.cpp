@@ -301,6 +301,8 @@ void job_world::keep_image(server& by, hosted& at, value_image image, std::funct
                auto& here = find_server(who)->chains.at(chain);
                auto& written = disk_of(*find_server(who), here);
                written.bases[number] = base;
+               if (here.record.active.generation == base.id.generation)
+                 wiped_disks_.erase({who.index, chain});
                written.bases.erase(written.bases.begin(), written.bases.find(number));
                written.logs.erase(written.logs.begin(), written.logs.lower_bound(number));
                if (here.loading == loading)

@@ -207,11 +207,13 @@ void job_world::kill(const member_id& who) {
     note(full_name(who) + " is killed");
   if (who.role == role::server) {
     servers_.erase(who.index);
-    if (chance(wiped_)) {
-      was_wiped_ =
-        std::erase_if(disks_, [&](const auto& x) { return x.first.first == who.index; }) > 0
-        || was_wiped_;
-    }
+    if (chance(wiped_))
+      std::erase_if(disks_, [&](const auto& x) {
+        const bool is_its_own = x.first.first == who.index;
+        if (is_its_own)
+          wiped_disks_.insert(x.first);
+        return is_its_own;
+      });
     start_again(who, now_ + pick_ms(10, chance(0.1) ? absence_long_ms : 400));
   } else {
     workers_.erase(who.index);

@@ -185,13 +185,13 @@ private:
   void check_records(const storage::coordinator_state& before,
                      const storage::coordinator_state& after);
   void check_origin(const chain_record& after) const;
-  bool was_missed(const member_id& who) const;
+  bool was_missed(const member_id& who, time_point since) const;
 
   // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
   void check_step(const hosted& at, const step_effect& effect);
   void check_applied(const hosted& at);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
-  bool may_be_lost(const hosted& at) const;
+  bool may_be_lost(const server& by, const hosted& at) const;
   void check_answer(server& by, const hosted& at, const part_letter& asked,
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
@@ -220,7 +220,6 @@ private:
   double deaths_seen_;
   double connections_seen_; ///< Whether the coordinator notices the end of one.
   time_point faults_end_{0};
-  bool was_wiped_ = false; ///< Some disk was lost: what only that had may be gone.
   bool dies_together_ = false;
 
   std::map<std::uint32_t, std::unique_ptr<server>> servers_;
@@ -228,6 +227,8 @@ private:
   std::unique_ptr<controller> coordinator_;
   bool resume_next_ = false;
   std::map<std::pair<std::uint32_t, chain_id>, kept_chain> disks_;
+  /// Of these a server had something, and has kept nothing since but what a beginning brought.
+  std::set<std::pair<std::uint32_t, chain_id>> wiped_disks_;
   std::set<member_id> starting_; ///< Ended ones whose successors are about to start.
 
   // -- what outlives a coordinator --
@@ -254,8 +255,9 @@ private:
   std::map<member_id, std::vector<lease>> leases_now_;
   bool leases_changed_ = false;
   struct attention {
-    time_point heard{0};      ///< By a coordinator, the last time.
-    time_point silent_max{0}; ///< Between two times.
+    time_point heard{0};        ///< By a coordinator, the last time.
+    time_point silent_max{0};   ///< Between two times.
+    time_point missed_until{0}; ///< End of the last time that others may have noticed.
   };
   std::map<member_id, attention> attention_; ///< Without incarnation: to all of that index.
   std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.

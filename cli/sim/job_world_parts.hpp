@@ -13,6 +13,8 @@ inline constexpr std::uint32_t coordinator_place = servers_simulated_max + worke
 inline constexpr std::uint32_t launcher_place = coordinator_place + 1;
 inline constexpr milliseconds report_interval = 100ms;
 inline constexpr time_point quiet_time = 40s; ///< The job has so long to end.
+/// Who was heard within this is not silent by anyone's clock.
+inline constexpr time_point surely_heard = 1200ms;
 
 /// Servers, then workers, then the coordinator, then the launcher's host.
 inline std::uint32_t place_of(const member_id& who) {

@@ -284,6 +284,24 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
   }
 }
 
+TEST_CASE("with logs, a server that has lost its own leaves the beginning to another one") {
+  auto job = job_of_replicas(2);
+  job.durability = durability_mode::log;
+  coordinator_fixture one(job);
+  pass(one, 500ms, all_three);
+  one.death(role::server, 0, 100);
+  one.death(role::server, 1, 101);
+  one.found(3);
+  one.server(0, 110);
+  one.server(1, 111);
+  REQUIRE(one.text_of(0) == "0.100 1.101, then 0.110");
+  one.server(0, 110);
+  CHECK(one.text_of(0) == "0.100 1.101, then 1.111");
+  one.recovered = true;
+  one.server(1, 111);
+  CHECK(one.text_of(0).starts_with("1.111"));
+}
+
 TEST_CASE("clients are told of all members of a chain that are there") {
   replicated one(3);
   const auto members = [&](std::uint32_t chain) {

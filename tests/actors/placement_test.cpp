@@ -231,24 +231,6 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
   CHECK(f.decide.records()[0].active.generation.value == 1);
 }
 
-TEST_CASE(
-  "where one goes on with what it kept, whoever takes its place begins another generation") {
-  for (const bool one : {true, false}) {
-    placement decide{{.replicas = 1, .seal_time = seal_time, .one_begins_again = one},
-                     {{{{1}, {}, {server(0)}, {}}, 0, {}}}};
-    decide.dead(server(0));
-    for (const std::uint32_t each : {0U, 1U})
-      decide.heard(server(each, 2), {{{}, {}, {1}, false, false}});
-    REQUIRE(decide.begin_again(0, 0));
-    REQUIRE(decide.records()[0].proposed->members == std::vector{server(0, 2)});
-    decide.dead(server(0, 2));
-    REQUIRE(decide.decide(time_point{1s}));
-    const auto& next = *decide.records()[0].proposed;
-    CHECK(next.members == std::vector{server(1, 2)});
-    CHECK(next.generation.value == (one ? 2 : 1));
-  }
-}
-
 TEST_CASE("of several servers the one with the least to do joins") {
   const chain_record busy{{{1}, {}, {server(0), server(2)}, {}}, 0, {}};
   const chain_record low{{{1}, {}, {server(0)}, {}}, 0, {}};
