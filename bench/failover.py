@@ -19,7 +19,6 @@ import random
 import shutil
 import signal
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,8 +39,10 @@ def boot_clock():
 
 
 def read_record(path):
-    """Chain, server, and {version: s} of the pushes that it applied."""
+    """Chain, server, and {version: s} of the pushes that it applied; None: killed before it wrote any."""
     data = path.read_bytes()
+    if len(data) < FIXED_HEADER.size:
+        return None
     header = FIXED_HEADER.unpack_from(data)
     chain, server, partitions = header[3], header[6], header[8]
     begin = FIXED_HEADER.size + 4 * partitions + 4
@@ -73,17 +74,20 @@ def longest_pause(times, begin, end):
 
 def judge(record, kills):
     """{role: times in ms}."""
-    records = [read_record(path) for path in sorted(record.glob("*.pushes"))]
+    records = [x for x in map(read_record, sorted(record.glob("*.pushes"))) if x]
     applied = first_times(records)
+    last = min(times[-1] for times in applied.values() if times)
     by_server = [(chain, server, sorted(times.values())) for chain, server, times in records]
     found = {killed: [] for killed in KILLED}
     for role, index, at in kills:
+        if at >= last:
+            continue  # Nothing was to come any more.
         # What it wrote down last may be lost with it.
         chains = {chain for chain, server, times in by_server if (role, index) == ("server", server)
                   and bisect.bisect(times, at - 0.4) < bisect.bisect(times, at)}
         if chains:
             # What was on its way through the chain may still become final for some ms.
-            end = max(longest_pause(applied[c], at - 0.005, at + 0.05)[1] for c in chains)
+            end = max(longest_pause(applied[c], at, at + 0.05)[1] for c in chains)
             found[role].append(1e3 * (end - at))
         else:
             killed = "idle server" if role == "server" else role
@@ -133,6 +137,8 @@ def one_run(home, asked, dice, more):
     exact = "right: 100000 of 100000\n" in run.out and report["test_accuracy"] == 1.0
     if status != 0 or lost or not exact or "rolled back" in run.out:
         sys.exit(f"FAILED: status {status}, rolled back {lost}, exact {exact}\n{run.story()}")
+    if len(kills) < asked.kills:
+        sys.exit(f"FAILED: it ended after {len(kills)} of {asked.kills}, so it shows too little")
     return kills, judge(home / "record", kills), report
 
 
@@ -150,6 +156,7 @@ def main():
     split = words.index("--") if "--" in words else len(words)
     asked = parser.parse_args(words[:split])
     dice = random.Random(asked.seed)
+    done = "stops" if asked.silent else "kills"
     all_times = {killed: [] for killed in KILLED}
     if asked.times and asked.times.exists():
         all_times = json.loads(asked.times.read_text())
@@ -158,12 +165,13 @@ def main():
         kills, found, report = one_run(home, asked, dice, words[split + 1:])
         for role, times in found.items():
             all_times[role] += times
-        print(f"run {i}: {len(kills)} kills, {report['samples_per_second']:.0f} samples/s, "
+        print(f"run {i}: {len(kills)} {done}, {report['samples_per_second']:.0f} samples/s, "
               "exactly once, nothing rolled back", flush=True)
         shutil.rmtree(home)
     if asked.times:
         asked.times.write_text(json.dumps(all_times))
-    print(f"{'killed':<13}{'kills':>6}{'median':>9}{'90 %':>9}{'99 %':>9}{'max':>9}   ms")
+    what = "stopped" if asked.silent else "killed"
+    print(f"{what:<13}{done:>6}{'median':>9}{'90 %':>9}{'99 %':>9}{'max':>9}   ms")
     for role, times in all_times.items():
         times.sort()
         at = [times[min(len(times) - 1, int(q * len(times)))] for q in (0.5, 0.9, 0.99, 1)] \

@@ -27,12 +27,15 @@ struct kept_files {
   std::set<std::uint64_t> logs;
 };
 
-kept_files files_in(const fs::path& live) {
+/// Errors: io_failed.
+result<kept_files> files_in(const fs::path& live) {
   kept_files all;
   std::error_code error;
   for (fs::directory_iterator at{live, error}, end; !error && at != end; at.increment(error))
     if (const auto number = detail::kept_sequence(at->path().filename().string()))
       (at->is_directory(error) ? all.bases : all.logs).insert(*number);
+  if (error && error != std::errc::no_such_file_or_directory)
+    return failure{errc::io_failed, "cannot list " + live.string() + ": " + error.message()};
   return all;
 }
 
@@ -85,9 +88,9 @@ result<kept_state> read_from(const fs::path& live, std::uint64_t sequence,
 } // namespace
 
 std::uint64_t newest_kept(const fs::path& directory, server_id server, chain_id chain) {
-  const auto [bases, logs] = files_in(detail::live_path(directory, server, chain));
+  const auto files = files_in(detail::live_path(directory, server, chain));
   const auto last = [](const auto& all) { return all.empty() ? 0 : *all.rbegin(); };
-  return std::max(last(bases), last(logs));
+  return files ? std::max(last(files->bases), last(files->logs)) : 0;
 }
 
 result<push_log> begin_log(const fs::path& directory, server_id server, chain_id chain,
@@ -102,7 +105,10 @@ result<std::optional<kept_state>> read_kept(const fs::path& directory, server_id
                                             chain_id chain, const job_spec& job,
                                             const std::vector<partition_id>& partitions) {
   const auto live = detail::live_path(directory, server, chain);
-  const auto [bases, logs] = files_in(live);
+  const auto files = files_in(live);
+  if (!files)
+    return files.error();
+  const auto& [bases, logs] = *files;
   if (bases.empty())
     return std::optional<kept_state>{};
   auto kept = read_from(live, *bases.rbegin(), logs, job, partitions);

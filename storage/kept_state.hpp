@@ -30,7 +30,7 @@ struct kept_state {
   std::vector<log_entry> log;
 };
 
-/// Largest number of a base or a log that is there; 0: none is.
+/// Largest number of a base or a log that is there; 0: none is, or they cannot be listed.
 std::uint64_t newest_kept(const std::filesystem::path& directory, server_id server, chain_id chain);
 
 /// The log of the base with this number. Errors: io_failed.

@@ -128,8 +128,7 @@ private:
   void keep_present();
   void break_off(const failure& why);
   void recover(const job_spec& job, const partitions& here, const chain_record& record);
-  void replay(const job_spec& job, kept_ptr kept, bool held_all,
-              std::function<void(const std::string&)> instead);
+  void replay(const job_spec& job, kept_ptr kept, std::function<void(const std::string&)> instead);
   void read_kept(const job_spec& job, const partitions& here,
                  std::function<void(kept_ptr, const std::string&)> then);
   void read_own_past(const job_spec& job, const partitions& here);

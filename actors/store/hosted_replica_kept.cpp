@@ -137,15 +137,15 @@ void hosted_replica::recover(const job_spec& job, const partitions& here,
     return instead("nothing is kept for a start like this one");
   read_kept(job, here,
             [this, job, instead, lost = record.active](kept_ptr kept, const std::string& why) {
-              // Larger where a beginning was not finished: nothing came after it.
-              if (!kept || kept->base.generation < lost.generation)
-                return instead(kept ? "what was kept is older than what was lost" : why);
-              const bool held_all = kept_all(lost, {context_->options.self.index}, kept->base);
-              replay(job, std::move(kept), held_all, instead);
+              if (!kept)
+                return instead(why);
+              if (!kept_all(lost, {context_->options.self.index}, kept->base))
+                return instead("what was kept is not all of what was lost");
+              replay(job, std::move(kept), instead);
             });
 }
 
-void hosted_replica::replay(const job_spec& job, kept_ptr kept, bool held_all,
+void hosted_replica::replay(const job_spec& job, kept_ptr kept,
                             std::function<void(const std::string&)> instead) {
   auto* self = context_->self;
   const auto by = context_->options.own_thread
@@ -154,12 +154,11 @@ void hosted_replica::replay(const job_spec& job, kept_ptr kept, bool held_all,
   const auto entries = kept->log.size();
   self->request(by, storage_timeout, read_atom_v, job, std::move(kept))
     .then(
-      [this, entries, held_all, number = loading_,
-       alive = std::weak_ptr{alive_}](replica_past& past) {
+      [this, entries, number = loading_, alive = std::weak_ptr{alive_}](replica_past& past) {
         if (alive.expired() || number != loading_)
           return;
         log("goes on with what was kept, " + std::to_string(entries) + " entries of its log");
-        recovered_ = held_all;
+        recovered_ = true;
         found(std::move(past.values), std::move(past.partitions));
       },
       [this, instead, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {

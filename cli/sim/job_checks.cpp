@@ -13,6 +13,13 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 /// Of whatever begins a generation: all that begin it have the same.
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
+  const auto stored = checkpoints_.find(at.record.origin);
+  if (stored != checkpoints_.end() && !rotten_.contains(stored->first)) {
+    auto both = stored->second.parts.at(at.chain).marks;
+    both.intersect(image.marks);
+    require(both == stored->second.parts.at(at.chain).marks,
+            "durability: a generation begins with less than its checkpoint");
+  }
   const history fresh{at.orders.generation, now_, image, image.version(), {image.digest}};
   const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
   require(known->second.origin == image,
@@ -116,7 +123,7 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
   const auto begun = histories_.at({at.chain, at.generation}).begun;
   for (const auto& [index, other] : workers_) {
     // Who was given up for a while begins again, with a clock that it may not have heard of.
-    const bool may_be_given_up = other->was_disturbed || other->was_given_up;
+    const bool may_be_given_up = other->disturbed_until.has_value() || other->was_given_up;
     const auto from = bound_from(at, *other);
     if (!other->admitted || !has_open_work(*other)
         || (may_be_given_up && (!from || other->steps.clock() < *from)))

@@ -79,6 +79,8 @@ void job_world::send_up(process& by, decltype(report::body) body) {
 }
 
 void job_world::hear(const report& what) {
+  if (auto* const by = find(what.from); by != nullptr && by->disturbed_until <= now_)
+    by->disturbed_until.reset();
   for (const auto& who : {what.from, member_id{what.from.role, what.from.index, {}}}) {
     auto& paid = attention_.try_emplace(who, attention{now_, 0s}).first->second;
     paid.silent_max = std::max(paid.silent_max, now_ - paid.heard);
@@ -132,6 +134,7 @@ void job_world::run(event_effect& effect) {
   const auto says = [&](std::string_view words) {
     return effect.text.find(words) != std::string::npos;
   };
+  require(!says("the job failed"), "liveness: " + effect.text);
   tally_.backups += says("nobody waits for it") ? 1 : 0;
   tally_.additions += says("is added") ? 1 : 0;
   tally_.drains += says("is empty and leaves") ? 1 : 0;

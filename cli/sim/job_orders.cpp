@@ -60,7 +60,7 @@ void job_world::check_open_batches() {
   std::map<std::uint64_t, member_id> open;
   for (const auto& [who, leases] : leases_now_) {
     const auto* const holds = find_worker(who);
-    if (holds == nullptr || holds->was_disturbed)
+    if (holds == nullptr || holds->disturbed_until)
       continue;
     std::set<batch_id> done;
     for (const auto& each : holds->steps.progress())

@@ -149,7 +149,7 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
 
 // -- what it begins with ------------------------------------------------------------------------
 
-/// With what it has kept, where that is of what was lost.
+/// With what it has kept, where that is all of what was lost.
 void job_world::recover(server& by, hosted& at) {
   later(by, at, disk_time(by), [this](server& mine, hosted& here) {
     const auto* disk = recall(mine, here);
@@ -157,19 +157,19 @@ void job_world::recover(server& by, hosted& at) {
       return load(mine, here);
     ++tally_.recoveries;
     const auto& [number, base] = *disk->bases.rbegin();
-    here.recovered = kept_all(here.record.active, {mine.id.index}, base.id);
+    here.recovered = true;
     found(mine, here, replayed(job(), base.image, disk->entries_from(number)));
   });
 }
 
-/// Its disk, where the newest base is of this history, and not older than what was lost; else null.
+/// Its disk, where the newest base is of this history and has all of what was lost; else null.
 const job_world::kept_chain* job_world::recall(const server& by, const hosted& at) const {
   const auto disk = disks_.find({by.id.index, at.chain});
   if (disk == disks_.end() || disk->second.bases.empty())
     return nullptr;
   const auto& kept = disk->second.bases.rbegin()->second.id;
   const bool is_of_use =
-    kept.history == at.orders.generation && kept.generation >= at.record.active.generation;
+    kept.history == at.orders.generation && kept_all(at.record.active, {by.id.index}, kept);
   return is_of_use ? &disk->second : nullptr;
 }
 

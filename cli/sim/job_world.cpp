@@ -14,7 +14,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"entries applied", &job_tally::applied, 100},
   {"pushes repeated", &job_tally::repeated, 3},
   {"pulls answered", &job_tally::answered, 225},
-  {"... by any replica", &job_tally::answered_anywhere, 0},
+  {"... by any replica", &job_tally::answered_anywhere, 25, "ssp"},
   {"workers killed", &job_tally::worker_kills, 1.3},
   {"servers killed", &job_tally::server_kills, 0.9},
   {"coordinators killed", &job_tally::coordinator_kills, 0.5},
@@ -268,7 +268,7 @@ void job_world::pause_someone() {
     return;
   auto& victim = *all[pick(0, all.size() - 1)];
   victim.paused_until = std::max(victim.paused_until, now_ + pick_ms(1, chance(0.5) ? 300 : 2500));
-  victim.was_disturbed = true;
+  victim.disturbed_until = std::max(victim.disturbed_until.value_or(now_), victim.paused_until);
   ++tally_.pauses;
   if (is_traced())
     note(full_name(victim.id) + " pauses until "
@@ -291,7 +291,7 @@ void job_world::cut_somewhere() {
     note("cut between " + std::to_string(from) + " and " + std::to_string(to));
   for (const auto& [index, each] : workers_)
     if (place_of(each->id) == from || place_of(each->id) == to)
-      each->was_disturbed = true;
+      each->disturbed_until = std::max(each->disturbed_until.value_or(now_), until);
 }
 
 /// The launcher too; what the user starts then is the same job again.

@@ -49,7 +49,8 @@ struct job_world::process {
   std::uint64_t sequence = 0; ///< Of reports.
   /// Term and sequence.
   std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0};
-  bool was_disturbed = false; ///< Paused or cut off: others may have given it up.
+  /// Paused or cut off until then, and not heard since: others may have given it up.
+  std::optional<time_point> disturbed_until;
 
   /// Whether these are newer than all before.
   bool takes(const orders& what) {

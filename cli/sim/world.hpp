@@ -38,6 +38,7 @@ struct minimum {
   const char* what;
   std::uint64_t Tally::*count;
   double each;
+  std::string_view but_in = {}; ///< A kind that has none.
 };
 
 class world {

@@ -88,3 +88,14 @@ TEST_CASE("a_start_after_an_unfinished_beginning_says_what_that_began_with") {
     }
   }
 }
+
+TEST_CASE("who_left_the_chain_before_it_was_lost_begins_with_the_checkpoint") {
+  fixture f;
+  f.start(1, {fixture::alone(1), 0, {}});
+  REQUIRE(f.kept);
+  REQUIRE(f.kept->base.generation == generation_id{1});
+  chain_config lost{{2}, {1}, {{role::server, 1, {1}}}, {}};
+  const auto begun = f.start(3, {lost, 7, fixture::alone(3)});
+  CHECK(begun.unreadable == 7); // No checkpoint is there to read.
+  CHECK_FALSE(begun.recovered);
+}

@@ -122,6 +122,18 @@ TEST_CASE("until a base is whole the one before holds, with both logs") {
   CHECK(names_in(replica.live()) == std::set<std::string>{"LOCK", "base-2", "db", "log-2"});
 }
 
+TEST_CASE("what cannot be listed is not taken for nothing") {
+  const temporary_directory home;
+  const auto live = detail::live_path(home.path(), {0}, {0});
+  fs::create_directories(live.parent_path());
+  std::ofstream{live} << "not a folder";
+  const auto job = sample_job();
+  const auto kept = read_kept(home.path(), {0}, {0}, job, partitions_of(0, 1, job));
+  REQUIRE_FALSE(kept);
+  CHECK(kept.error().code == errc::io_failed);
+  CHECK(kept.error().text.find("cannot list " + live.string()) == 0);
+}
+
 TEST_CASE("of a bsp job the last clock is in the log, not in the base") {
   sample_replica replica;
   const auto first = sample_partitions(replica.job, 1);
