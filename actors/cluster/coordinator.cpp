@@ -157,7 +157,7 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
   for (const auto& who : members_.silent(now, options_.liveness_timeout)) {
     if (who.role == role::observer) // It holds nothing, so nobody has to know that it is dead.
       members_.leave(who);
-    else if (!recovering_ && !holds_alone(who))
+    else if (!recovering_ && !acts_in_a_chain(who))
       lose(who, "silent for " + std::to_string(options_.liveness_timeout.count()) + " ms", now,
            effects);
   }
@@ -316,7 +316,8 @@ void coordinator::take(const member_id& from, const server_report& body, time_po
       return;
     }
   }
-  hear(from, body, now);
+  if (!hear(from, body, now, effects))
+    return;
   for (const auto& mine : body.chains)
     hear_of_chain(from, mine, now, effects);
 }

@@ -210,7 +210,8 @@ private:
   void lose_server(const member_id& who, time_point now);
   void miss_servers(time_point now, effects_ref effects);
   void miss_unheard(const member_id& who, time_point now, effects_ref effects);
-  void hear(const member_id& from, const server_report& body, time_point now);
+  bool hear(const member_id& from, const server_report& body, time_point now, effects_ref effects);
+  bool can_be_missed(const member_id& who) const;
   void hear_of_chain(const member_id& from, const chain_report& what, time_point now,
                      effects_ref effects);
   void distrust(const member_id& from, const chain_report& what, time_point now,
@@ -221,7 +222,7 @@ private:
   bool begin_chains(effects_ref effects);
   void follow_records(time_point now);
   std::set<server_id> expected_servers(time_point now) const;
-  bool holds_alone(const member_id& who) const;
+  bool acts_in_a_chain(const member_id& who) const;
   void begin_serving(std::uint32_t chain, effects_ref effects);
   bool all_serving() const;
   void refresh_view();

@@ -10,12 +10,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How much longer than others a server is waited for that alone holds something.
+/// How much longer than others a server is waited for that acts in a chain.
 constexpr int patience_with_the_last = 6;
 
 bool is_member(const chain_config& config, const member_id& who) {
   return std::find(config.members.begin(), config.members.end(), who) != config.members.end();
 }
+
+/// It cannot do what it is to do, for a reason that lies with itself.
+bool has_failed(const chain_report& what) { return !what.failed.empty() && what.unreadable == 0; }
 
 /// A generation whose server had not kept all that was acknowledged in the one before.
 bool begins_with_less(const chain_record& record, const chain_report& what) {
@@ -96,7 +99,7 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
   if (placement_.is_dead(who))
     return;
   placement_.silent(who);
-  const auto patience = holds_alone(who) ? patience_with_the_last : 1;
+  const auto patience = acts_in_a_chain(who) ? patience_with_the_last : 1;
   if (now - started_at_ <= patience * options_.liveness_timeout)
     return;
   tell(name_of(who) + " lost (silent since the coordinator restarted)", effects);
@@ -106,8 +109,9 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
     lose(who, "", now, effects); // Should it come yet, it is sent home.
 }
 
-/// Whether to take it for dead would lose what was acknowledged.
-bool coordinator::holds_alone(const member_id& who) const {
+/// Though it is silent: then all of that chain are, and to take it for dead may lose what was
+/// acknowledged.
+bool coordinator::acts_in_a_chain(const member_id& who) const {
   return job_.replicas > 1 && !mutated(mutation::last_one_given_up)
          && std::ranges::any_of(placement_.records(), [&](const chain_record& record) {
               return is_member(record.active, who);
@@ -127,22 +131,46 @@ std::set<server_id> coordinator::expected_servers(time_point now) const {
   return all;
 }
 
-void coordinator::hear(const member_id& from, const server_report& body, time_point now) {
+/// Whether what it says of its chains counts.
+bool coordinator::hear(const member_id& from, const server_report& body, time_point now,
+                       coordinator_effects& effects) {
   auto& server = servers_[from.index];
   if (server.report.address != body.address)
     ++placements_; // Others are to know where it is.
   server.report = body;
   if (body.chains.size() < chains_.size())
-    return; // It was not told of them yet: who waits for it goes on waiting.
+    return true; // It was not told of them yet: who waits for it goes on waiting.
   gone_.erase(from.index);
+  const auto failed = std::ranges::find_if(body.chains, has_failed);
+  if (failed != body.chains.end() && can_be_missed(from)) {
+    tell_once(from, name_of(from) + " is left out of its chains: " + failed->failed, effects);
+    return false; // As if it were silent.
+  }
   std::vector<chain_status> statuses(chains_.size());
   for (const auto& mine : body.chains)
     statuses[mine.chain.value] = mine.status;
   placement_.heard(from, std::move(statuses));
-  if (!placement_.is_trusted(from))
-    return;
-  server.trusted_at = now;
-  server.echo_ns = body.clock_ns;
+  if (placement_.is_trusted(from)) {
+    server.trusted_at = now;
+    server.echo_ns = body.clock_ns;
+  }
+  return true;
+}
+
+/// Whether each of its chains has another member that may go on; what is being begun has none.
+bool coordinator::can_be_missed(const member_id& who) const {
+  const auto may_go_on = [&](const member_id& other) {
+    const auto found = servers_.find(other.index);
+    const bool failed = found != servers_.end() && found->second.id == other
+                        && std::ranges::any_of(found->second.report.chains, has_failed);
+    return other != who && !placement_.is_dead(other) && !failed;
+  };
+  return std::ranges::all_of(placement_.records(), [&](const chain_record& record) {
+    const auto& [active, origin, proposed] = record;
+    if (proposed && proposed->generation != active.generation)
+      return !is_member(*proposed, who);
+    return !is_member(active, who) || std::ranges::any_of(active.members, may_go_on);
+  });
 }
 
 void coordinator::hear_of_chain(const member_id& from, const chain_report& what, time_point now,

@@ -79,7 +79,7 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
   commit(std::min(what.committed, last_), now, effects);
   if (is_joiner())
     knock(effects);
-  else if (!is_next && what.index <= committed_) // The sender has missed that.
+  else if (!is_next && what.index <= last_) // The sender has missed that, or is to wait.
     effects.push_back(chain_message_effect{from, committed_message{config_.epoch, committed_}});
   return is_next;
 }
@@ -93,7 +93,7 @@ void chain::take_next(time_point now, chain_effects& effects) {
 }
 
 void chain::follow_with(const member_id& next, std::uint64_t has, time_point now) {
-  next_ = downstream{next, has, has, now, now, options_.window, options_.resend_time};
+  next_ = downstream{next, has, has, now, now, options_.window, options_.resend_time, {}};
 }
 
 void chain::send_next(chain_effects& effects) {
@@ -125,13 +125,15 @@ void chain::receive(const member_id& from, const committed_message& what, time_p
   if (what.epoch != config_.epoch || !is_member(from) || !complete_)
     return;
   heard_at_ = now;
+  if (next_ && next_->to == from)
+    next_->heard_at = now;
   commit(std::min(what.index, last_), now, effects);
 }
 
 /// The tail decides what is final.
 void chain::commit_what_all_have(time_point now, chain_effects& effects) {
   const bool waits = waits_for_joiner_ && !mutated(mutation::joiner_not_waited_for);
-  const auto all_have = waits ? std::min(last_, next_->has) : last_;
+  const auto all_have = waits ? std::min(last_, next_ ? next_->has : *copied_) : last_;
   const bool may_commit = (is_tail() || (position_ && mutated(mutation::commit_at_once)))
                           && (!sealed() || mutated(mutation::commit_while_sealed));
   if (!may_commit || all_have <= committed_)
@@ -172,13 +174,14 @@ void chain::tick(time_point now, chain_effects& effects) {
   }
 }
 
-/// It cannot talk to the next one, or to the tail that it is to join; or those behind are stuck.
+/// It cannot talk to the next one, or to the tail that it is to join.
 bool chain::is_stuck(time_point now) const {
   if (sealed() || mutated(mutation::stuck_unsaid))
     return false;
   if (is_joiner())
     return now - heard_at_ >= options_.stuck_time;
-  return next_ && next_->has < last_ && now - next_->grew_at >= options_.stuck_time;
+  return next_ && next_->has < last_
+         && now - std::max(next_->grew_at, next_->heard_at) >= options_.stuck_time;
 }
 
 // -- who joins --
@@ -259,7 +262,7 @@ std::optional<member_id> chain::upstream() const {
 
 chain_status chain::status() const {
   const bool joint =
-    waits_for_joiner_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
+    waits_for_joiner_ && next_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
   return {generation_, config_.epoch, sealed_, complete_, joint, stuck_};
 }
 

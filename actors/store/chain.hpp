@@ -117,6 +117,9 @@ public:
   /// The index of the state to be sent to `from`: committed(). None: not to this one, not now, or
   /// it has one.
   std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
+  /// From now on nothing becomes final that the joiner lacks, where there is one that has a copy.
+  /// So what is kept for it has a bound.
+  void wait_for_joiner() { waits_for_joiner_ = waits_for_joiner_ || copied_; }
   /// A part of the copy came, or is being looked after.
   void copy_advanced(time_point now) { heard_at_ = now; }
   /// A copy of the state at `index` came. Whether the caller is to put it in the place of its own
@@ -144,6 +147,7 @@ private:
     time_point grew_at{0};  ///< The same, but for what was sent again.
     std::uint64_t window = 0; ///< Entries on their way at a time: one while some seem lost.
     time_point patience{0};   ///< After which the first one is sent again.
+    time_point heard_at{0};   ///< It said what is final: it may wait for others itself.
   };
 
   bool sealed() const { return sealed_ > config_.epoch; }

@@ -228,12 +228,12 @@ void hosted_replica::take(const member_id& from, const joined_message& what,
 }
 
 void hosted_replica::take(const member_id& from, const copy_request& what, replica_effects&) {
-  const auto index = replica_->copy_for(from, what.epoch);
-  if (!index && what.epoch > replica_->status().epoch)
-    early_request_ = {from, what}; // Else it would come again only after copy_patience.
-  if (!index)
-    return;
   if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch) {
+    const auto index = replica_->copy_for(from, what.epoch);
+    if (!index && what.epoch > replica_->status().epoch)
+      early_request_ = {from, what}; // Else it would come again only after copy_patience.
+    if (!index)
+      return;
     apply_admitted();
     const auto& state = *replica_->state();
     const copy_part like{

@@ -95,7 +95,7 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
 
 /// What it holds is of no use to anyone: it goes on as one that never had a part.
 void hosted_replica::free_if_unnamed() {
-  if (!values_ || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
+  if ((!values_ && !broken_) || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
     return;
   begin_generation(record_, record_.active, server_orders{orders_});
   obey(record_, server_orders{orders_});

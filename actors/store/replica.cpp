@@ -213,6 +213,8 @@ void replica::keep(log_entry entry, replica_effects& effects) {
     effects.push_back(write_effect{first_ + log_.size(), entry});
   log_bytes_ += payload_bytes(entry);
   log_.push_back(std::move(entry));
+  if (log_bytes_ > options_.log_bytes_max)
+    chain_.wait_for_joiner();
 }
 
 void replica::run(chain_effects& news, replica_effects& effects) {

@@ -167,8 +167,7 @@ void chain_world::receive(server& by, const member_id& from, const letter& what)
   const auto now = local_time(by.rate);
   if (const auto* append = std::get_if<append_letter>(&what)) {
     if (by.decide.receive(from, append->what, now, effects)) {
-      by.log[append->what.index] = append->payload;
-      by.pending[append->payload.batch] = append->what.index;
+      keep(by, append->what.index, append->payload);
     }
   } else if (const auto* committed = std::get_if<committed_message>(&what)) {
     by.decide.receive(from, *committed, now, effects);
@@ -190,6 +189,13 @@ void chain_world::receive(server& by, const member_id& from, const letter& what)
   carry_out(by, effects);
   if (statuses(by) != by.reported)
     send_report(by);
+}
+
+void chain_world::keep(server& by, std::uint64_t index, const entry& what) {
+  by.log[index] = what;
+  by.pending[what.batch] = index;
+  if (by.log.size() > log_max)
+    by.decide.wait_for_joiner();
 }
 
 void chain_world::replace_values(server& by, const std::vector<entry>& values) {
@@ -224,8 +230,7 @@ void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what
     by.waiting.emplace(open->second, pusher);
   } else {
     const auto index = by.decide.last() + 1;
-    by.log[index] = what.payload;
-    by.pending[what.payload.batch] = index;
+    keep(by, index, what.payload);
     by.waiting.emplace(index, pusher);
     by.decide.append(local_time(by.rate), effects);
     if (mutated(mutation::acknowledged_before_final))

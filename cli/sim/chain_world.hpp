@@ -120,6 +120,7 @@ private:
   void run(server& by, const request_copy_effect& x);
   void check_members(const server& tail, std::uint64_t index, const entry& what) const;
   void receive(server& by, const member_id& from, const letter& what);
+  void keep(server& by, std::uint64_t index, const entry& what);
   void replace_values(server& by, const std::vector<entry>& values);
   void rebuild(server& by, generation_id generation, std::vector<entry> values, bool complete);
   void push(server& by, std::uint32_t pusher, const push_letter& what, chain_effects& effects);

@@ -21,6 +21,7 @@ inline constexpr milliseconds apart_time = 4000ms; // Ends within the quiet.
 inline constexpr time_point expected_time = 1s;
 inline constexpr time_point patience = 300ms;
 inline constexpr time_point checkpoint_interval = 1s;
+inline constexpr std::size_t log_max = 4; ///< Of entries; above it a tail waits for its joiner.
 
 inline const member_id coordinator_id{role::coordinator, 0, {1}};
 

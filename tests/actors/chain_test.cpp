@@ -300,6 +300,24 @@ TEST_CASE("a joiner that lags far behind is not waited for") {
   CHECK(tail.append() == lines{"commit " + next, "committed " + next + " to 1"});
 }
 
+TEST_CASE("a tail that keeps too much for its joiner makes nothing final that it lacks") {
+  replica tail{0};
+  tail.activate(config(1, {0}, 1));
+  tail.decide.wait_for_joiner(); // Nothing is kept for it yet.
+  CHECK(tail.append() == lines{"commit 1", "release 1"});
+  CHECK(tail.decide.copy_for(server(1), {1}) == 1);
+  CHECK(tail.append() == lines{"commit 2"});
+  tail.decide.wait_for_joiner();
+  CHECK(tail.append().empty());
+  CHECK_FALSE(tail.decide.status().joint);
+  CHECK(tail.receive(1, joined_message{{1}, 1})
+        == lines{"committed 2 to 1", "append 2 to 1 final 2", "append 3 to 1 final 2"});
+  CHECK_FALSE(tail.decide.status().joint);
+  CHECK(tail.receive(1, joined_message{{1}, 3})
+        == lines{"committed 2 to 1", "commit 3", "release 3", "committed 3 to 1"});
+  CHECK(tail.decide.status().joint);
+}
+
 TEST_CASE("who joined becomes the tail, and answers only then") {
   replica joiner{1, 0, false};
   joiner.activate(config(2, {0}, 1));
@@ -339,6 +357,34 @@ TEST_CASE("who waits too long for its successor says so, until that one has some
   CHECK(head.decide.status().stuck);
   head.activate(config(2, {0}));
   CHECK_FALSE(head.decide.status().stuck);
+}
+
+TEST_CASE("of three only the one is stuck whose successor says nothing") {
+  for (const bool joins : {false, true}) {
+    CAPTURE(joins);
+    const auto present = joins ? config(1, {0, 1}, 2) : config(1, {0, 1, 2});
+    replica head{0}, middle{1};
+    head.activate(present);
+    middle.activate(present);
+    if (joins) {
+      CHECK(middle.decide.copy_for(server(2), {1}) == 0);
+      middle.receive(2, joined_message{{1}, 0}); // Lacks little: it is waited for.
+    }
+    const append_message first{{1}, 1, 0};
+    head.append();
+    middle.receive(0, first); // Passes it on, and hears nothing of it.
+    for (int i = 0; i < 50; ++i) {
+      if (head.tick(100ms) == lines{"append 1 to 1"}) {
+        CHECK(middle.receive(0, first) == lines{"committed 0 to 0"});
+        head.receive(1, committed_message{{1}, 0});
+      }
+      middle.tick(100ms);
+      CHECK_FALSE(head.decide.status().stuck);
+    }
+    CHECK(middle.decide.status().stuck);
+    head.tick(2s); // By now the line to the middle one is broken as well.
+    CHECK(head.decide.status().stuck);
+  }
 }
 
 TEST_CASE("a joiner of which the tail hears nothing, or that hears nothing of it, says so") {

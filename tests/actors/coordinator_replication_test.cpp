@@ -181,6 +181,48 @@ TEST_CASE("a silent server is replaced after 1.3 s where others have what it has
   CHECK(one.told("server 0 lost (silent for 5000 ms)"));
 }
 
+/// The server reports that it cannot write its log of chain 0.
+void fail(coordinator_fixture& one, std::uint32_t index) {
+  const member_id who{role::server, index, {all_three.at(index)}};
+  auto body = one.obeying(who, 0);
+  body.chains.at(0).failed = "No space left";
+  one.receive(who, body);
+}
+
+TEST_CASE("a server that cannot write its log is replaced where others have what it has") {
+  replicated one(2);
+  const auto pass_without_it = [&](std::chrono::milliseconds time) {
+    for (auto step = 0ms; step < time; step += 100ms) {
+      fail(one, 1);
+      pass(one, 100ms, {{0, 100}, {2, 102}});
+    }
+  };
+  pass_without_it(1200ms);
+  CHECK(one.text_of(0) == "0.100 1.101");
+  CHECK(one.told("server 1 is left out of its chains: No space left"));
+  pass_without_it(1000ms);
+  CHECK(one.text_of(0) == "0.100 2.102");
+  CHECK(one.text_of(1) == "2.102 0.100");
+  pass_without_it(6000ms);
+  CHECK(one.boss->phase() == job_phase::training);
+  CHECK_FALSE(one.told("lost"));
+  CHECK(one.chains_of(1, 101).empty());
+  pass(one, 2000ms, all_three); // It has begun anew.
+  CHECK_FALSE(one.chains_of(1, 101).empty());
+}
+
+TEST_CASE("a server that cannot write its log fails the job where nobody else has what it has") {
+  replicated one(2);
+  SUBCASE("its neighbour is dead") { one.death(role::server, 0, 100); }
+  SUBCASE("its neighbour cannot either") {
+    fail(one, 0);
+    CHECK(one.boss->phase() == job_phase::training);
+  }
+  fail(one, 1);
+  CHECK(one.boss->phase() == job_phase::stopped);
+  CHECK(one.told("the job failed: server 1: No space left"));
+}
+
 TEST_CASE("with one replica a silent server is waited for until it is dead") {
   replicated one(1);
   const auto record = one.record(0);

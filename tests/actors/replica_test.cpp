@@ -142,20 +142,52 @@ TEST_CASE("a pull that waits is not answered after the lease") {
                  "refuse 1 not_ready: the server's lease has ended"});
 }
 
+/// Of 16 bytes.
+std::shared_ptr<const update> large_gradient_of(const job_spec& job, std::uint64_t batch) {
+  auto large = std::make_shared<update>(*gradient_of(job, 0, batch, batch));
+  large->pieces = {
+    {{{0}, 0, 4}, std::shared_ptr<const float>{new float[4]{}, std::default_delete<float[]>{}}}};
+  return large;
+}
+
 TEST_CASE("pushes are refused while the log is full") {
   replica_options options;
   options.log_bytes_max = 10;
   trio t{{asp()}, options};
-  auto large = std::make_shared<update>(*gradient_of(t.job, 0, 1, 0));
-  large->pieces = {
-    {{{0}, 0, 4}, std::shared_ptr<const float>{new float[4]{}, std::default_delete<float[]>{}}}};
-  t.head.push(1, large);
+  t.head.push(1, large_gradient_of(t.job, 1));
   t.push(t.head, 2, 0, 2, 1);
   CHECK(t.head.told == lines{"refuse 2 not_ready: too much waits for the other replicas"});
   t.deliver();
   t.push(t.head, 3, 0, 2, 1);
   t.deliver();
   CHECK(t.head.told.back() == "ack 3 version 2");
+}
+
+TEST_CASE("what a tail keeps for a joiner that is slow fills the log of its head") {
+  replica_options options;
+  options.log_bytes_max = 40;
+  trio t{{asp()}, options};
+  t.become(config_of(2, {server(0), server(1)}, server(2)));
+  t.tail.receive(std::exchange(t.third.sent, {}).front());
+  const auto copy = std::exchange(t.tail.sent, {}); // Takes its time.
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    t.head.push(i, large_gradient_of(t.job, i));
+    t.deliver();
+  }
+  CHECK(t.head.told
+        == lines{"ack 1 version 1", "ack 2 version 2", "ack 3 version 3",
+                 "refuse 7 not_ready: too much waits for the other replicas",
+                 "refuse 8 not_ready: too much waits for the other replicas",
+                 "refuse 9 not_ready: too much waits for the other replicas",
+                 "refuse 10 not_ready: too much waits for the other replicas"});
+  t.third.receive(copy.back());
+  t.deliver();
+  CHECK(t.head.told.back() == "ack 6 version 6");
+  CHECK(t.third.steps.size() == 6);
+  CHECK(t.tail.decide.status().joint);
+  t.push(t.head, 11, 0, 11, 11);
+  t.deliver();
+  CHECK(t.head.told.back() == "ack 11 version 7");
 }
 
 TEST_CASE("what is lost is sent again") {

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -260,7 +261,7 @@ class BadInput(cluster.ClusterTest):
         if os.geteuid() != 0:
             self.skipTest("mounts a file system: needs root")
         where = self.home / name
-        where.mkdir()
+        where.mkdir(parents=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", where], check=True)
         self.addCleanup(subprocess.run, ["umount", "-l", where], check=True)
         self.addCleanup(self.end_runs)
@@ -279,6 +280,18 @@ class BadInput(cluster.ClusterTest):
             self.assertEqual(len(lines), 1, run.err)
             self.assertRegex(lines[0], pattern)
             self.note("a full disk: " + words[0], run, lines[0])
+
+    def test_full_disk_of_one_server(self):
+        """The other one has what it has."""
+        self.mount("12m", "c/servers/1")
+        run = self.finish("--model", "mlp:256", "--epochs", 1, "--replicas", 2, "--durability",
+                          "log", "--checkpoint", self.home / "c", "--checkpoint-every", "300s",
+                          common=())
+        told = re.findall("server 1 is left out of its chains: cannot write .*", run.out)
+        self.assertEqual(len(told), 1, run.out)
+        self.assertRegex(told[0], r"/servers/1/chain-\d/log-\d+: No space left")
+        self.assertIn("batches are applied", run.out)
+        self.note("a full disk of one of two servers", run, told[0])
 
     def test_full_disk_for_what_is_not_needed(self):
         """The run goes on without its record, and is done before its report fails."""
