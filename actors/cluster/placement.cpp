@@ -216,7 +216,7 @@ bool placement::may_activate(std::uint32_t index) const {
   const bool old_ones =
     all_of(chain.active.members,
            [&](const member_id& who) { return is_absent(who) || has_sealed(who, index); })
-    || mutated(begins(chain) ? mutation::begin_again_unsealed : mutation::activate_before_old_seal);
+    || (mutated(mutation::activate_before_old_seal) && !begins(chain));
   return new_ones && old_ones;
 }
 
