@@ -20,38 +20,39 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
     require(both == stored->second.parts.at(at.chain).marks,
             "durability: a generation begins with less than its checkpoint");
   }
-  const history fresh{at.orders.generation, now_, image, image.version(), {image.digest}};
+  const history fresh{at.orders.generation, now_,          at.recovered, image,
+                      image.version(),      {image.digest}};
   const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
   require(known->second.origin == image,
           "replicas: those that begin a generation differ in what they have");
-  const auto next = std::next(known);
-  const bool is_over = next != histories_.end() && next->first.first == at.chain;
-  if (!is_first || is_over) // It was paused, and others have begun a later one.
-    return;
-  auto& told = acknowledged_[at.chain];
-  if (is_traced())
+  if (is_traced() && is_first)
     note(full_name(by.id) + " begins chain " + std::to_string(at.chain.value) + " with "
          + std::to_string(image.marks.size()) + (at.recovered ? " that it kept" : " batches")
-         + ", told were " + std::to_string(told.size()));
+         + ", told were " + std::to_string(acknowledged_[at.chain].size()));
+}
+
+/// Of a generation that acts from now on: with logs it has all that was acknowledged before.
+void job_world::check_kept(chain_id chain, const chain_config& lost, generation_id next) {
+  auto& told = acknowledged_[chain];
+  const auto& begun = histories_.at({chain, next});
   auto both = told;
-  both.intersect(image.marks);
-  require(!is_durable() || both == told || may_be_lost(by, at),
+  both.intersect(begun.origin.marks);
+  require(!is_durable() || both == told
+            || may_be_lost(chain, lost, histories_.at({chain, lost.generation}), begun),
           "durability: an acknowledged push is gone, and its logs are not");
   told = std::move(both);
 }
 
 /// Disks that are wiped or do not come back in time; and in bsp all chains may go back for one.
 /// What a founder says to have recovered, it has.
-bool job_world::may_be_lost(const server& by, const hosted& at) const {
-  const auto& lost = at.record.active;
-  const auto& past = histories_.at({at.chain, lost.generation});
+bool job_world::may_be_lost(chain_id chain, const chain_config& lost, const history& past,
+                            const history& begun) const {
   const auto has_nothing = [&](const member_id& who) {
-    return wiped_disks_.contains({who.index, at.chain}) || was_missed(who, past.begun);
+    return wiped_disks_.contains({who.index, chain}) || was_missed(who, past.begun);
   };
   const bool nobody_came = std::ranges::all_of(lost.members, has_nothing);
-  const bool all_go_back = at.orders.generation != past.job_generation;
-  return (nobody_came || all_go_back || wiped_disks_.contains({by.id.index, at.chain}))
-         && !at.recovered;
+  const bool all_go_back = begun.job_generation != past.job_generation;
+  return (nobody_came || all_go_back) && !begun.recovered;
 }
 
 void job_world::check_step(const hosted& at, const step_effect& effect) {
@@ -195,10 +196,11 @@ void job_world::check_finished() {
 }
 
 void job_world::check_end() {
-  if (has_ended())
-    return;
-  note(describe());
-  throw violation("liveness: the job does not end");
+  if (!has_ended()) {
+    note(describe());
+    throw violation("liveness: the job does not end");
+  }
+  tally_.completed += has_failed_ ? 0 : 1;
 }
 
 std::string job_world::describe() const {

@@ -29,6 +29,12 @@ void job_world::check_orders(const server_orders& what) {
     if (whom != nullptr && one.clock == unbound_clock)
       whom->was_given_up = true;
   }
+  // A coordinator that has begun again does not even name who did not come in time.
+  for (const auto& [index, one] : workers_)
+    if (one->disturbed_until && std::ranges::none_of(what.workers, [&](const clock_entry& x) {
+          return x.worker.value == index;
+        }))
+      one->was_given_up = true;
   for (const auto& each : what.chains)
     require(newest_of(each.record).epoch <= newest_of(persisted_.chains[each.chain.value]).epoch,
             "persisted: a configuration is ordered that is not stored");
@@ -115,6 +121,8 @@ void job_world::check_records(const storage::coordinator_state& before,
           ? 1
           : 0;
     }
+    if (chain.active.generation != old.active.generation && !old.active.members.empty())
+      check_kept({i}, old.active, chain.active.generation);
     if (newest_of(chain).generation == newest_of(old).generation)
       continue;
     const bool was_beginning = newest_of(old).generation != old.active.generation;

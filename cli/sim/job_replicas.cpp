@@ -6,6 +6,8 @@ namespace {
 
 /// Of letters between servers: those that are slow, doubled or lost like others.
 constexpr double peer_share = 0.05;
+/// Of what is written to logs, how much fails, of parts of checkpoints.
+constexpr double log_share = 0.03;
 
 } // namespace
 
@@ -13,7 +15,7 @@ constexpr double peer_share = 0.05;
 
 void job_world::ask(server& by, const member_id& from, const part_letter& what) {
   const auto found = by.chains.find(what.what->chain);
-  if (found == by.chains.end() || !found->second.decider)
+  if (found == by.chains.end() || !found->second.decider || found->second.broken)
     return send_answer(by, from, what, {},
                        failure{errc::not_ready, "the server has no part in this chain (yet)"});
   auto& at = found->second;
@@ -61,11 +63,11 @@ void job_world::decide(server& by, hosted& at, const std::function<void(replica_
   replica_effects effects;
   what(effects);
   for (std::size_t i = 0;;) {
-    while (i < effects.size()) {
+    while (i < effects.size() && !at.broken) {
       auto effect = std::move(effects[i++]);
       std::visit([&](auto& x) { run(by, at, x, effects); }, effect);
     }
-    if (at.pulls_due.empty())
+    if (at.pulls_due.empty() || at.broken)
       return;
     const auto token = at.pulls_due.front();
     at.pulls_due.pop_front();
@@ -86,7 +88,8 @@ void job_world::run(server& by, hosted& at, acknowledge_effect& effect, replica_
   tally_.repeated += effect.receipt.duplicate ? 1 : 0;
   const auto batch = open.asked.what->push->step.batch;
   require(at.values.marks.contains(batch), "acknowledged: a push is not applied");
-  acknowledged_[at.chain].insert(batch);
+  if (at.generation == persisted_.chains[at.chain.value].active.generation)
+    acknowledged_[at.chain].insert(batch);
   open.answer.pushed = effect.receipt;
   if (open.asked.what->pull)
     at.pulls_due.push_back(effect.push);
@@ -120,7 +123,7 @@ void job_world::run(server& by, hosted& at, cut_effect& effect, replica_effects&
   at.cut = at.kept_at = effect.checkpoint;
   auto image = image_of(at);
   if (is_durable())
-    keep_image(by, at, image, [] {});
+    keep_image(by, at, image, [](bool) {});
   later(by, at, disk_time(by),
         [this, number = effect.checkpoint, image = std::move(image)](server& mine, hosted& here) {
           if (!quiet_ && chance(part_failure_)) {
@@ -135,6 +138,8 @@ void job_world::run(server& by, hosted& at, cut_effect& effect, replica_effects&
 }
 
 void job_world::run(server& by, hosted& at, write_effect& effect, replica_effects&) {
+  if (job().replicas > 1 && !quiet_ && chance(part_failure_ * log_share))
+    return break_off(by, at);
   auto& disk = disk_of(by, at);
   disk.logs[disk.newest].emplace_back(effect.index, std::move(effect.entry));
 }
@@ -168,7 +173,7 @@ void job_world::send_to_peer(const member_id& to, chain_id chain, const member_i
                  when_awake(to, now_, [this, to, chain, from, what] {
                    auto& mine = *find_server(to);
                    const auto at = mine.chains.find(chain);
-                   if (at != mine.chains.end() && at->second.decider)
+                   if (at != mine.chains.end() && at->second.decider && !at->second.broken)
                      receive(mine, at->second, from, what);
                  });
                });
@@ -207,10 +212,12 @@ void job_world::install(server& by, hosted& at, const std::shared_ptr<const stat
   if (!is_durable())
     return decide(by, at, [&](replica_effects& effects) { put_in_place(by, at, *what, effects); });
   at.copy_waits = true;
-  keep_image(by, at, what->image, [this, who = by.id, chain = at.chain, what] {
+  keep_image(by, at, what->image, [this, who = by.id, chain = at.chain, what](bool is_kept) {
     auto& mine = *find_server(who);
     auto& here = mine.chains.at(chain);
     here.copy_waits = false;
+    if (!is_kept)
+      return break_off(mine, here);
     decide(mine, here, [&](replica_effects& effects) { put_in_place(mine, here, *what, effects); });
   });
 }

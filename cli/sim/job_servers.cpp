@@ -15,6 +15,8 @@ chain_report job_world::hosted::describe() const {
   mine.status = status();
   if (unreadable != 0)
     mine.failed = std::string{unreadable_words} + std::to_string(unreadable);
+  if (broken)
+    mine.failed = broken_words;
   mine.unreadable = unreadable;
   mine.recovered = recovered;
   mine.part = part;
@@ -49,9 +51,11 @@ void job_world::send_report(server& by) {
 }
 
 void job_world::act(server& by) {
-  for (auto& [unused, at] : by.chains)
-    if (at.decider)
+  for (auto& [unused, at] : by.chains) {
+    free_if_unnamed(by, at);
+    if (at.decider && !at.broken)
       decide(by, at, [&](replica_effects& effects) { at.decider->tick(local(by), effects); });
+  }
   if (local(by) - by.reported_at >= report_interval || by.statuses() != by.told)
     send_report(by);
 }
@@ -80,6 +84,10 @@ void job_world::obey(server& by, hosted& at, const chain_record& record,
   at.record = record;
   at.orders = what;
   const auto newest = newest_of(record);
+  if (takes_part(record.active, by.id) || takes_part(newest, by.id))
+    at.unnamed_since.reset();
+  else if (!at.unnamed_since)
+    at.unnamed_since = local(by);
   const bool is_other = newest.generation != at.generation;
   const bool founds = newest.joiner != by.id && takes_part(newest, by.id);
   // It takes the place of a founder, and was told of this generation when it was none.
@@ -87,7 +95,7 @@ void job_world::obey(server& by, hosted& at, const chain_record& record,
                        && at.decider && !at.decider->status().complete;
   if (is_late || (is_other && (takes_part(newest, by.id) || at.generation.value == 0)))
     begin_generation(by, at, newest);
-  if (!at.decider)
+  if (!at.decider || at.broken)
     return;
   const auto now = local(by);
   decide(by, at, [&](replica_effects& effects) {
@@ -108,7 +116,7 @@ void job_world::obey_checkpoint(server& by, hosted& at) {
   if (!at.decider->leads()) {
     if (is_durable() && at.decider->state() != nullptr && !at.copy_waits && number > at.kept_at) {
       at.kept_at = number;
-      keep_image(by, at, image_of(at), [] {});
+      keep_image(by, at, image_of(at), [](bool) {});
     }
     return;
   }
@@ -123,10 +131,13 @@ void job_world::obey_checkpoint(server& by, hosted& at) {
   });
 }
 
-void job_world::begin_generation(server& by, hosted& at, const chain_config& newest) {
+void job_world::fail_open(server& by, hosted& at, const failure& why) {
   for (const auto& [unused, open] : std::exchange(at.requests, {}))
-    send_answer(by, open.from, open.asked, at.generation,
-                failure{errc::rolled_back, "the server restores its partitions"});
+    send_answer(by, open.from, open.asked, at.generation, why);
+}
+
+void job_world::begin_generation(server& by, hosted& at, const chain_config& newest) {
+  fail_open(by, at, {errc::rolled_back, "the server restores its partitions"});
   hosted next;
   next.chain = at.chain;
   next.record = at.record;
@@ -137,6 +148,7 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
   next.next_token = at.next_token;
   next.cut = at.cut;
   next.kept_at = at.kept_at;
+  next.unnamed_since = at.unnamed_since;
   next.checkpoint_failed = at.checkpoint_failed;
   at = std::move(next);
   if (newest.joiner == by.id || !takes_part(newest, by.id))
@@ -221,7 +233,7 @@ void job_world::found(server& by, hosted& at, value_image image) {
     return go_on(by, at);
   }
   auto held = std::make_shared<value_image>(image);
-  keep_image(by, at, std::move(image), [this, who = by.id, chain = at.chain, held] {
+  keep_image(by, at, std::move(image), [this, who = by.id, chain = at.chain, held](bool) {
     auto& mine = *find_server(who);
     auto& here = mine.chains.at(chain);
     begin(mine, here, *held);
@@ -282,8 +294,10 @@ job_world::kept_chain& job_world::disk_of(const server& by, const hosted& at) {
   return disks_[{by.id.index, at.chain}];
 }
 
-/// A base, and its log, which begins at once. Then `then`, if the generation is still the same.
-void job_world::keep_image(server& by, hosted& at, value_image image, std::function<void()> then) {
+/// A base, and its log, which begins at once. Then `then`, if the generation is still the same, with
+/// whether the base is whole: where one founds it is.
+void job_world::keep_image(server& by, hosted& at, value_image image,
+                           std::function<void(bool)> then) {
   auto& disk = disk_of(by, at);
   const auto number = ++disk.newest;
   auto& log = disk.logs[number];
@@ -295,19 +309,53 @@ void job_world::keep_image(server& by, hosted& at, value_image image, std::funct
   }
   kept_chain::base base{{number, at.orders.generation, at.generation, at.recovered},
                         std::move(image)};
+  const bool fails = job().replicas > 1 && at.decider && !quiet_ && chance(part_failure_);
   when_awake(by.id, disk_time(by),
-             [this, number, who = by.id, chain = at.chain, loading = at.loading,
+             [this, number, fails, who = by.id, chain = at.chain, loading = at.loading,
               base = std::move(base), then = std::move(then)] {
                auto& here = find_server(who)->chains.at(chain);
                auto& written = disk_of(*find_server(who), here);
-               written.bases[number] = base;
-               if (here.record.active.generation == base.id.generation)
-                 wiped_disks_.erase({who.index, chain});
-               written.bases.erase(written.bases.begin(), written.bases.find(number));
-               written.logs.erase(written.logs.begin(), written.logs.lower_bound(number));
+               if (!fails) {
+                 written.bases[number] = base;
+                 if (here.record.active.generation == base.id.generation)
+                   wiped_disks_.erase({who.index, chain});
+                 written.bases.erase(written.bases.begin(), written.bases.find(number));
+                 written.logs.erase(written.logs.begin(), written.logs.lower_bound(number));
+               }
                if (here.loading == loading)
-                 then();
+                 then(!fails);
              });
+}
+
+/// It must not acknowledge anything that its log lacks.
+void job_world::break_off(server& by, hosted& at) {
+  ++tally_.logs_broken;
+  at.broken = true;
+  fail_open(by, at, {errc::not_ready, "the server cannot write its log"});
+  at.pulls_due.clear();
+  send_report(by);
+}
+
+/// It goes on as one that never had a part.
+void job_world::free_if_unnamed(server& by, hosted& at) {
+  if (!at.broken || !at.unnamed_since || local(by) - *at.unnamed_since < unnamed_time)
+    return;
+  begin_generation(by, at, at.record.active);
+  obey(by, at, chain_record{at.record}, server_orders{at.orders});
+}
+
+/// A server that cannot write its log is missed only where no other of a chain can go on.
+bool job_world::may_fail(const std::string& why) {
+  if (!why.ends_with(broken_words))
+    return false;
+  const auto can_go_on = [&](const member_id& who) {
+    const auto* const lives = find_server(who);
+    return lives != nullptr && !was_missed(who, now_)
+           && std::ranges::none_of(lives->chains, [](const auto& x) { return x.second.broken; });
+  };
+  return std::ranges::any_of(persisted_.chains, [&](const chain_record& x) {
+    return std::ranges::none_of(x.active.members, can_go_on);
+  });
 }
 
 } // namespace troupe::sim

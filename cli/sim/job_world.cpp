@@ -30,6 +30,8 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"servers drained", &job_tally::drains, 0.04},
   {"checkpoints committed", &job_tally::commits, 1.7},
   {"parts not written", &job_tally::parts_failed, 0.075},
+  {"logs not written", &job_tally::logs_broken, 0.003},
+  {"jobs completed", &job_tally::completed, 0.97},
   {"chains restored", &job_tally::restores, 0.22},
   {"chains recovered", &job_tally::recoveries, 0.1},
   {"checkpoints unreadable", &job_tally::unreadable, 0.006},
@@ -85,6 +87,8 @@ void job_world::run() {
 }
 
 bool job_world::has_ended() const {
+  if (has_failed_)
+    return true;
   return coordinator_ && coordinator_->decider->phase() == job_phase::stopped && servers_.empty()
          && workers_.empty();
 }
@@ -288,7 +292,7 @@ void job_world::cut_somewhere() {
   const auto to = one();
   const auto until = now_ + pick_ms(100, chance(0.5) ? 500 : 2500);
   make_cut(from, to, {until, chance(0.5)});
-  ++tally_.cuts;
+  tally_.cuts += from != to ? 1 : 0;
   if (is_traced())
     note("cut between " + std::to_string(from) + " and " + std::to_string(to));
   for (const auto& [index, each] : workers_)

@@ -34,8 +34,8 @@ struct job_tally {
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
   std::uint64_t links_broken = 0, slow_saves = 0, resumes = 0;
   std::uint64_t copies = 0, failovers = 0, moves = 0, additions = 0, drains = 0;
-  std::uint64_t commits = 0, parts_failed = 0, restores = 0, recoveries = 0, unreadable = 0,
-                starts_over = 0;
+  std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,
+                recoveries = 0, unreadable = 0, starts_over = 0;
   std::uint64_t backups = 0, evictions = 0, shared = 0;
 };
 
@@ -129,7 +129,11 @@ private:
   void found(server& by, hosted& at, value_image image);
   void begin(server& by, hosted& at, const value_image& image);
   void go_on(server& by, hosted& at);
-  void keep_image(server& by, hosted& at, value_image image, std::function<void()> then);
+  void keep_image(server& by, hosted& at, value_image image, std::function<void(bool)> then);
+  void fail_open(server& by, hosted& at, const failure& why);
+  void break_off(server& by, hosted& at);
+  void free_if_unnamed(server& by, hosted& at);
+  bool may_fail(const std::string& why);
   const kept_chain* recall(const server& by, const hosted& at) const;
   value_image image_of(const hosted& at) const;
   kept_chain& disk_of(const server& by, const hosted& at);
@@ -187,11 +191,23 @@ private:
   void check_origin(const chain_record& after) const;
   bool was_missed(const member_id& who, time_point since) const;
 
+  /// A generation of a chain.
+  struct history {
+    generation_id job_generation;
+    time_point begun{0};
+    bool recovered = false; ///< Its founder went on from its log.
+    value_image origin;
+    std::uint64_t first = 0;            ///< Version of the origin.
+    std::vector<std::uint64_t> digests; ///< Of the values at each version, from `first` on.
+  };
+
   // -- job_checks.cpp: what has to hold of values, reads and checkpoints, and at the end --
   void check_step(const hosted& at, const step_effect& effect);
   void check_applied(const hosted& at);
   void check_beginning(const server& by, const hosted& at, const value_image& image);
-  bool may_be_lost(const server& by, const hosted& at) const;
+  bool may_be_lost(chain_id chain, const chain_config& lost, const history& past,
+                   const history& begun) const;
+  void check_kept(chain_id chain, const chain_config& lost, generation_id next);
   void check_answer(server& by, const hosted& at, const part_letter& asked,
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
@@ -262,17 +278,10 @@ private:
   std::map<member_id, attention> attention_; ///< Without incarnation: to all of that index.
   std::set<std::uint64_t> refused_; ///< Checkpoints that this coordinator heard to be unreadable.
   std::optional<time_point> evicted_at_;
-  struct history {
-    generation_id job_generation;
-    time_point begun{0};
-    value_image origin;
-    std::uint64_t first = 0;            ///< Version of the origin.
-    std::vector<std::uint64_t> digests; ///< Of the values at each version, from `first` on.
-  };
   std::map<std::pair<chain_id, generation_id>, history> histories_;
-  std::map<chain_id, batch_set> acknowledged_; ///< In the chain's newest generation.
+  std::map<chain_id, batch_set> acknowledged_; ///< In the chain's active generation.
   std::map<chain_id, std::pair<generation_id, std::uint64_t>> told_; ///< The newest version.
-  bool was_finished_ = false;
+  bool was_finished_ = false, has_failed_ = false;
   tally tally_;
 };
 

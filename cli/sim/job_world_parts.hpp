@@ -29,6 +29,9 @@ inline std::uint32_t place_of(const member_id& who) {
 
 /// What a server says of a checkpoint, whose number follows.
 inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
+inline constexpr std::string_view broken_words = "its log cannot be written";
+/// After which a server frees what it could not go on with.
+inline constexpr milliseconds unnamed_time = 1000ms;
 
 inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
   return std::ranges::find(members, who) != members.end();
@@ -118,6 +121,8 @@ struct job_world::hosted {
   std::optional<std::pair<member_id, copy_request>> early_request;
   bool copy_waits = false;
   bool recovered = false;
+  bool broken = false;                     ///< Its log cannot be written: it does nothing any more.
+  std::optional<time_point> unnamed_since; ///< No configuration gives it a part.
   std::uint64_t cut = 0, kept_at = 0, checkpoint_failed = 0, unreadable = 0;
   checkpoint_part part;
 
