@@ -52,6 +52,15 @@ def pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
+def send(pid, number):
+    """A signal; False where the process has ended meanwhile."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 class Run:
     """One launcher and the processes that it starts."""
 
@@ -128,16 +137,13 @@ class Run:
     def kill(self, role, index):
         """SIGKILL to a process; False where it does not run just now."""
         pid = self.processes().get((role, index))
-        if pid is None:
-            return False
-        os.kill(pid, signal.SIGKILL)
-        return True
+        return pid is not None and send(pid, signal.SIGKILL)
 
     def signal(self, number):
         self.launcher.send_signal(number)
 
     def wait(self, seconds=60):
-        """The exit status. Nothing of the run may be left afterwards."""
+        """The exit status, at most so many seconds after the start. Nothing of the run may be left."""
         try:
             status = self.launcher.wait(max(0.1, seconds - (time.monotonic() - self.started)))
         except subprocess.TimeoutExpired:
@@ -150,8 +156,12 @@ class Run:
         if self.launcher.poll() is None:
             self.launcher.kill()
             self.launcher.wait()
-        for pid in self.alive():
-            os.kill(pid, signal.SIGKILL)
+        def nothing_is_left():
+            left = self.alive()
+            for pid in left:
+                send(pid, signal.SIGKILL)
+            return not left
+        poll(nothing_is_left, 10, "end of all processes of the run")  # They write to its directory.
 
     def story(self):
         """For a person who looks at a failure."""
