@@ -70,6 +70,7 @@ class Backups(cluster.ClusterTest):
         seconds, before = run.report["seconds"], without.report["seconds"]
         print(f"{before:.1f} s alone, {seconds:.1f} s with a backup worker, "
               f"{before / seconds:.1f} times as fast", end=" ", flush=True)
+        self.assertLess(seconds, before)
         hurt, run = self.parameters("hurt", "--slow", "1:100", "--backup-workers", 1,
                                     "--kill", "worker:0@0.5", "--kill", "worker:3@1")
         self.assertEqual(plain, hurt)
