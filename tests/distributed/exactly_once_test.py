@@ -18,8 +18,8 @@ class ExactlyOnce(cluster.ClusterTest):
               *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
 
     def check(self, kills, *options):
-        # A kill each 1.2 s or so, and about 500 batches/s where nothing is lost.
-        samples = 600 * kills // WORKERS * WORKERS  # Whole clocks, as bsp needs them.
+        # A kill each 0.85 s or so, and 1000 batches/s at most. Whole clocks, as bsp needs them.
+        samples = 850 * kills // WORKERS * WORKERS
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
         run = self.start("--samples", samples, "--epochs", 1, *options)

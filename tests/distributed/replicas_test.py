@@ -18,7 +18,8 @@ class Kills(cluster.ClusterTest):
               *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
 
     def check(self, kills, *options):
-        samples = 900 * kills // WORKERS * WORKERS  # Whole clocks, as bsp needs them.
+        # A kill each 1.3 s or so, and 1000 batches/s at most. Whole clocks, as bsp needs them.
+        samples = 1300 * kills // WORKERS * WORKERS
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
         run = self.start("--samples", samples, "--epochs", 1, *self.safety, *options)
