@@ -176,9 +176,9 @@ def counting(name, seconds, faults, replicas=2, hosts=1):
     return runner
 
 
-def training(name, epochs, faults, words=()):
+def training(name, epochs, faults):
     return lambda asked, home: outcomes(runs.training(home, asked.programs, name, epochs, faults,
-                                                       words, seed=asked.seed))
+                                                       seed=asked.seed))
 
 
 def resumed(asked, home):
