@@ -66,6 +66,8 @@ def main():
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     asked = parser.parse_args(words[:split])
+    if asked.stops < 3:
+        parser.error("--stops: the first two are compared with later ones, so 3 or more")
     passes = int((10 + asked.stops * (asked.stop_s + AWAKE_S)) * 80 / PASS_SAMPLES)  # 80 a second at most.
     with tempfile.TemporaryDirectory(prefix="frozen-") as home:
         home = pathlib.Path(home)
