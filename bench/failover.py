@@ -110,7 +110,7 @@ def one_run(home, asked, dice, more):
              "--workers", str(WORKERS), "--servers", str(SERVERS), "--replicas", "3",
              "--samples", str(samples), "--epochs", "1", "--record", home / "record",
              "--report", home / "report.json", "--run-dir", home / "run",
-             *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")], *more]
+             *cluster.slow([4] * WORKERS), *more]
     run = cluster.Run(home, "run0", words)
     kills = []
     try:

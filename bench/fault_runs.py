@@ -325,10 +325,6 @@ def replace(file, data):
 
 # -- jobs --
 
-def slow(milliseconds):
-    return [word for i, ms in enumerate(milliseconds) for word in ("--slow", f"{i}:{ms}")]
-
-
 def check_sums(run):
     require(f"right: {ELEMENTS} of {ELEMENTS}\n" in run.out, "C1 exactly once", "a sum is wrong")
     require(run.report["test_accuracy"] == 1.0, "C3 conservation", "a sum is wrong")
@@ -355,7 +351,7 @@ def counting(home, programs, name, seconds, faults, replicas=2, line=None, seed=
     """
     samples = 75 * WORKERS * seconds  # A step takes 10 ms and more.
     words = ["--elements", ELEMENTS, "--batch", 1, "--samples", samples, "--epochs", 1, "--sync",
-             f"ssp:{STALENESS}", "--workers", WORKERS, *slow([10, 10, 10, 13])]
+             f"ssp:{STALENESS}", "--workers", WORKERS, *cluster.slow([10, 10, 10, 13])]
     job = Job(home, programs, name, "count_batches", words, line, seed)
     job.counts["F15"] += 1  # The last worker.
     with small_disk(job) as disk:
@@ -450,7 +446,7 @@ def training(home, programs, name, epochs, faults, data="digits", seed=1):
     with small_disk(job) as disk:
         job.start("--servers", SERVERS, "--checkpoint", disk / "checkpoints",
                   "--checkpoint-every", "300ms", "--export", job.home / "hurt.npz",
-                  *slow([20, 20, 20, 26]))
+                  *cluster.slow([20, 20, 20, 26]))
         job.run.await_text(f"training with {WORKERS} workers")
         if faults:
             job.run.await_text("checkpoint 1 committed")
@@ -467,7 +463,7 @@ def resumed(home, programs, name, epochs, damages, seed=1):
     job = bsp_job(home, programs, name, epochs, seed=seed)
     checkpoints = job.home / "checkpoints"
     words = ["--servers", SERVERS, "--checkpoint", checkpoints, "--checkpoint-every", "300ms",
-             "--export", job.home / "hurt.npz", *slow([20] * WORKERS)]
+             "--export", job.home / "hurt.npz", *cluster.slow([20] * WORKERS)]
     try:
         job.start(*words)
         for damage in damages:

@@ -35,6 +35,11 @@ def poll(what, seconds, message):
         time.sleep(0.02)
 
 
+def slow(milliseconds):
+    """Options by which each worker takes so much longer for a step."""
+    return [word for i, ms in enumerate(milliseconds) for word in ("--slow", f"{i}:{ms}")]
+
+
 def read_proc(pid, name):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
@@ -143,7 +148,7 @@ class Run:
         self.launcher.send_signal(number)
 
     def wait(self, seconds=60):
-        """The exit status, at most so many seconds after the start. Nothing of the run may be left."""
+        """The exit status, so many seconds after the start at most. Nothing may be left then."""
         try:
             status = self.launcher.wait(max(0.1, seconds - (time.monotonic() - self.started)))
         except subprocess.TimeoutExpired:

@@ -19,7 +19,7 @@ class EtcdTest(cluster.ClusterTest):
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", 3,
               "--epochs", 1, "--checkpoint-every", "300ms",
-              *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
+              *cluster.slow([4] * WORKERS))
 
     def begin(self, samples, *options, members=1):
         self.etcd = etcd.Etcd(self.home, members)

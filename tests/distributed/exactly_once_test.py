@@ -15,7 +15,7 @@ class ExactlyOnce(cluster.ClusterTest):
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", SERVERS,
               "--checkpoint-every", "300ms",
-              *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
+              *cluster.slow([4] * WORKERS))
 
     def check(self, kills, *options):
         # A kill each 0.85 s or so, and 1000 batches/s at most. Whole clocks, as bsp needs them.

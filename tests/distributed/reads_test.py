@@ -10,11 +10,6 @@ SERVERS = ("--servers", 3, "--replicas", 3)
 MODEL = ("--data", "digits", "--model", "mlp:64")
 
 
-def slow(ms):
-    """All four workers: a run lasts longer than what is done to it, however fast the machine is."""
-    return [word for i in range(4) for word in ("--slow", f"{i}:{ms}")]
-
-
 class Reads(cluster.ClusterTest):
     def assert_spread(self, run):
         """No server answered less than half of what each had to."""
@@ -51,8 +46,9 @@ class Reads(cluster.ClusterTest):
     def test_record(self):
         """What each gradient was computed from is known, also of deltas and where servers die."""
         run = self.finish(*MODEL, *SERVERS, "--reads", "any", "--workers", 4, "--epochs", 4,
-                          "--delta-pulls", "--pipeline", 1, *slow(3), "--kill", "server:0@0.7",
-                          "--kill", "worker:2@1.1", "--record", "record", "--export", "trained.npz")
+                          "--delta-pulls", "--pipeline", 1, *cluster.slow([3] * 4),
+                          "--kill", "server:0@0.7", "--kill", "worker:2@1.1",
+                          "--record", "record", "--export", "trained.npz")
         self.assert_recovered(run, ("server", 0), ("worker", 2))
         self.replay(run)
         self.assertEqual({x["updates_rolled_back"] for x in run.report["recoveries"]}, {0})
@@ -60,7 +56,8 @@ class Reads(cluster.ClusterTest):
     def test_stops_and_kills(self):
         self.program = "count_batches"
         run = self.start("--elements", 100_000, "--batch", 1, "--samples", 8000, "--epochs", 1,
-                         "--workers", 4, *SERVERS, "--chains", 1, "--reads", "any", *slow(4))
+                         "--workers", 4, *SERVERS, "--chains", 1, "--reads", "any",
+                         *cluster.slow([4] * 4))
         run.await_text("training with")
         time.sleep(1)
         head = run.processes()["server", 0]

@@ -15,7 +15,7 @@ class Kills(cluster.ClusterTest):
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS,
               "--checkpoint-every", "2s",
-              *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")])
+              *cluster.slow([4] * WORKERS))
 
     def check(self, kills, *options):
         # A kill each 1.3 s or so, and 1000 batches/s at most. Whole clocks, as bsp needs them.

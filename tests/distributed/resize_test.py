@@ -8,7 +8,7 @@ import time
 import cluster
 
 WORKERS, ELEMENTS = 4, 100_000
-SLOW = [word for i in range(WORKERS) for word in ("--slow", f"{i}:10")]
+SLOW = cluster.slow([10] * WORKERS)
 
 
 class Resizing(cluster.ClusterTest):

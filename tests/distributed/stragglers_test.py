@@ -7,11 +7,6 @@ import time
 import cluster
 
 
-def slow(pauses):
-    """Of the workers, in ms a step."""
-    return [word for i, ms in enumerate(pauses) for word in ("--slow", f"{i}:{ms}")]
-
-
 class Degrees(cluster.ClusterTest):
     program = "count_batches"
     elements = 10_000
@@ -24,7 +19,7 @@ class Degrees(cluster.ClusterTest):
 
     def test_told_relieved_backup_evicted_and_back(self):
         # 70 batches/s. The times of the rules are a quarter: out for 7.5 s, not for 30 s.
-        run = self.start("--samples", 1600, *slow([100] * 7 + [600]))
+        run = self.start("--samples", 1600, *cluster.slow([100] * 7 + [600]))
         for words in (r"worker 7 is slow, it is watched; 6\d\d ms for 1 samples, the median of 8",
                       "worker 7 is slow, it gives back a part of its work",
                       "worker 7 is slow, nobody waits for it any more",
@@ -39,7 +34,7 @@ class Degrees(cluster.ClusterTest):
         self.assertEqual(set(told), {"7"})
 
     def test_a_stopped_worker_is_replaced_and_its_ghost_refused(self):
-        run = self.start("--samples", 1600, *slow([100] * 8))
+        run = self.start("--samples", 1600, *cluster.slow([100] * 8))
         run.await_text("training with")
         time.sleep(1)
         stopped = run.processes()["worker", 3]

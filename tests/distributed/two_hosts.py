@@ -1,5 +1,5 @@
-"""Hosts: network namespaces with addresses of their own; two of them are joined by a pair of virtual
-cards. Needs root.
+"""Hosts: network namespaces with addresses of their own. Two of them are joined by a pair of
+virtual cards. Needs root.
 """
 import os
 import pathlib
