@@ -40,6 +40,12 @@ def slow(milliseconds):
     return [word for i, ms in enumerate(milliseconds) for word in ("--slow", f"{i}:{ms}")]
 
 
+def is_exact(said, elements):
+    """Whether the last sums that count_batches told are all right."""
+    told = re.findall(r"right: (\d+) of (\d+)\n", said)
+    return bool(told) and told[-1] == (str(elements), str(elements))
+
+
 def read_proc(pid, name):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
@@ -236,6 +242,11 @@ class ClusterTest(unittest.TestCase):
 
     def accuracy(self, run):
         return run.report["test_accuracy"]
+
+    def assert_exact(self, run, elements):
+        """Of count_batches: every batch counts once in all of its sums."""
+        self.assertTrue(is_exact(run.out, elements), run.out[-1000:])
+        self.assertEqual(run.report["test_accuracy"], 1.0)
 
     def assert_recovered(self, run, *expected):
         """Each of these (role, index) was lost once, and all that was lost came back."""

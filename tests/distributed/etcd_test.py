@@ -32,8 +32,7 @@ class EtcdTest(cluster.ClusterTest):
     def end(self, run, seconds=90):
         """Every batch was applied once: no server was lost, so none was applied and rolled back."""
         self.assertEqual(run.wait(seconds), 0)
-        self.assertEqual(run.report["test_accuracy"], 1.0)
-        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        self.assert_exact(run, ELEMENTS)
         self.assertEqual(run.report["pushes"]["applied"], self.samples)
 
     def await_count(self, run, text, count, seconds=30):
@@ -106,7 +105,7 @@ class EtcdTest(cluster.ClusterTest):
                            "--checkpoint", checkpoints, "--resume")
         again.await_text("the coordinator restarted (term 2)")
         self.assertEqual(again.wait(90), 0)
-        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", again.out)
+        self.assert_exact(again, ELEMENTS)
 
     def refused(self, url, pattern):
         run = self.start("--samples", 100, "--coordinator-store", url, "--standbys", 1)

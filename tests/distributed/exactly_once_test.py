@@ -36,8 +36,7 @@ class ExactlyOnce(cluster.ClusterTest):
         self.assertEqual(run.wait(60 + 6 * kills), 0)
         report = run.report
         self.assertGreaterEqual(len(report["recoveries"]), 2 * kills // 3)
-        self.assertEqual(report["test_accuracy"], 1.0)
-        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        self.assert_exact(run, ELEMENTS)
         self.assertEqual(cluster.unrecovered(report), [])
 
     def test_asp(self):

@@ -67,7 +67,7 @@ class Reads(cluster.ClusterTest):
         time.sleep(2)
         self.assertTrue(run.kill("server", 1))
         self.assertEqual(run.wait(), 0)
-        self.assertIn("right: 100000 of 100000\n", run.out)
+        self.assert_exact(run, 100_000)
         self.assertNotIn("rolled back", run.out)
 
 

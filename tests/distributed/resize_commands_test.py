@@ -46,7 +46,7 @@ class Commands(Resizing):
                      "--timeout", 3)
         run.signal(signal.SIGCONT)
         self.assertEqual(run.wait(), 0)
-        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        self.assert_exact(run, ELEMENTS)
 
     def test_another_host_lends_a_server_and_gets_it_back(self):
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -65,7 +65,7 @@ class Commands(Resizing):
         time.sleep(1.5)  # A process that ended well would be started again after 1 s.
         self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], []])
         self.assertEqual([run.wait(), other.wait()], [0, 0])
-        self.assertIn(f"right: {ELEMENTS} of {ELEMENTS}\n", run.out)
+        self.assert_exact(run, ELEMENTS)
         self.assertNotIn("rolled back", run.out)
 
     def test_more_servers_than_chains_can_use(self):

@@ -13,10 +13,6 @@ class Degrees(cluster.ClusterTest):
     common = ("--elements", elements, "--batch", 1, "--epochs", 1, "--workers", 8,
               "--checkpoint-every", "1s", "--straggler-speed", 4)
 
-    def check_exact(self, run):
-        self.assertIn(f"right: {self.elements} of {self.elements}\n", run.out)
-        self.assertEqual(run.report["test_accuracy"], 1.0)
-
     def test_told_relieved_backup_evicted_and_back(self):
         # 70 batches/s. The times of the rules are a quarter: out for 7.5 s, not for 30 s.
         run = self.start("--samples", 1600, *cluster.slow([100] * 7 + [600]))
@@ -29,7 +25,7 @@ class Degrees(cluster.ClusterTest):
                       "worker 7 may work again: its time is over"):
             run.await_match(words, 30)
         self.assertEqual(run.wait(90), 0)
-        self.check_exact(run)
+        self.assert_exact(run, self.elements)
         told = re.findall(r"worker (\d+) is slow", run.out)
         self.assertEqual(set(told), {"7"})
 
@@ -44,7 +40,7 @@ class Degrees(cluster.ClusterTest):
         run.await_text("worker 3 rejoined")
         self.assertNotEqual(run.processes()["worker", 3], stopped)
         self.assertEqual(run.wait(60), 0)
-        self.check_exact(run)
+        self.assert_exact(run, self.elements)
 
 
 class Backups(cluster.ClusterTest):
