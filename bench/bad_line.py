@@ -54,6 +54,15 @@ class BadLine:
         self.cut = set()  # Directions.
         self.over = False
         self.cards = []
+        self.thread = threading.Thread(target=self.carry, daemon=True)
+        try:
+            self.make_hosts()
+        except BaseException:
+            self.remove_hosts()
+            raise
+        self.thread.start()
+
+    def make_hosts(self):
         for host, name in enumerate(self.names):
             ip("netns", "add", name)
             self.cards.append(open_card(name, f"line{host}"))
@@ -61,16 +70,18 @@ class BadLine:
                f"line{host}")
             ip("-n", name, "link", "set", f"line{host}", "up")
             ip("-n", name, "link", "set", "lo", "up")
-        self.thread = threading.Thread(target=self.carry, daemon=True)
-        self.thread.start()
+
+    def remove_hosts(self):
+        for card in self.cards:
+            os.close(card)
+        for name in self.names:
+            if os.path.exists(f"/run/netns/{name}"):
+                ip("netns", "del", name)
 
     def close(self):
         self.over = True
         self.thread.join()
-        for card in self.cards:
-            os.close(card)
-        for name in self.names:
-            ip("netns", "del", name)
+        self.remove_hosts()
 
     def carry(self):
         on_the_way, number, free_at, last_due = [], 0, [0.0, 0.0], [0.0, 0.0]

@@ -110,7 +110,7 @@ def one_run(home, asked, dice, more):
              "--workers", str(WORKERS), "--servers", str(SERVERS), "--replicas", "3",
              "--samples", str(samples), "--epochs", "1", "--record", home / "record",
              "--report", home / "report.json", "--run-dir", home / "run",
-             *[word for i in range(WORKERS) for word in ("--slow", f"{i}:4")], *more]
+             *cluster.slow([4] * WORKERS), *more]
     run = cluster.Run(home, "run0", words)
     kills = []
     try:
@@ -134,7 +134,7 @@ def one_run(home, asked, dice, more):
         run.end()
     report = json.loads((home / "report.json").read_text())
     lost = [x for x in report["recoveries"] if x["updates_rolled_back"]]
-    exact = "right: 100000 of 100000\n" in run.out and report["test_accuracy"] == 1.0
+    exact = cluster.is_exact(run.out, 100_000) and report["test_accuracy"] == 1.0
     if status != 0 or lost or not exact or "rolled back" in run.out:
         sys.exit(f"FAILED: status {status}, rolled back {lost}, exact {exact}\n{run.story()}")
     if len(kills) < asked.kills:

@@ -7,40 +7,22 @@ Prints resident memory, descriptors and threads of each process at minute 5 and 
 verdict: the run must end by SIGINT with status 130, every killed process recovered.
 """
 import argparse
-import json
 import os
 import pathlib
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 
-ROLES = ("coordinator", "server", "worker")
-
-
-def read(path):
-    try:
-        return pathlib.Path(path).read_text()
-    except OSError:
-        return ""
-
-
-def children(launcher):
-    """{"worker-1": pid} of a launcher."""
-    found = {}
-    for pid in read(f"/proc/{launcher}/task/{launcher}/children").split():
-        words = read(f"/proc/{pid}/cmdline").split("\0")
-        if "--child" in words:
-            kind, index = words[words.index("--child") + 1].split(":")[:2]
-            found[f"{ROLES[int(kind)]}-{index}"] = int(pid)
-    return found
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/distributed"))
+import cluster  # noqa: E402
 
 
 def holdings(pid):
     """Resident MB, descriptors, threads."""
-    status = dict(line.split(":", 1) for line in read(f"/proc/{pid}/status").splitlines() if ":" in line)
+    text = cluster.read_proc(pid, "status").decode()
+    status = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
     try:
         descriptors = len(os.listdir(f"/proc/{pid}/fd"))
     except OSError:
@@ -49,10 +31,11 @@ def holdings(pid):
     return resident, descriptors, int(status.get("Threads", "0"))
 
 
-def show(title, launcher):
+def show(title, run):
     print(f"\n{title}\n{'process':<15}{'RSS MB':>8}{'fds':>6}{'threads':>9}")
-    for name, pid in {"launcher": launcher, **dict(sorted(children(launcher).items()))}.items():
+    for who, pid in [(("launcher",), run.launcher.pid), *sorted(run.processes().items())]:
         resident, descriptors, threads = holdings(pid)
+        name = "-".join(map(str, who))
         print(f"{name:<15}{resident:>8.1f}{descriptors:>6}{threads:>9}", flush=True)
 
 
@@ -69,40 +52,36 @@ def main():
     words = [asked.program.resolve(), "--processes", "--epochs", "1000000", "--report", "report.json",
              *sys.argv[2 + split:]]
     chance = random.Random(asked.seed)
-    with open(home / "out", "wb") as out:
-        run = subprocess.Popen(words, cwd=home, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+    run = cluster.Run(home, "run0", words)
     start = time.monotonic()
     kills, middle_shown = 0, False
     next_kill = start + asked.kill_every
     try:
         while time.monotonic() - start < asked.minutes * 60:
             time.sleep(0.5)
-            if run.poll() is not None:
-                sys.exit(f"the run ended early with status {run.returncode}: {home}/out")
+            if run.launcher.poll() is not None:
+                sys.exit(f"FAILED: the run ended early\n{run.story()}")
             now = time.monotonic()
             if not middle_shown and now - start >= min(300, asked.minutes * 30):
-                show(f"after {(now - start) / 60:.1f} minutes", run.pid)
+                show(f"after {(now - start) / 60:.1f} minutes", run)
                 middle_shown = True
             if now >= next_kill:
-                name, pid = chance.choice(sorted(children(run.pid).items()))
-                os.kill(pid, signal.SIGKILL)
-                kills += 1
+                kills += run.kill(*chance.choice(sorted(run.processes())))
                 next_kill += asked.kill_every
-        show(f"after {(time.monotonic() - start) / 60:.1f} minutes", run.pid)
+        show(f"after {(time.monotonic() - start) / 60:.1f} minutes", run)
         time.sleep(5)  # The last killed process may still be on its way back.
-        run.send_signal(signal.SIGINT)
-        status = run.wait(60)
+        run.signal(signal.SIGINT)
+        status = run.wait(time.monotonic() - run.started + 60)
     finally:
-        if run.poll() is None:
-            run.kill()
-    report = json.loads((home / "report.json").read_text())
+        run.end()
+    report = run.report
     recovered = [x for x in report["recoveries"] if x["recovered_ms"] is not None]
     times = sorted(x["recovered_ms"] for x in recovered)
     print(f"\n{kills} kills, {len(report['recoveries'])} deaths reported, {len(recovered)} recovered, "
           f"after {times[len(times) // 2]:.0f} ms (median), {times[-1]:.0f} ms (longest)")
     print(f"{report['samples_per_second']:.0f} samples/s, accuracy {report['test_accuracy']}, "
           f"status {status}, files in {home}")
-    sys.exit(status != 130 or len(recovered) < len(report["recoveries"]))
+    sys.exit(status != 130 or len(recovered) < max(kills, len(report["recoveries"])))
 
 
 if __name__ == "__main__":

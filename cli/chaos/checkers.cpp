@@ -53,10 +53,12 @@ bool is_to_blame(const run_facts& run, const std::string& who, double at) {
   });
 }
 
-std::uint64_t commits_between(const run_facts& run, double from, double to) {
+/// "checkpoint 7 committed", "checkpoint 8 failed: no space".
+std::uint64_t checkpoints_between(const run_facts& run, double from, double to,
+                                  const std::string& what) {
   return static_cast<std::uint64_t>(std::ranges::count_if(run.events, [&](const event& x) {
     return x.at > from && x.at <= to && x.text.starts_with("checkpoint ")
-           && x.text.ends_with(" committed");
+           && x.text.find(what) != std::string::npos;
   }));
 }
 
@@ -144,11 +146,10 @@ finding check_full_disk(const run_facts& run) {
   for (const auto& fault : run.faults)
     if (fault.what.kind == fault_kind::full_disk) {
       freed = fault.ended;
-      meanwhile += commits_between(run, fault.began + write_seconds, fault.ended);
+      meanwhile += checkpoints_between(run, fault.began + write_seconds, fault.ended, " committed");
+      failed += checkpoints_between(run, fault.began, fault.ended + write_seconds, " failed: ");
     }
-  const auto later = commits_between(run, freed, run.ended_at);
-  for (const auto& each : run.events)
-    failed += each.text.starts_with("checkpoint ") && each.text.find(" failed: ") != each.text.npos;
+  const auto later = checkpoints_between(run, freed, run.ended_at, " committed");
   // A checkpoint fails or waits for room; where none does, the disk was not full.
   return decided((failed > 0 || meanwhile == 0) && later > 0, name,
                  fmt::format("{} times; {} checkpoints failed, {} committed meanwhile, {} "

@@ -40,9 +40,10 @@ std::string counts_text(const run_facts& run) {
     line("members given up", std::to_string(run.count(" lost (") + run.count("go to others")));
   text += line("members back", std::to_string(run.count(" rejoined")));
   text += line("coordinators back", std::to_string(run.count("coordinator back")));
-  text += line("chains restored",
-               std::to_string(run.count(" restored from checkpoint ") + run.count("goes on with")
-                              + run.count("started over: ") + run.count("go on from clock")));
+  text +=
+    line("chains restored",
+         std::to_string(run.count(" restored from checkpoint ") + run.count(" what its server kept")
+                        + run.count("started over: ") + run.count("go on from clock")));
   text += line("updates rolled back", std::to_string(run.rolled_back));
   text += line("checkpoints committed", std::to_string(run.count(" committed")));
   text += line("checkpoints failed", std::to_string(run.count(" failed: ")));

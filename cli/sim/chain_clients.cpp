@@ -66,7 +66,7 @@ void chain_world::roll_back(std::uint64_t checkpoint) {
   for (std::uint32_t i = 0; i < chain_count; ++i)
     changed = coordinator_->begin_again(i, checkpoint) || changed;
   note("all go back to checkpoint " + std::to_string(checkpoint));
-  ++tally_.rollbacks;
+  tally_.rollbacks += changed ? 1 : 0;
   coordinator_decides(changed);
 }
 

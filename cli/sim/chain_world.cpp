@@ -12,6 +12,8 @@ const std::vector<minimum<chain_tally>> chain_world::minima{
   {"servers killed", &chain_tally::kills, 2},
   {"servers paused", &chain_tally::pauses, 2},
   {"connections cut", &chain_tally::cuts, 2},
+  {"letters lost", &chain_tally::lost_letters, 5},
+  {"letters doubled", &chain_tally::doubled_letters, 5},
   {"coordinators killed", &chain_tally::coordinator_kills, 2},
   {"configurations", &chain_tally::configurations, 5},
   {"replicas copied", &chain_tally::copies, 1},
@@ -88,6 +90,8 @@ void chain_world::run() {
     if (quiet_ && events() % 64 == 0 && all_is_well())
       break;
   tally_.events = events();
+  tally_.lost_letters = letters_lost();
+  tally_.doubled_letters = letters_doubled();
   check_end();
 }
 
@@ -134,7 +138,7 @@ void chain_world::misfortune() {
   if (chance(pause_rate_ * seconds)) {
     auto& victim = *servers_[pick(0, server_count - 1)];
     victim.paused_until = now_ + milliseconds{pick(1, 3000)};
-    ++tally_.pauses;
+    tally_.pauses += victim.alive ? 1 : 0;
     note(name_of(victim.id) + " pauses");
   }
   if (chance(cut_rate_ * seconds)) {
@@ -143,7 +147,7 @@ void chain_world::misfortune() {
     const auto to = static_cast<std::uint32_t>(pick(0, coordinator_place));
     const auto until = now_ + milliseconds{pick(200, 4200)};
     make_cut(from, to, {until, chance(0.5)});
-    ++tally_.cuts;
+    tally_.cuts += from == to ? 0 : 1; // Nobody writes to himself.
   }
   if (coordinator_ && chance(drain_rate_ * seconds)) {
     // Two may be leaving at a time, so that there is always somebody to take over.
@@ -151,8 +155,8 @@ void chain_world::misfortune() {
     for (std::uint64_t left = pick(0, 2); left > 0; --left)
       leaving.insert({static_cast<std::uint32_t>(pick(0, server_count - 1))});
     if (coordinator_->drain(leaving)) {
+      tally_.drains += leaving.empty() ? 0 : 1;
       draining_ = std::move(leaving);
-      ++tally_.drains;
     }
   }
   if (generation_ != generation_id{} && chance(rollback_rate_ * seconds)) {
@@ -164,7 +168,7 @@ void chain_world::misfortune() {
   if (chance(deaf_rate_ * seconds)) {
     auto& victim = *servers_[pick(0, server_count - 1)];
     victim.deaf_until = now_ + milliseconds{pick(500, 8000)};
-    ++tally_.deaf;
+    tally_.deaf += victim.alive ? 1 : 0;
     note(name_of(victim.id) + " is deaf");
   }
   if (coordinator_ && chance(coordinator_kill_rate_ * seconds)) {

@@ -27,6 +27,7 @@ struct chain_tally {
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
   std::uint64_t configurations = 0, copies = 0, drains = 0, lost_chains = 0;
   std::uint64_t additions = 0, rollbacks = 0, moves = 0, deaf = 0, lasting_cuts = 0;
+  std::uint64_t lost_letters = 0, doubled_letters = 0;
 };
 
 /// A push of a client, as it lies in a log.

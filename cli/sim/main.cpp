@@ -69,7 +69,8 @@ int check_worlds(const sim_options& options) {
 }
 
 int trace(const sim_options& options) {
-  const auto& [seed, unused, threads, calm] = options.histories;
+  const auto seed = options.histories.first;
+  const bool calm = options.histories.calm;
   const auto failed = options.world == world_kind::chain
                         ? sim::trace_history<sim::chain_world>(seed, calm)
                         : sim::trace_history<sim::job_world>(seed, calm);
@@ -204,7 +205,8 @@ int main(int argc, char** argv) {
   app.add_flag("--calm", options.histories.calm,
                "Without faults: shows that their number is checked");
   auto* const trace_flag =
-    app.add_flag("--trace", options.trace, "Tell what happens in the first seed");
+    app.add_flag("--trace", options.trace,
+                 "Tell what happens in the first seed, of the world job unless --world says chain");
   auto* const all = app.add_flag("--mutants", options.mutants,
                                  "For each planted mistake, the first seed that notices it");
   all->excludes(trace_flag);

@@ -53,9 +53,12 @@ void world::post(place from, place to, std::function<void()> arrive) {
       return;
     begin = found->until;
   }
-  if (!quiet_ && chance(loss_))
+  if (!quiet_ && chance(loss_)) {
+    ++letters_lost_;
     return;
+  }
   const int copies = !quiet_ && chance(repetition_) ? 2 : 1;
+  letters_doubled_ += copies == 2 ? 1 : 0;
   for (int i = 0; i < copies; ++i) {
     auto when = begin + std::chrono::microseconds{pick(50, delay_us_max_)};
     if (quiet_ || !overtaking_) {

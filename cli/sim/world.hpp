@@ -93,6 +93,8 @@ protected:
   /// In one direction; or in both.
   void make_cut(place from, place to, cut what);
   void end_cuts() { cut_.clear(); }
+  std::uint64_t letters_lost() const { return letters_lost_; } ///< By chance, not by cuts.
+  std::uint64_t letters_doubled() const { return letters_doubled_; }
   bool any_cut() const { return !cut_.empty(); }
 
   // -- what is told --
@@ -126,6 +128,7 @@ protected:
 private:
   std::vector<happening> events_; ///< A heap.
   std::uint64_t order_ = 0, hash_ = 0, events_happened_ = 0;
+  std::uint64_t letters_lost_ = 0, letters_doubled_ = 0;
   std::map<std::pair<place, place>, cut> cut_;
   /// When the last letter arrives; and the last quick one.
   std::map<std::pair<place, place>, time_point> in_order_, on_link_;

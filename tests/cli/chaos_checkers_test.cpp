@@ -138,8 +138,26 @@ TEST_CASE("a_full_disk_costs_checkpoints_and_no_more") {
   CHECK(verdict(check_full_disk, run) == judgement::holds); // It waited for room.
   read_launcher_line("[   7.0 s] checkpoint 6 committed", 7, run);
   CHECK(verdict(check_full_disk, run) == judgement::violated); // It was not full.
+  read_launcher_line("[   4.2 s] checkpoint 5 failed: server 0 was lost", 4.2, run);
+  CHECK(verdict(check_full_disk, run) == judgement::violated); // That was before.
   read_launcher_line("[   7.5 s] checkpoint 8 failed: no space", 7.5, run);
   CHECK(verdict(check_full_disk, run) == judgement::holds);
+}
+
+TEST_CASE("a_chain_that_goes_on_without_a_server_is_not_a_restored_one") {
+  auto run = good_run();
+  const auto restored = [&run] {
+    const auto text = counts_text(run);
+    return std::stoi(
+      text.substr(text.find("chains restored") + std::string{"chains restored"}.size()));
+  };
+  CHECK(restored() == 0);
+  read_launcher_line("[   5.0 s] server 1 and server 0 cannot talk to each other: chain 0 goes on "
+                     "without server 1",
+                     5, run);
+  CHECK(restored() == 0);
+  read_launcher_line("[   5.1 s] chain 0 goes on with what its server kept", 5.1, run);
+  CHECK(restored() == 1);
 }
 
 TEST_CASE("nobody_is_given_up_without_a_fault_of_its_own") {

@@ -1,32 +1,20 @@
 """Two servers of one chain that cannot talk to each other, while both can to everyone else: one of
 them leaves the chain, which goes on with a third. Needs root.
 """
-import os
-
 import cluster
 import two_hosts
 
 HOSTS = {"a": "10.203.80.1", "b": "10.203.80.2", "c": "10.203.80.3", "d": "10.203.80.4"}
-PORT = 7777
 
 
-class Apart(cluster.ClusterTest):
+class Apart(two_hosts.Hosts):
     program = "count_batches"
-
-    def setUp(self):
-        super().setUp()
-        self.names = {host: f"troupe-apart-{os.getpid()}-{host}" for host in HOSTS}
-        try:
-            self.make_network()
-        except (OSError, RuntimeError) as why:
-            self.skipTest(f"no network namespaces here: {why}")
+    addresses = HOSTS
 
     def make_network(self):
         """Host a is the bridge between all of them."""
         center = self.names["a"]
         for host, name in self.names.items():
-            self.addCleanup(self.remove, name)
-            two_hosts.ip("netns", "add", name)
             two_hosts.ip("-n", name, "link", "set", "lo", "up")
             if host == "a":
                 two_hosts.ip("-n", name, "link", "add", "card", "type", "bridge")
@@ -37,11 +25,6 @@ class Apart(cluster.ClusterTest):
             two_hosts.ip("-n", name, "addr", "add", f"{HOSTS[host]}/24", "dev", "card")
             two_hosts.ip("-n", name, "link", "set", "card", "up")
 
-    def remove(self, name):
-        self.end_runs()
-        if (two_hosts.DIRECTORY_OF_NAMES / name).exists():
-            two_hosts.ip("netns", "del", name)
-
     def separate(self, one, other):
         two_hosts.ip("-n", self.names[one], "route", "add", "blackhole", f"{HOSTS[other]}/32")
 
@@ -50,18 +33,17 @@ class Apart(cluster.ClusterTest):
                   "--servers", 3, "--replicas", 2, "--chains", 1, "--workers", 2, "--slow", "0:2",
                   "--slow", "1:2", "--checkpoint", self.home / "checkpoints",
                   "--allow-plaintext-on-network")
-        on = {host: ("ip", "netns", "exec", name) for host, name in self.names.items()}
-        here = self.start(*common, "--listen", f"{HOSTS['a']}:{PORT}", "--here",
-                          "worker:0,worker:1", prefix=on["a"], name="a")
+        here = self.start(*common, "--listen", f"{HOSTS['a']}:{two_hosts.PORT}", "--here",
+                          "worker:0,worker:1", prefix=self.on["a"], name="a")
         here.await_text("without encryption")
-        others = [self.start(*common, "--join", f"{HOSTS['a']}:{PORT}", "--here",
-                             f"server:{index}", prefix=on[host], name=host)
+        others = [self.start(*common, "--join", f"{HOSTS['a']}:{two_hosts.PORT}", "--here",
+                             f"server:{index}", prefix=self.on[host], name=host)
                   for index, host in enumerate("bcd")]
         here.await_text("training with 2 workers")
         self.separate("b", "c")
         here.await_text("server 1 and server 0 cannot talk to each other: chain 0 goes on without")
         self.assertEqual([each.wait(90) for each in (here, *others)], [0] * 4)
-        self.assertIn("right: 1000 of 1000\n", here.out)
+        self.assert_exact(here, 1000)
         self.assertNotIn("rolled back", here.out)
 
 

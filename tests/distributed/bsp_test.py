@@ -15,7 +15,7 @@ class Bsp(cluster.ClusterTest):
         slow, _ = self.parameters("slow", "--servers", 2, "--slow", "0:3", "--slow", "2:7")
         self.assertEqual(plain, slow)
         hurt, run = self.parameters(
-            "hurt", "--servers", 2, "--slow", "1:20", "--checkpoint-every", "300ms",
+            "hurt", "--servers", 2, "--slow", "1:30", "--checkpoint-every", "300ms",
             "--kill", "worker:0@0.5", "--kill", "server:1@1.2", "--kill", "coordinator:0@2")
         self.assertEqual(plain, hurt)
         self.assert_recovered(run, ("worker", 0), ("server", 1), ("coordinator", 0))

@@ -35,6 +35,17 @@ def poll(what, seconds, message):
         time.sleep(0.02)
 
 
+def slow(milliseconds):
+    """Options by which each worker takes so much longer for a step."""
+    return [word for i, ms in enumerate(milliseconds) for word in ("--slow", f"{i}:{ms}")]
+
+
+def is_exact(said, elements):
+    """Whether the last sums that count_batches told are all right."""
+    told = re.findall(r"right: (\d+) of (\d+)\n", said)
+    return bool(told) and told[-1] == (str(elements), str(elements))
+
+
 def read_proc(pid, name):
     try:
         return pathlib.Path(f"/proc/{pid}/{name}").read_bytes()
@@ -50,6 +61,15 @@ def state_and_parent(pid):
 
 def pids():
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def send(pid, number):
+    """A signal; False where the process has ended meanwhile."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Run:
@@ -128,16 +148,13 @@ class Run:
     def kill(self, role, index):
         """SIGKILL to a process; False where it does not run just now."""
         pid = self.processes().get((role, index))
-        if pid is None:
-            return False
-        os.kill(pid, signal.SIGKILL)
-        return True
+        return pid is not None and send(pid, signal.SIGKILL)
 
     def signal(self, number):
         self.launcher.send_signal(number)
 
     def wait(self, seconds=60):
-        """The exit status. Nothing of the run may be left afterwards."""
+        """The exit status, so many seconds after the start at most. Nothing may be left then."""
         try:
             status = self.launcher.wait(max(0.1, seconds - (time.monotonic() - self.started)))
         except subprocess.TimeoutExpired:
@@ -150,8 +167,12 @@ class Run:
         if self.launcher.poll() is None:
             self.launcher.kill()
             self.launcher.wait()
-        for pid in self.alive():
-            os.kill(pid, signal.SIGKILL)
+        def nothing_is_left():
+            left = self.alive()
+            for pid in left:
+                send(pid, signal.SIGKILL)
+            return not left
+        poll(nothing_is_left, 10, "end of all processes of the run")  # They write to its directory.
 
     def story(self):
         """For a person who looks at a failure."""
@@ -221,6 +242,11 @@ class ClusterTest(unittest.TestCase):
 
     def accuracy(self, run):
         return run.report["test_accuracy"]
+
+    def assert_exact(self, run, elements):
+        """Of count_batches: every batch counts once in all of its sums."""
+        self.assertTrue(is_exact(run.out, elements), run.out[-1000:])
+        self.assertEqual(run.report["test_accuracy"], 1.0)
 
     def assert_recovered(self, run, *expected):
         """Each of these (role, index) was lost once, and all that was lost came back."""

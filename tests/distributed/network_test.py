@@ -7,7 +7,7 @@ import two_hosts
 
 class Network(two_hosts.TwoHosts):
     common = ("--model", "softmax", "--epochs", 2, "--checkpoint-every", "300ms",
-              *[word for i in range(4) for word in ("--slow", f"{i}:5")])
+              *cluster.slow([5] * 4))
     plain = "--allow-plaintext-on-network"
 
     def begin(self):

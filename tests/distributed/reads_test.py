@@ -36,24 +36,28 @@ class Reads(cluster.ClusterTest):
         for where in ("head", "any"):
             run = self.finish(*MODEL, *SERVERS, "--sync", "bsp", "--workers", 3, "--epochs", 2,
                               "--reads", where, "--export", "trained.npz",
-                              *(("--kill", "server:1@0.7") if where == "any" else ()))
+                              *(("--kill", "server:1@0.7", "--slow", "0:3")
+                                if where == "any" else ()))
             exported.append((run.home / "trained.npz").read_bytes())
             self.assert_spread(run)
         self.assertEqual(*exported)
+        self.assert_recovered(run, ("server", 1))
 
     def test_record(self):
         """What each gradient was computed from is known, also of deltas and where servers die."""
         run = self.finish(*MODEL, *SERVERS, "--reads", "any", "--workers", 4, "--epochs", 4,
-                          "--delta-pulls", "--pipeline", 1, "--kill", "server:0@0.7",
-                          "--kill", "worker:2@1.1", "--record", "record", "--export", "trained.npz")
+                          "--delta-pulls", "--pipeline", 1, *cluster.slow([3] * 4),
+                          "--kill", "server:0@0.7", "--kill", "worker:2@1.1",
+                          "--record", "record", "--export", "trained.npz")
+        self.assert_recovered(run, ("server", 0), ("worker", 2))
         self.replay(run)
         self.assertEqual({x["updates_rolled_back"] for x in run.report["recoveries"]}, {0})
 
     def test_stops_and_kills(self):
         self.program = "count_batches"
-        run = self.start("--elements", 100_000, "--batch", 1, "--samples", 6000, "--epochs", 1,
+        run = self.start("--elements", 100_000, "--batch", 1, "--samples", 8000, "--epochs", 1,
                          "--workers", 4, *SERVERS, "--chains", 1, "--reads", "any",
-                         *[word for i in range(4) for word in ("--slow", f"{i}:4")])
+                         *cluster.slow([4] * 4))
         run.await_text("training with")
         time.sleep(1)
         head = run.processes()["server", 0]
@@ -63,7 +67,7 @@ class Reads(cluster.ClusterTest):
         time.sleep(2)
         self.assertTrue(run.kill("server", 1))
         self.assertEqual(run.wait(), 0)
-        self.assertIn("right: 100000 of 100000\n", run.out)
+        self.assert_exact(run, 100_000)
         self.assertNotIn("rolled back", run.out)
 
 

@@ -5,7 +5,7 @@ import time
 
 import cluster
 
-ALL_SLOW = [word for worker in range(4) for word in ("--slow", f"{worker}:10")]
+ALL_SLOW = cluster.slow([10] * 4)
 
 
 class Stop(cluster.ClusterTest):

@@ -7,24 +7,15 @@ import time
 import cluster
 
 
-def slow(pauses):
-    """Of the workers, in ms a step."""
-    return [word for i, ms in enumerate(pauses) for word in ("--slow", f"{i}:{ms}")]
-
-
 class Degrees(cluster.ClusterTest):
     program = "count_batches"
     elements = 10_000
     common = ("--elements", elements, "--batch", 1, "--epochs", 1, "--workers", 8,
               "--checkpoint-every", "1s", "--straggler-speed", 4)
 
-    def check_exact(self, run):
-        self.assertIn(f"right: {self.elements} of {self.elements}\n", run.out)
-        self.assertEqual(run.report["test_accuracy"], 1.0)
-
     def test_told_relieved_backup_evicted_and_back(self):
         # 70 batches/s. The times of the rules are a quarter: out for 7.5 s, not for 30 s.
-        run = self.start("--samples", 1600, *slow([100] * 7 + [600]))
+        run = self.start("--samples", 1600, *cluster.slow([100] * 7 + [600]))
         for words in (r"worker 7 is slow, it is watched; 6\d\d ms for 1 samples, the median of 8",
                       "worker 7 is slow, it gives back a part of its work",
                       "worker 7 is slow, nobody waits for it any more",
@@ -34,12 +25,12 @@ class Degrees(cluster.ClusterTest):
                       "worker 7 may work again: its time is over"):
             run.await_match(words, 30)
         self.assertEqual(run.wait(90), 0)
-        self.check_exact(run)
+        self.assert_exact(run, self.elements)
         told = re.findall(r"worker (\d+) is slow", run.out)
         self.assertEqual(set(told), {"7"})
 
     def test_a_stopped_worker_is_replaced_and_its_ghost_refused(self):
-        run = self.start("--samples", 1600, *slow([100] * 8))
+        run = self.start("--samples", 1600, *cluster.slow([100] * 8))
         run.await_text("training with")
         time.sleep(1)
         stopped = run.processes()["worker", 3]
@@ -49,7 +40,7 @@ class Degrees(cluster.ClusterTest):
         run.await_text("worker 3 rejoined")
         self.assertNotEqual(run.processes()["worker", 3], stopped)
         self.assertEqual(run.wait(60), 0)
-        self.check_exact(run)
+        self.assert_exact(run, self.elements)
 
 
 class Backups(cluster.ClusterTest):
@@ -70,6 +61,7 @@ class Backups(cluster.ClusterTest):
         seconds, before = run.report["seconds"], without.report["seconds"]
         print(f"{before:.1f} s alone, {seconds:.1f} s with a backup worker, "
               f"{before / seconds:.1f} times as fast", end=" ", flush=True)
+        self.assertLess(seconds, before)
         hurt, run = self.parameters("hurt", "--slow", "1:100", "--backup-workers", 1,
                                     "--kill", "worker:0@0.5", "--kill", "worker:3@1")
         self.assertEqual(plain, hurt)

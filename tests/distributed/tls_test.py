@@ -140,7 +140,7 @@ class Peers(Tls, cluster.ClusterTest):
 
     def begin(self):
         run = self.start("--tls", self.home / "good", "--listen", "127.0.0.1:0",
-                         *[word for i in range(4) for word in ("--slow", f"{i}:20")])
+                         *cluster.slow([20] * 4))
         run.await_text("training with")
         where = json.loads((run.directory / "cluster.json").read_text())["coordinator"]
         return run, int(where.rpartition(":")[2])

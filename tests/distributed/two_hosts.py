@@ -1,5 +1,5 @@
-"""Two hosts: network namespaces with addresses of their own, joined by a pair of virtual cards.
-Needs root.
+"""Hosts: network namespaces with addresses of their own. Two of them are joined by a pair of
+virtual cards. Needs root.
 """
 import os
 import pathlib
@@ -18,22 +18,32 @@ def ip(*words):
         raise RuntimeError(f"ip {' '.join(words)}: {done.stderr.strip()}")
 
 
-class TwoHosts(cluster.ClusterTest):
-    where = f"{HOSTS['a']}:{PORT}"
+class Hosts(cluster.ClusterTest):
+    """Derived classes give `addresses`, {host: address}, and make_network()."""
 
     def setUp(self):
         super().setUp()
-        self.names = {host: f"troupe-{os.getpid()}-{host}" for host in HOSTS}
+        self.names = {host: f"troupe-{os.getpid()}-{host}" for host in self.addresses}
         try:
+            for name in self.names.values():
+                self.addCleanup(self.remove, name)  # Before it exists: also for half of one.
+                ip("netns", "add", name)
             self.make_network()
         except (OSError, RuntimeError) as why:
             self.skipTest(f"no network namespaces here: {why}")
         self.on = {host: ("ip", "netns", "exec", name) for host, name in self.names.items()}
 
+    def remove(self, name):
+        self.end_runs()
+        if (DIRECTORY_OF_NAMES / name).exists():
+            ip("netns", "del", name)
+
+
+class TwoHosts(Hosts):
+    addresses = HOSTS
+    where = f"{HOSTS['a']}:{PORT}"
+
     def make_network(self):
-        for name in self.names.values():
-            self.addCleanup(self.remove, name)  # Before it exists: also for half of one.
-            ip("netns", "add", name)
         card = {host: f"tr{os.getpid()}{host}" for host in HOSTS}
         ip("link", "add", card["a"], "netns", self.names["a"], "type", "veth",
            "peer", "name", card["b"], "netns", self.names["b"])
@@ -41,11 +51,6 @@ class TwoHosts(cluster.ClusterTest):
             ip("-n", self.names[host], "addr", "add", f"{address}/24", "dev", card[host])
             ip("-n", self.names[host], "link", "set", card[host], "up")
             ip("-n", self.names[host], "link", "set", "lo", "up")
-
-    def remove(self, name):
-        self.end_runs()
-        if (DIRECTORY_OF_NAMES / name).exists():
-            ip("netns", "del", name)
 
     def cut(self, state):
         """The line between them: "down" or "up"."""
