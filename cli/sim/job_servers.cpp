@@ -294,8 +294,8 @@ job_world::kept_chain& job_world::disk_of(const server& by, const hosted& at) {
   return disks_[{by.id.index, at.chain}];
 }
 
-/// A base, and its log, which begins at once. Then `then`, if the generation is still the same: told
-/// whether the base is whole, which it always is of who founds.
+/// A base, and its log, which begins at once. Then, if the generation is still the same, `then`
+/// with whether the base is whole: a founder's always is.
 void job_world::keep_image(server& by, hosted& at, value_image image,
                            std::function<void(bool)> then) {
   auto& disk = disk_of(by, at);
