@@ -48,6 +48,7 @@ constexpr double heal_seconds_max = 30;
 constexpr unsigned disk_megabytes = 256;
 /// Checkpoints of a run that damages some: they should still be there when it is over.
 constexpr std::uint32_t flipped_keep = 100;
+constexpr std::uint32_t usual_keep = 5;
 constexpr std::chrono::milliseconds round_interval{20};
 constexpr double measure_interval = 1;
 
@@ -144,6 +145,7 @@ void chaos_run::plan() {
   facts_.replicas = options_.replicas;
   facts_.minimum = options_.minimum.value_or(1 + options_.seconds / 120);
   facts_.heal_limit = heal_seconds_max;
+  facts_.checkpoints_kept = options_.faults.flip ? flipped_keep : usual_keep;
   facts_.rss_limit_mb = options_.rss_limit_mb;
   facts_.descriptors_limit = options_.descriptors_limit;
   const std::uint64_t workers = options_.faults.workers;
@@ -183,7 +185,7 @@ result<void> chaos_run::run(std::optional<int>& interrupted) {
   const auto& asked = options_.faults;
   cluster job{{fs::absolute(options_.program.value_or(beside)), folder->path(), asked.servers,
                options_.replicas, asked.workers, options_.sync, facts_.batches, step_ms_,
-               asked.flip ? flipped_keep : 5},
+               facts_.checkpoints_kept},
               hosts_ ? &*hosts_ : nullptr};
   auto followed = follow(job, interrupted);
   job.end();
@@ -211,12 +213,16 @@ result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
     job.read(now(), facts_);
     facts_.exit_status = job.ended();
     facts_.ended_at = now();
-    if (ended)
+    if (ended) {
+      faults.close(facts_.ended_at);
       return {};
+    }
     const double limit = faults.is_over() ? facts_.last_fault_ended() + facts_.finish_limit
                                           : start_seconds_max + options_.seconds + heal_seconds_max;
-    if (now() > limit)
+    if (now() > limit) {
+      faults.close(facts_.ended_at);
       return {};
+    }
     if (auto done = faults.step(now()); !done)
       return done;
     if (now() - measured_at < measure_interval)
