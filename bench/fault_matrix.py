@@ -68,7 +68,7 @@ REASONS = (
     ("F11 F12", "C6", "replicas are compared by their records, and a job that is resumed has none"),
     ("F2", "C11 C12", "whoever starts a real process again has seen its end"),
 )
-LEGEND = "C1 and C3 of real jobs rest on the same sums: each is right only where each batch is in it, once."
+LEGEND = "C1 and C3 of real jobs rest on the same sums, which are right where each batch is in them once."
 
 
 class Outcome:
@@ -230,7 +230,8 @@ def text_of(cells, notes, markdown):
             + f"\n\n{LEGEND}"
     text = "\n".join(f"{line[0]:<36}" + "".join(f"{x:>7}" for x in line[1:])
                      for line in [heads, *lines])
-    return text + "\n" + "\n".join([*(f"{letter}: n/a because {why}" for why, letter in notes), LEGEND])
+    text += "".join(f"\n{letter}: n/a because {why}" for why, letter in notes)
+    return f"{text}\n{LEGEND}"
 
 
 def total(found):

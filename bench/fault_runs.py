@@ -17,6 +17,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/d
 import cluster  # noqa: E402
 
 import bad_line  # noqa: E402
+from damaged_checkpoints import committed, flip, tear  # noqa: E402
 
 WORKERS, SERVERS, ELEMENTS = 5, 3, 10_000  # Fewer workers are not compared with each other.
 STALENESS = 3
@@ -77,7 +78,7 @@ class Job:
         return name, pid
 
     def heal(self, seconds=30, lost=(), since=0):
-        """Until a new line shows all members active, once the end of `lost` was told after `since`."""
+        """Until a new line shows all members active; the end of `lost` is told of after `since`."""
         def whole():
             require(self.run.launcher.poll() is None, "C13 vacuity", "it ended among the faults")
             found = re.findall(r"active processes (\d+)", self.run.out[before:])
@@ -300,36 +301,6 @@ def unreliable_line(job):
     job.heal()
 
 
-# -- checkpoints after the end of a run --
-
-def committed(directory):
-    return sorted(x for x in (directory / "checkpoints").iterdir() if (x / "COMMIT").exists())
-
-
-def largest(checkpoint):
-    return max(checkpoint.glob("chain-*/*.sst"), key=lambda x: x.stat().st_size)
-
-
-def flip(job, checkpoint):
-    file = largest(checkpoint)
-    data = bytearray(file.read_bytes())
-    data[job.dice.randrange(len(data))] ^= 1 << job.dice.randrange(8)
-    replace(file, data)
-    job.counts["F12"] += 1
-
-
-def tear(job, checkpoint):
-    """As a power cut leaves a file of which the last pages were not written."""
-    file = largest(checkpoint)
-    replace(file, file.read_bytes()[:job.dice.randrange(file.stat().st_size)])
-    job.counts["F11"] += 1
-
-
-def replace(file, data):
-    file.unlink()  # Other checkpoints may share it.
-    file.write_bytes(data)
-
-
 # -- jobs --
 
 def check_sums(run):
@@ -406,8 +377,8 @@ def start_on_hosts(job, words):
     job.start(*words, "--listen", where, plain, "--here", "server:0,server:1,worker:0,worker:1")
     job.run.await_text("without encryption")
     # Clocks that differ by a day.
-    job.start(*words, "--join", where, plain, "--here", "server:2,worker:2,worker:3,worker:4", host=1,
-              prefix=("unshare", "-T", "--boottime", "100000", "--monotonic", "100000"))
+    job.start(*words, "--join", where, plain, "--here", "server:2,worker:2,worker:3,worker:4",
+              host=1, prefix=("unshare", "-T", "--boottime", "100000", "--monotonic", "100000"))
     job.counts["F8"] += 1
 
 
