@@ -68,7 +68,7 @@ REASONS = (
     ("F11 F12", "C6", "replicas are compared by their records, and a job that is resumed has none"),
     ("F2", "C11 C12", "whoever starts a real process again has seen its end"),
 )
-LEGEND = "C1 and C3 of real jobs rest on the same sums, which are right where each batch is in them once."
+LEGEND = "C1 and C3 of real jobs rest on the same sums: right where each batch is in them once."
 
 
 class Outcome:
