@@ -1,5 +1,7 @@
 #include "cli/chaos/checkers.hpp"
 
+#include "cli/chaos/verdict_text.hpp"
+
 #include "fmt/format.h"
 
 #include <algorithm>
@@ -240,11 +242,12 @@ finding check_vacuity(const run_facts& run) {
   const auto counts = run.fault_counts();
   for (const auto kind : kinds)
     if (const auto found = counts[static_cast<std::size_t>(kind)]; found < run.minimum)
-      return broken(name, fmt::format("{} times '{}', at least {} were to come", found,
-                                      name_of(kind), run.minimum));
+      return broken(name, fmt::format("'{}' came {}, not {} or more", name_of(kind), times(found),
+                                      times(run.minimum)));
   if (run.replicas > 1 && overlaps_prevail(run))
     return broken(name, "durability: " + overlaps_of(run));
-  return held(name, fmt::format("each of {} kinds at least {} times", kinds.size(), run.minimum));
+  return held(name,
+              fmt::format("each of {} kinds came {} or more", kinds.size(), times(run.minimum)));
 }
 
 std::vector<finding> judge(const run_facts& run) {

@@ -125,11 +125,12 @@ void conductor::close(double now) {
 }
 
 std::string conductor::text_of(const fault_record& what) const {
-  auto text = std::string{name_of(what.what.kind)};
+  const bool kill = is_kill(what.what.kind);
+  auto text = kill ? "kill " + to_string(what.what.whom) : std::string{name_of(what.what.kind)};
   if (what.what.kind == fault_kind::flip)
     text +=
       fmt::format(" in {} of checkpoint {}", run_.flips.back().file, run_.flips.back().checkpoint);
-  if (what.what.kind != fault_kind::full_disk
+  if (!kill && what.what.kind != fault_kind::full_disk
       && (what.what.kind != fault_kind::flip || run_.replicas == 1))
     text += (what.what.kind == fault_kind::flip ? ", kill " : ": ") + to_string(what.what.whom);
   if (what.what.lasts.count() > 0)

@@ -30,6 +30,7 @@ struct progress_line {
   double at = 0;
   std::string phase;
   std::uint64_t active = 0; ///< Servers that have all they should have, and workers.
+  int percent = 0;          ///< Of the batches that are done.
 };
 
 /// A checkpoint with a flipped bit.

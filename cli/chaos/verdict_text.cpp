@@ -3,20 +3,17 @@
 #include "fmt/format.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace troupe::chaos {
 
 namespace {
 
 std::string line(std::string_view what, const std::string& value) {
-  return fmt::format("  {:28} {:>10}\n", what, value);
+  return fmt::format("  {:34} {:>10}\n", what, value);
 }
 
 /// Counts of chains' heads divided by the chains may have a fraction.
-std::string number(double x) {
-  return x == std::floor(x) ? fmt::format("{:.0f}", x) : fmt::format("{:.1f}", x);
-}
+std::string number(double x) { return fmt::format("{:.0f}", x); }
 
 /// In bsp the line of the chain that was lost, where there is one, precedes one of all chains.
 std::uint64_t restored(const run_facts& run) {
@@ -35,6 +32,10 @@ const char* word_for(judgement verdict) {
 }
 
 } // namespace
+
+std::string times(std::uint64_t count) {
+  return count == 1 ? "once" : fmt::format("{} times", count);
+}
 
 std::string counts_text(const run_facts& run) {
   std::string text = fmt::format("{} faults\n", run.faults.size());

@@ -70,9 +70,9 @@ class SimTest(unittest.TestCase):
     def test_bad_input_gets_one_line(self):
         for words, line in (
                 (("--seeds", "x"), "needs a number or FIRST..LAST"),
-                (("--seeds", "9..3"), "needs a number or FIRST..LAST"),
+                (("--seeds", "9..3"), "the first seed is after the last"),
                 (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
-                (("--world", "flat"), "--world"),
+                (("--world", "flat"), "--world: 'flat' is not chain, job or both"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
                 (("--careless",), "--stragglers"),
