@@ -195,12 +195,14 @@ def full_disk(job):
     """Until a checkpoint failed for it."""
     where = job.home / "disk"
     since = len(job.run.out)
-    with open(where / "fill", "wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(bytes(4096))
+
+    def failed():
+        with open(where / "fill", "ab", buffering=0) as file, contextlib.suppress(OSError):
+            while True:  # Servers remove files meanwhile.
+                file.write(bytes(4096))
+        return re.search(r"checkpoint \d+ failed", job.run.out[since:])
     try:
-        cluster.poll(lambda: re.search(r"checkpoint \d+ failed", job.run.out[since:]), DURABLE_S,
-                     "a checkpoint that fails")
+        cluster.poll(failed, DURABLE_S, "a checkpoint that fails")
     except AssertionError as why:
         raise Violation("C13 vacuity", str(why)) from None
     job.counts["F10"] += 1

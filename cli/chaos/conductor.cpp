@@ -36,8 +36,13 @@ result<void> conductor::step(double now) {
       return {};
     began_ = quiet_since_ = now;
   }
+  if (current_ && now < current_->record.ended) {
+    if (current_->record.what.kind == fault_kind::full_disk)
+      fill_disk(job_.checkpoints()); // Servers remove files meanwhile.
+    return {};
+  }
   if (current_)
-    return now >= current_->record.ended ? finish(now) : result<void>{};
+    return finish(now);
   over_ = over_ || !next_ || now >= *began_ + seconds_ || run_.progress.back().phase != "training";
   return !over_ && is_time(now) ? begin(now) : result<void>{};
 }
