@@ -21,7 +21,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -48,8 +51,10 @@ constexpr double heal_seconds_max = 30;
 constexpr unsigned disk_megabytes = 256;
 /// Checkpoints of a run that damages some: they should still be there when it is over.
 constexpr std::uint32_t flipped_keep = 100;
+constexpr std::uint32_t usual_keep = 5;
 constexpr std::chrono::milliseconds round_interval{20};
 constexpr double measure_interval = 1;
+constexpr double wait_line_interval = 5;
 
 struct chaos_options {
   plan_options faults{.servers = 3, .workers = 4};
@@ -61,7 +66,26 @@ struct chaos_options {
   std::optional<std::uint64_t> minimum;
   double rss_limit_mb = 512;
   double descriptors_limit = 512;
+  std::string said; ///< All of it but the seed, as a command line.
+
+  std::uint64_t faults_of_each() const { return minimum.value_or(1 + seconds / 120); }
 };
+
+/// A command line that says the same, without the seed.
+std::string said_in(const CLI::App& words) {
+  std::string all = "troupe " + words.get_name();
+  for (const auto* const option : words.get_options()) {
+    if (option->count() == 0 || option->get_name() == "--seed")
+      continue;
+    all += " " + option->get_name();
+    if (option->get_items_expected_max() == 0) // A flag.
+      continue;
+    const auto& value = option->results().front();
+    const bool plain = value.find_first_of(" \t\"'$&;()*?\\") == std::string::npos;
+    all += plain ? " " + value : " '" + value + "'";
+  }
+  return all;
+}
 
 /// Throws CLI::ValidationError.
 void check(const chaos_options& options) {
@@ -80,6 +104,26 @@ void check(const chaos_options& options) {
     wrong("--workers", "a mean of bsp is exact only of 1, 2, 4, 8, ... workers");
   if (kinds_of(options.faults).empty())
     wrong("chaos", "no faults: --kill, --stop, --partition, --full-disk, --flip, one or more");
+  const std::chrono::seconds asked{options.seconds};
+  if (const auto needed = options.faults_of_each() * round_time(options.faults); asked < needed)
+    wrong("--seconds", fmt::format("{} s are too short for {} kinds of faults, each {} or more: "
+                                   "give --seconds {} or more",
+                                   options.seconds, kinds_of(options.faults).size(),
+                                   times(options.faults_of_each()),
+                                   std::chrono::ceil<std::chrono::seconds>(needed).count()));
+}
+
+/// Errors: io_failed.
+result<fs::path> find_program(const std::optional<fs::path>& asked) {
+  const auto here = fs::read_symlink("/proc/self/exe").parent_path();
+  const auto program = fs::absolute(asked.value_or(here / "count_batches"));
+  if (access(program.c_str(), F_OK) != 0 && !asked)
+    return {errc::io_failed,
+            "no program count_batches beside " + (here / "troupe").string() + ": give --program"};
+  if (access(program.c_str(), X_OK) != 0)
+    return {errc::io_failed, "cannot run " + program.string() + ": " + std::strerror(errno)
+                               + "; give another --program"};
+  return program;
 }
 
 /// Removed in the end, unless it is kept.
@@ -140,10 +184,10 @@ void chaos_run::say(const std::string& line) const {
 void chaos_run::plan() {
   facts_.asked = options_.faults;
   facts_.asked.seed = options_.seed.value_or(draw_random() % 1'000'000);
-  facts_.asked.long_faults = options_.seconds >= long_run_seconds;
   facts_.replicas = options_.replicas;
-  facts_.minimum = options_.minimum.value_or(1 + options_.seconds / 120);
+  facts_.minimum = options_.faults_of_each();
   facts_.heal_limit = heal_seconds_max;
+  facts_.checkpoints_kept = options_.faults.flip ? flipped_keep : usual_keep;
   facts_.rss_limit_mb = options_.rss_limit_mb;
   facts_.descriptors_limit = options_.descriptors_limit;
   const std::uint64_t workers = options_.faults.workers;
@@ -169,6 +213,9 @@ result<void> chaos_run::make_ground(const fs::path& directory) {
 }
 
 result<void> chaos_run::run(std::optional<int>& interrupted) {
+  const auto program = find_program(options_.program);
+  if (!program)
+    return program.error();
   plan();
   auto folder = run_folder::make();
   if (!folder)
@@ -179,11 +226,9 @@ result<void> chaos_run::run(std::optional<int>& interrupted) {
              facts_.asked.seed, facts_.batches, options_.faults.servers, options_.replicas,
              options_.faults.workers, options_.sync);
   std::fflush(stdout);
-  const auto beside = fs::read_symlink("/proc/self/exe").parent_path() / "count_batches";
   const auto& asked = options_.faults;
-  cluster job{{fs::absolute(options_.program.value_or(beside)), folder->path(), asked.servers,
-               options_.replicas, asked.workers, options_.sync, facts_.batches, step_ms_,
-               asked.flip ? flipped_keep : 5},
+  cluster job{{*program, folder->path(), asked.servers, options_.replicas, asked.workers,
+               options_.sync, facts_.batches, step_ms_, facts_.checkpoints_kept},
               hosts_ ? &*hosts_ : nullptr};
   auto followed = follow(job, interrupted);
   job.end();
@@ -201,7 +246,7 @@ result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
     return started;
   conductor faults{static_cast<double>(options_.seconds), job, facts_,
                    [this](const std::string& line) { say(line); }};
-  double measured_at = 0;
+  double measured_at = 0, told_at = 0;
   while (true) {
     if (const auto signal = signals.wait(round_interval); signal && *signal != SIGCHLD) {
       interrupted = signal;
@@ -211,12 +256,19 @@ result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
     job.read(now(), facts_);
     facts_.exit_status = job.ended();
     facts_.ended_at = now();
-    if (ended)
-      return {};
     const double limit = faults.is_over() ? facts_.last_fault_ended() + facts_.finish_limit
                                           : start_seconds_max + options_.seconds + heal_seconds_max;
-    if (now() > limit)
+    if (ended || now() > limit) {
+      faults.close(facts_.ended_at);
       return {};
+    }
+    if (faults.is_over() && now() - told_at >= wait_line_interval) {
+      told_at = now();
+      const auto& job_now = facts_.progress.back();
+      say(fmt::format("no more faults, waiting for the end of the job: {} % of the batches done, "
+                      "{} of {} members active, {:.0f} s at most",
+                      job_now.percent, job_now.active, facts_.members(), limit - now()));
+    }
     if (auto done = faults.step(now()); !done)
       return done;
     if (now() - measured_at < measure_interval)
@@ -240,8 +292,8 @@ result<void> chaos_run::conclude(run_folder& folder, cluster& job) {
   // What is on a disk of its own goes with this process; launchers' words and logs stay.
   const auto kept = folder.path().string();
   folder.keep();
-  return {errc::damaged, fmt::format("violated: {}; repeat with --seed {}; logs in {}", wrong,
-                                     facts_.asked.seed, kept)};
+  return {errc::damaged, fmt::format("violated: {}; repeat with {} --seed {}; logs in {}", wrong,
+                                     options_.said, facts_.asked.seed, kept)};
 }
 
 result<void> run(const chaos_options& options) {
@@ -263,13 +315,19 @@ command chaos_command(CLI::App& app) {
   auto& faults = options->faults;
   auto* words = app.add_subcommand(
     "chaos", "Tries a job of real processes under faults, and checks what it promises");
-  words->add_option("--seconds", options->seconds, "How long faults go on")
+  words
+    ->add_option("--seconds", options->seconds,
+                 "How long faults go on; each kind has to come --minimum times")
     ->check(between(1, 100'000))
     ->capture_default_str();
   words->add_option("--seed", options->seed, "Order, victims and length of faults (default: any)")
     ->check(between(0, 1e15));
   words->add_flag("--kill", faults.kill, "SIGKILL to servers, workers and the coordinator");
-  words->add_flag("--stop", faults.stop, "SIGSTOP to them, for 0.1 to 7 s");
+  words->add_flag(
+    "--stop", faults.stop,
+    "SIGSTOP to them: shorter and longer than a lease (0.8 s, in which a server may answer "
+    "reads without asking), longer than silence (1.3 s, then others take its place), "
+    "and, from --seconds 40 on, longer than death (5 s, then it is given up)");
   words->add_flag("--partition", faults.partition,
                   "Cut hosts of servers off, both ways and one way; needs root");
   words->add_flag("--full-disk", faults.full_disk, "No room for checkpoints; needs root");
@@ -290,8 +348,9 @@ command chaos_command(CLI::App& app) {
                  "The program count_batches (default: beside this one)")
     ->check(CLI::ExistingFile);
   words
-    ->add_option("--minimum", options->minimum,
-                 "Faults of each kind, or the run says nothing (default: one for each 2 min)")
+    ->add_option(
+      "--minimum", options->minimum,
+      "Faults of each kind; with fewer C13 fails (default: 1, and 1 more for each 2 min)")
     ->check(between(0, 1e6));
   words->add_option("--rss-limit", options->rss_limit_mb, "MB that a process may take at its peak")
     ->check(between(1, 1e6))
@@ -301,7 +360,17 @@ command chaos_command(CLI::App& app) {
                  "Files and sockets that a process may have open")
     ->check(between(1, 1e6))
     ->capture_default_str();
-  words->callback([options] { check(*options); });
+  words->footer(
+    "What is checked, with the numbers of docs/figures.md: C1 exactly once, C3 conservation,\n"
+    "C8 no bad checkpoint, C9 evictions, C10 liveness, C12 resources, C13 vacuity (faults came),\n"
+    "and without a number durability (nothing acknowledged is taken back) and full disk.\n"
+    "Of the others C2 and C5 need what only a simulator sees (troupe sim), and C4, C6, C7 and C11\n"
+    "jobs of other kinds (bench/fault_matrix.py).");
+  words->callback([options, words] {
+    options->said = said_in(*words);
+    options->faults.long_faults = options->seconds >= long_run_seconds;
+    check(*options);
+  });
   return {words, [options] { return run(*options); }};
 }
 

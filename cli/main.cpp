@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -22,6 +23,9 @@ int main(int argc, char** argv) {
     troupe::record_command(app), troupe::scrub_command(app), troupe::sim_command(app),
     troupe::chaos_command(app)};
   try {
+    const auto is_called = [&](const auto& each) { return each.words->get_name() == argv[1]; };
+    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_called))
+      throw CLI::ArgumentMismatch{fmt::format("no command '{}'", argv[1])};
     app.parse(argc, argv);
     for (const auto& each : commands) {
       if (!each.words->parsed())

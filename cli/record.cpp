@@ -36,8 +36,9 @@ std::uint64_t staleness_of(const push_record& x) {
 std::uint64_t begin_of(const push_history& history) {
   auto begin = std::numeric_limits<std::uint64_t>::max();
   for (const auto& chain : history.chains)
-    for (const auto& x : chain.applied)
-      begin = std::min(begin, x.time_ns);
+    for (const auto* const all : {&chain.applied, &chain.read})
+      for (const auto& x : *all)
+        begin = std::min(begin, x.time_ns);
   return begin;
 }
 

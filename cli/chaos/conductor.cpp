@@ -12,8 +12,6 @@ namespace troupe::chaos {
 
 namespace {
 
-constexpr double patience_seconds = 15;
-
 double seconds_of(std::chrono::milliseconds x) { return std::chrono::duration<double>(x).count(); }
 
 bool is_kill(fault_kind kind) {
@@ -49,7 +47,7 @@ bool conductor::is_time(double now) {
     return false;
   if (run_.whole_since(quiet_since_))
     return true;
-  return now >= quiet_since_ + patience_seconds;
+  return now >= quiet_since_ + run_.heal_limit;
 }
 
 result<void> conductor::begin(double now) {
@@ -58,7 +56,7 @@ result<void> conductor::begin(double now) {
     return begun.error();
   if (!*begun)
     return {}; // Its victim is being started again, say; it will be there soon.
-  run_.overlapping = run_.overlapping || !run_.whole_since(quiet_since_);
+  (*begun)->record.overlaps = !run_.whole_since(quiet_since_);
   tell_(text_of((*begun)->record));
   if (next_->lasts.count() == 0)
     run_.faults.push_back((*begun)->record);
@@ -119,12 +117,20 @@ result<void> conductor::finish(double now) {
   return {};
 }
 
+void conductor::close(double now) {
+  if (!current_)
+    return;
+  current_->record.ended = now;
+  run_.faults.push_back(std::exchange(current_, std::nullopt)->record);
+}
+
 std::string conductor::text_of(const fault_record& what) const {
-  auto text = std::string{name_of(what.what.kind)};
+  const bool kill = is_kill(what.what.kind);
+  auto text = kill ? "kill " + to_string(what.what.whom) : std::string{name_of(what.what.kind)};
   if (what.what.kind == fault_kind::flip)
     text +=
       fmt::format(" in {} of checkpoint {}", run_.flips.back().file, run_.flips.back().checkpoint);
-  if (what.what.kind != fault_kind::full_disk
+  if (!kill && what.what.kind != fault_kind::full_disk
       && (what.what.kind != fault_kind::flip || run_.replicas == 1))
     text += (what.what.kind == fault_kind::flip ? ", kill " : ": ") + to_string(what.what.whom);
   if (what.what.lasts.count() > 0)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 
 namespace troupe::chaos {
@@ -36,6 +37,7 @@ void read_progress(const std::string& line, double at, run_facts& run) {
       && std::sscanf(line.c_str(), "%*s %15s", phase) != 1)
     return;
   found.phase = phase;
+  found.percent = std::atoi(line.c_str() + line.rfind(' ', percent - 1) + 1);
   if (std::sscanf(line.c_str() + active, "active processes %" SCNu64, &found.active) == 1)
     run.progress.push_back(std::move(found));
 }

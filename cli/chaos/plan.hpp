@@ -31,7 +31,7 @@ enum class fault_kind : std::uint8_t {
 };
 constexpr std::size_t fault_kinds = 12;
 
-/// "kill server", for people.
+/// "kill server", "stop longer than a lease (0.8 s)", for people.
 std::string_view name_of(fault_kind kind);
 
 struct plan_options {
@@ -44,6 +44,9 @@ struct plan_options {
 
 /// The kinds that the options ask for.
 std::vector<fault_kind> kinds_of(const plan_options& options);
+
+/// What one fault of each of them takes on average, with pauses and recoveries.
+std::chrono::milliseconds round_time(const plan_options& options);
 
 struct planned_fault {
   fault_kind kind = fault_kind::kill_server;

@@ -9,6 +9,8 @@
 
 namespace troupe::chaos {
 
+/// "once", "3 times".
+std::string times(std::uint64_t count);
 /// What ran, in lines.
 std::string counts_text(const run_facts& run);
 /// One line for each checker.

@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -146,7 +145,17 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
                       ? read_number(all, options.first) && read_number(all, options.last)
                       : read_number(all.substr(0, dots), options.first)
                           && read_number(all.substr(dots + 2), options.last);
-  return good && options.first <= options.last ? "" : "needs a number or FIRST..LAST";
+  if (!good)
+    return "needs a number or FIRST..LAST";
+  return options.first <= options.last ? "" : "the first seed is after the last";
+}
+
+/// Returns what is wrong with it.
+std::string read_world(const std::string& text, world_kind& to) {
+  if (text != "chain" && text != "job" && text != "both")
+    return "'" + text + "' is not chain, job or both";
+  to = text == "chain" ? world_kind::chain : text == "job" ? world_kind::job : world_kind::both;
+  return "";
 }
 
 /// CLI::Range lets nan pass.
@@ -190,17 +199,15 @@ int main(int argc, char** argv) {
     ->type_name("N|A..B")
     ->default_str("1..5000");
   app
-    .add_option("--world", options.world,
-                "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
-                "workers of a whole job; both: one after the other")
-    ->transform(CLI::CheckedTransformer(
-      std::map<std::string, world_kind>{
-        {"both", world_kind::both}, {"chain", world_kind::chain}, {"job", world_kind::job}},
-      CLI::ignore_case))
+    .add_option_function<std::string>(
+      "--world", [](const std::string&) {},
+      "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
+      "workers of a whole job; both: one after the other")
+    ->check([&](const std::string& text) { return read_world(text, options.world); })
     ->type_name("chain|job|both")
     ->default_str("both");
   app.add_option("--threads", options.histories.threads, "Histories at a time")
-    ->check(CLI::Range(1u, 1024u))
+    ->check(CLI::Range(1u, 1024u).description("1..1024"))
     ->capture_default_str();
   app.add_flag("--calm", options.histories.calm,
                "Without faults: shows that their number is checked");

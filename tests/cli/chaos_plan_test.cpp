@@ -75,6 +75,21 @@ TEST_CASE("stops_lie_between_the_limits_that_they_are_named_after") {
   CHECK(seen.size() == bands.size());
 }
 
+TEST_CASE("a_round_takes_what_its_faults_take_on_average") {
+  for (const bool long_faults : {false, true}) {
+    auto options = everything();
+    options.long_faults = long_faults;
+    const std::size_t kinds = kinds_of(options).size();
+    const auto recoveries = 1000ms * kinds;
+    std::chrono::milliseconds all{0};
+    for (const auto& each : first(1000 * kinds, options))
+      all += each.pause + each.lasts;
+    CHECK(round_time(options) > 0.98 * (all / 1000 + recoveries));
+    CHECK(round_time(options) < 1.02 * (all / 1000 + recoveries));
+  }
+  CHECK(round_time({}) == 0ms);
+}
+
 TEST_CASE("everyone_is_a_victim_and_nobody_else") {
   std::map<fault_kind, std::set<process_name>> victims;
   for (const auto& each : first(3000, everything()))

@@ -63,4 +63,13 @@ TEST_CASE("the_lines_of_a_record") {
            "0.001000 1 2 read 0 0 0 0 6\n");
 }
 
+TEST_CASE("a_record_of_reads_alone_begins_with_the_first") {
+  auto history = sample_history();
+  history.chains.erase(history.chains.begin());
+  history.chains[0].applied.clear();
+  CHECK(record_lines(history)
+        == "seconds chain generation version slot worker batch clock base_version\n"
+           "0.000000 1 2 read 0 0 0 0 6\n");
+}
+
 } // namespace troupe

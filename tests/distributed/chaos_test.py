@@ -3,6 +3,7 @@ as it should be is told.
 """
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -48,12 +49,13 @@ class ChaosTest(unittest.TestCase):
         status, said = self.chaos("--seconds", 20, "--seed", 5, "--kill", "--stop")
         self.assertEqual(status, 0, said)
         for text in ("C1 exactly once        holds", "C3 conservation        holds",
-                     "C9 evictions           holds", "C10 liveness           holds",
+                     "durability             holds", "C9 evictions           holds",
+                     "C10 liveness           holds",
                      "C12 resources          holds", "C13 vacuity            holds",
                      "C8 no bad checkpoint   n/a because no bit was flipped"):
             self.assertIn(text, said)
         self.assertRegex(said, r"kill server +[1-9]")
-        self.assertRegex(said, r"stop > silence +[1-9]")
+        self.assertRegex(said, r"stop longer than silence \(1.3 s\) +[1-9]")
         self.assertRegex(said, r"members back +[1-9]")
         self.assertEqual(list(self.temporary.iterdir()), [])
         self.assert_clean()
@@ -66,16 +68,27 @@ class ChaosTest(unittest.TestCase):
         if "needs root" in said:
             self.skipTest(said)
         self.assertEqual(status, 0, said)
-        for name in ("C1 exactly once", "C8 no bad checkpoint", "C10 liveness", "full disk"):
+        for name in ("C1 exactly once", "durability", "C8 no bad checkpoint", "C10 liveness",
+                     "full disk"):
             self.assertRegex(said, rf"\n{name} +holds")
         self.assertRegex(said, r"cut one way out +[1-9]")
         self.assertEqual(list(self.temporary.iterdir()), [])
         self.assert_clean()
 
     def test_too_few_faults_and_too_little_memory_are_violations(self):
-        status, said = self.chaos("--seconds", 3, "--kill", "--minimum", 1000, "--rss-limit", 2)
+        # Without checkpoints there is none to damage.
+        program = self.temporary / "count batches"
+        program.write_text("#!/bin/bash\n"
+                           f"exec '{cluster.arguments.programs}/count_batches' \"${{@/#1s/1000s}}\"\n")
+        program.chmod(0o755)
+        status, said = self.chaos("--seconds", 4, "--flip", "--rss-limit", 2, "--program", program,
+                                  "--seed", 7)
         self.assertEqual(status, 1, said)
-        self.assertRegex(said, r"\ntroupe chaos: violated: C12 resources, C13 vacuity; repeat with")
+        self.assertIn("\ntroupe chaos: violated: C12 resources, C13 vacuity; repeat with troupe chaos "
+                      f"--seconds 4 --flip --program '{program}' --rss-limit 2 --seed 7; logs",
+                      said)
+        self.assertIn("'flipped bit' came 0 times, not once or more", said)
+        self.assertRegex(said, r"no more faults, waiting for the end of the job: \d+ % of the")
         self.assertRegex(said, r"C1 exactly once +holds")
         self.assert_clean()
 
@@ -83,6 +96,24 @@ class ChaosTest(unittest.TestCase):
         status, said = self.chaos("--kill", "--program", "/bin/false")
         self.assertEqual(status, 1, said)
         self.assertRegex(said, r"C10 liveness +VIOLATED +the job ended with status 1")
+
+    def test_a_program_that_is_not_there_is_told_before_anything_starts(self):
+        alone = self.temporary / "troupe"
+        shutil.copy(cluster.arguments.programs / "troupe", alone)
+        for words, line in (
+                ((alone, "chaos", "--kill"),
+                 f"no program count_batches beside {alone}: give --program"),
+                ((alone, "chaos", "--kill", "--program", "/etc/passwd"),
+                 "cannot run /etc/passwd: Permission denied; give another --program")):
+            done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=10)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (1, "", f"troupe chaos: {line}\n"))
+
+    def test_an_unknown_command_is_named(self):
+        done = subprocess.run([cluster.arguments.programs / "troupe", "status"],
+                              capture_output=True, text=True, timeout=10)
+        self.assertEqual((done.returncode, done.stderr),
+                         (2, "troupe: no command 'status' (see troupe --help)\n"))
 
     def test_an_interrupt_leaves_nothing(self):
         process = self.start("--kill")
@@ -103,6 +134,9 @@ class ChaosTest(unittest.TestCase):
                 (("--kill", "--sync", "bsp", "--workers", 3), "1, 2, 4, 8"),
                 (("--kill", "--seconds", 0), "--seconds"),
                 (("--kill", "--program", "/none"), "/none"),
+                (("--kill", "--stop", "--seconds", 10), "10 s are too short for 6 kinds of faults, "
+                 "each once or more: give --seconds 14 or more"),
+                (("--kill", "--minimum", 1000), "each 1000 times or more: give --seconds 4650"),
                 (("--nonsense",), "--nonsense")):
             status, said = self.chaos(*words)
             with self.subTest(words=words):

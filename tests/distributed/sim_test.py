@@ -56,7 +56,7 @@ class SimTest(unittest.TestCase):
         status, said = sim("--stragglers", "--worker-hours", 200)
         self.assertEqual(status, 0, said)
         self.assertRegex(said, r"5 times as slow .*\n +out in fleet 1: worker \d+ at \d+ s \(slow")
-        self.assertRegex(said, r"\nhealthy +\d{3,} +\d+ +0 +0 +0 ")
+        self.assertRegex(said, r"\nhealthy +\d{3,} +\d+ +0 +0 +0 +0 ")
         self.assertTrue(said.endswith("\nas it should be"), said)
 
     def test_a_wrong_judge_is_noticed(self):
@@ -70,9 +70,9 @@ class SimTest(unittest.TestCase):
     def test_bad_input_gets_one_line(self):
         for words, line in (
                 (("--seeds", "x"), "needs a number or FIRST..LAST"),
-                (("--seeds", "9..3"), "needs a number or FIRST..LAST"),
+                (("--seeds", "9..3"), "the first seed is after the last"),
                 (("--seeds", "1..-3"), "needs a number or FIRST..LAST"),
-                (("--world", "flat"), "--world"),
+                (("--world", "flat"), "--world: 'flat' is not chain, job or both"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
                 (("--careless",), "--stragglers"),
