@@ -108,9 +108,10 @@ std::string record_summary(const push_history& history) {
   auto text = fmt::format("job '{}': {} batches, {} workers\n", history.job.name,
                           history.job.batches(), history.job.workers);
   text += chain_lines(history);
-  text += fmt::format("{} pushes of {} workers (restarts counted), {} reads of pushes that others "
-                      "applied\n",
-                      pushes, workers.size(), read);
+  text += fmt::format("{} pushes of {} workers (one that was started again counts twice)\n", pushes,
+                      workers.size());
+  if (read > 0) // A batch that was done twice: each chain applied one of its two gradients.
+    text += fmt::format("{} pushes of batches done twice, which only other chains applied\n", read);
   text += fmt::format(
     "{} bytes in {} files, {:.1f} a push", history.size_bytes, history.files,
     pushes == 0 ? 0.0 : static_cast<double>(history.size_bytes) / static_cast<double>(pushes));
