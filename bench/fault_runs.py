@@ -25,7 +25,7 @@ RSS_LIMIT, DESCRIPTORS_LIMIT = 512e6, 512
 DEATH_S = 10  # By then a death is told of.
 NOTICE_S = 1.0  # And by then the members that are active are counted anew.
 DURABLE_S = 20  # By then a server makes a file durable, however slow the machine is.
-OTHER_VERSIONS = (0, 1, 2, 3, 98, 99)
+OTHER_VERSIONS = (0, 1, 2, 3, 4, 99)
 PROTOCOL_MAGIC = b"TROUPE\r\n"
 
 
