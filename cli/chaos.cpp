@@ -325,9 +325,9 @@ command chaos_command(CLI::App& app) {
   words->add_flag("--kill", faults.kill, "SIGKILL to servers, workers and the coordinator");
   words->add_flag(
     "--stop", faults.stop,
-    "SIGSTOP to them: shorter and longer than a lease (0.8 s, in which a server may answer "
-    "reads without asking), longer than silence (1.3 s, then others take its place), "
-    "and, from --seconds 40 on, longer than death (5 s, then it is given up)");
+    "SIGSTOP to them: shorter and longer than a lease (0.8 s, after which a server without word "
+    "from the coordinator answers no reads), longer than silence (1.3 s, then others take its "
+    "place), and, from --seconds 40 on, longer than death (5 s, then it is given up)");
   words->add_flag("--partition", faults.partition,
                   "Cut hosts of servers off, both ways and one way; needs root");
   words->add_flag("--full-disk", faults.full_disk, "No room for checkpoints; needs root");

@@ -11,7 +11,6 @@
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/progress.hpp"
-#include "actors/graph/recording.hpp"
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
@@ -121,7 +120,6 @@ private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
-    required(begin_recording(options_, job_));
     if (!in_one_process())
       keep_console();
     if (!in_one_process())
