@@ -14,7 +14,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -148,6 +147,14 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
   return good && options.first <= options.last ? "" : "needs a number or FIRST..LAST";
 }
 
+/// Returns what is wrong with it.
+std::string read_world(const std::string& text, world_kind& to) {
+  if (text != "chain" && text != "job" && text != "both")
+    return "'" + text + "' is not chain, job or both";
+  to = text == "chain" ? world_kind::chain : text == "job" ? world_kind::job : world_kind::both;
+  return "";
+}
+
 /// CLI::Range lets nan pass.
 std::string hours(const std::string& text) {
   double value = 0.0;
@@ -189,13 +196,11 @@ int main(int argc, char** argv) {
     ->type_name("N|A..B")
     ->default_str("1..5000");
   app
-    .add_option("--world", options.world,
-                "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
-                "workers of a whole job; both: one after the other")
-    ->transform(CLI::CheckedTransformer(
-      std::map<std::string, world_kind>{
-        {"both", world_kind::both}, {"chain", world_kind::chain}, {"job", world_kind::job}},
-      CLI::ignore_case))
+    .add_option_function<std::string>(
+      "--world", [](const std::string&) {},
+      "chain: replicas and clients, as long as one likes; job: coordinator, servers and\n"
+      "workers of a whole job; both: one after the other")
+    ->check([&](const std::string& text) { return read_world(text, options.world); })
     ->type_name("chain|job|both")
     ->default_str("both");
   app.add_option("--threads", options.histories.threads, "Histories at a time")
