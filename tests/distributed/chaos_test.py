@@ -101,7 +101,8 @@ class ChaosTest(unittest.TestCase):
                 (("--kill", "--sync", "hogwild"), "hogwild is one process"),
                 (("--kill", "--sync", "typo"), "typo"),
                 (("--kill", "--sync", "bsp", "--workers", 3), "1, 2, 4, 8"),
-                (("--kill", "--seconds", 0), "--seconds"),
+                (("--kill", "--seconds", 0), "--seconds: '0' is not a number in 1..100000"),
+                (("--kill", "--rss-limit", "nan"), "--rss-limit: 'nan' is not a number in 1.."),
                 (("--kill", "--program", "/none"), "/none"),
                 (("--nonsense",), "--nonsense")):
             status, said = self.chaos(*words)
