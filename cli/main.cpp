@@ -9,8 +9,10 @@
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <vector>
 
@@ -30,6 +32,10 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "troupe {}: {}\n", each.words->get_name(), done.error().text);
         return EXIT_FAILURE;
       }
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      fmt::print(stderr, "troupe: cannot write its output: {}\n", std::strerror(errno));
+      return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;
   } catch (const CLI::Success& help) {
