@@ -32,6 +32,9 @@ public:
   /// Kills those that hang, as hung_processes::find() says; the lines for the user.
   std::vector<std::string> kill_hung(const std::vector<member_status>& members, time_point now);
 
+  /// The only one, which hangs. Nothing where it is just being started again.
+  void kill_coordinator(time_point now) { (void)supervisor_.kill({role::coordinator, 0}, now); }
+
   /// The servers that the job has now: those that left it are not started again, and those that
   /// were added and nobody runs are started here, where `adds`. Lines for the user.
   std::vector<std::string> follow(const observer_orders& job, bool adds, time_point now);

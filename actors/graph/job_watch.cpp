@@ -15,6 +15,10 @@ constexpr std::chrono::seconds join_timeout{8};
 constexpr std::chrono::seconds silence_timeout{60};
 // Orders are repeated every 100 ms; a long silence is told.
 constexpr std::chrono::seconds unusual_silence{5};
+// A longer one is that of a coordinator that hangs; its store may be slow for a while.
+constexpr std::chrono::seconds hung_silence{20};
+// A launcher that looks more seldom was stopped itself.
+constexpr std::chrono::seconds own_pause{2};
 // What a coordinator said before it died has arrived by then.
 constexpr std::chrono::milliseconds late_words{500};
 // After the user's wish to stop: time for the last checkpoint.
@@ -25,7 +29,7 @@ constexpr std::size_t deaths_max = 64;
 } // namespace
 
 job_watch::job_watch(watch_options options, time_point now)
-    : options_(std::move(options)), started_at_(now) {}
+    : options_(std::move(options)), started_at_(now), followed_at_(now), silent_since_(now) {}
 
 watch_decision job_watch::follow(const job_news& news, time_point now) {
   watch_decision what;
@@ -50,12 +54,19 @@ watch_decision job_watch::follow(const job_news& news, time_point now) {
 void job_watch::hear(const job_news& news, time_point now, watch_decision& what) {
   if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
     heard_ = latest;
-    heard_at_ = now;
+    heard_at_ = silent_since_ = now;
     if (std::exchange(told_of_silence_, false))
       what.events.push_back("the coordinator answers again");
   } else if (heard_at_ && now - *heard_at_ > unusual_silence && !ended_at_ && !told_of_silence_) {
     told_of_silence_ = true;
     what.events.push_back("no word from the coordinator at " + options_.coordinator + " for 5 s");
+  }
+  if (now - std::exchange(followed_at_, now) > own_pause)
+    silent_since_ = now;
+  if (options_.own_coordinator && !ended_at_ && now - silent_since_ > hung_silence) {
+    silent_since_ = now; // The next one has as long.
+    what.kill_coordinator = true;
+    what.events.push_back("the coordinator hangs: killing it");
   }
   if (news.term >= last_term_ && !news.orders.members.empty()) // The last word says nothing of it.
     leader_ = news.orders.coordinator;

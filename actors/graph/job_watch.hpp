@@ -20,7 +20,8 @@ struct watch_options {
   bool joined = false;       ///< The job is another host's; this one only lends it processes.
   bool judge_passes = false; ///< Not only the final parameters.
   std::uint64_t batches_per_pass = 1;
-  std::string coordinator; ///< Its address, for the user.
+  std::string coordinator;      ///< Its address, for the user.
+  bool own_coordinator = false; ///< It is a process of this host, and the only one.
 };
 
 /// What is to be done at once.
@@ -28,6 +29,7 @@ struct watch_decision {
   std::vector<std::string> events;    ///< Lines for the user.
   std::optional<std::uint64_t> judge; ///< Judge the present parameters, after so many passes.
   bool coordinator_back = false;      ///< One answers after the death of one.
+  bool kill_coordinator = false;      ///< It hangs.
   bool wind_down = false;             ///< Processes that end from now on need no successor.
 };
 
@@ -86,6 +88,8 @@ private:
 
   std::pair<std::uint64_t, std::uint64_t> heard_{0, 0}; ///< Term and sequence of the latest news.
   std::optional<time_point> heard_at_;
+  time_point followed_at_;
+  time_point silent_since_; ///< Of what this launcher was awake for.
   bool told_of_silence_ = false;
   std::uint64_t last_term_ = 0;
   std::optional<std::uint32_t> leader_; ///< The coordinator that was heard last.

@@ -112,7 +112,8 @@ public:
       start_processes();
     start_actors();
     watch_.emplace(watch_options{!is_main(), static_cast<bool>(graph_.make_evaluator()),
-                                 job_.batches_per_pass(), to_string(cluster_.coordinator)},
+                                 job_.batches_per_pass(), to_string(cluster_.coordinator),
+                                 is_main() && !in_one_process() && !options_.etcd},
                    started_at_);
     while (goes_on())
       round();
@@ -234,6 +235,8 @@ private:
       event(text);
     if (what.judge)
       caf::anon_send(judge_, judge_atom_v, *what.judge);
+    if (what.kill_coordinator && processes_)
+      processes_->kill_coordinator(time());
     if (what.wind_down && processes_)
       processes_->wind_down();
   }

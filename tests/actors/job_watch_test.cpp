@@ -214,6 +214,31 @@ TEST_CASE("a_silent_coordinator_is_told_once") {
   CHECK(f.follow().events == lines{"the coordinator answers again"});
 }
 
+TEST_CASE("a_coordinator_that_hangs_is_killed_but_not_for_a_pause_of_the_launcher") {
+  fixture f{{false, true, 10, "1.2.3.4:5", true}};
+  const auto killed_by = [&](std::chrono::seconds end) {
+    int killed = 0;
+    for (; f.now <= end; f.now += 1s)
+      killed += f.watch.follow(f.news, f.now).kill_coordinator ? 1 : 0;
+    return killed;
+  };
+  f.follow(job_phase::training);
+  CHECK(killed_by(20s) == 0);
+  CHECK(killed_by(21s) == 1);
+  CHECK(killed_by(41s) == 0); // Its successor has as long.
+  CHECK(killed_by(42s) == 1);
+  f.now = 100s;
+  CHECK(killed_by(120s) == 0);
+  f.follow();
+  f.news.stop = true;
+  f.follow(job_phase::stopped);
+  CHECK(killed_by(200s) == 0);
+  fixture joined{{true, true, 10, "1.2.3.4:5"}};
+  joined.follow(job_phase::training);
+  for (; joined.now <= 50s; joined.now += 1s)
+    CHECK_FALSE(joined.watch.follow(joined.news, joined.now).kill_coordinator);
+}
+
 TEST_CASE("to_be_sent_away_from_a_job_that_goes_on_is_a_failure") {
   fixture f;
   f.news.stop = true;
