@@ -1,9 +1,9 @@
-#include "storage/detail/job_difference.hpp"
+#include "storage/job_difference.hpp"
 
 #include <algorithm>
 #include <cstddef>
 
-namespace troupe::storage::detail {
+namespace troupe::storage {
 
 namespace {
 
@@ -72,4 +72,4 @@ std::string job_difference(const job_spec& there, const job_spec& here) {
   return "job: bsp is used in one of them only";
 }
 
-} // namespace troupe::storage::detail
+} // namespace troupe::storage

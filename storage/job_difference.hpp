@@ -5,11 +5,11 @@
 
 #include <string>
 
-namespace troupe::storage::detail {
+namespace troupe::storage {
 
 /// The first difference that fingerprint() sees, tables first, to be put behind "another":
 /// "model: table 'w1' is 784x256 there and 784x128 here", "job: the seed is 1 there and 2 here".
 /// Requires: the fingerprints differ.
 std::string job_difference(const job_spec& there, const job_spec& here);
 
-} // namespace troupe::storage::detail
+} // namespace troupe::storage

@@ -4,8 +4,8 @@
 #include "storage/detail/bytes.hpp"
 #include "storage/detail/crc32c.hpp"
 #include "storage/detail/file.hpp"
-#include "storage/detail/job_difference.hpp"
 #include "storage/detail/paths.hpp"
+#include "storage/job_difference.hpp"
 
 #include "nlohmann/json.hpp"
 
@@ -253,7 +253,7 @@ result<void> check_job(const fs::path& directory, const manifest& what, const jo
   if (fingerprint(what.job) == fingerprint(job))
     return {};
   return {errc::wrong_job, detail::title(directory, what.checkpoint) + " belongs to another "
-                             + detail::job_difference(what.job, job)};
+                             + job_difference(what.job, job)};
 }
 
 } // namespace troupe::storage
