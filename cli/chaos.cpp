@@ -304,8 +304,16 @@ result<void> run(const chaos_options& options) {
   return done;
 }
 
+/// CLI::Range with a line that a person can read; and nan, which that lets pass, is in no range.
 CLI::Validator between(double least, double greatest) {
-  return CLI::Range(least, greatest).description(fmt::format("{:.0f}..{:.0f}", least, greatest));
+  const auto range = fmt::format("{:.0f}..{:.0f}", least, greatest);
+  const auto check = [=](const std::string& text) -> std::string {
+    double value = 0;
+    const bool right =
+      CLI::detail::lexical_cast(text, value) && value >= least && value <= greatest;
+    return right ? "" : fmt::format("'{}' is not a number in {}", text, range);
+  };
+  return CLI::Validator{check, range};
 }
 
 } // namespace
@@ -325,9 +333,9 @@ command chaos_command(CLI::App& app) {
   words->add_flag("--kill", faults.kill, "SIGKILL to servers, workers and the coordinator");
   words->add_flag(
     "--stop", faults.stop,
-    "SIGSTOP to them: shorter and longer than a lease (0.8 s, in which a server may answer "
-    "reads without asking), longer than silence (1.3 s, then others take its place), "
-    "and, from --seconds 40 on, longer than death (5 s, then it is given up)");
+    "SIGSTOP to them: shorter and longer than a lease (0.8 s, after which a server without word "
+    "from the coordinator answers no reads), longer than silence (1.3 s, then others take its "
+    "place), and, from --seconds 40 on, longer than death (5 s, then it is given up)");
   words->add_flag("--partition", faults.partition,
                   "Cut hosts of servers off, both ways and one way; needs root");
   words->add_flag("--full-disk", faults.full_disk, "No room for checkpoints; needs root");

@@ -11,7 +11,6 @@
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/progress.hpp"
-#include "actors/graph/recording.hpp"
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
@@ -87,9 +86,12 @@ public:
         display_(stdout, progress_display::is_terminal(stdout)) {}
 
   ~launcher() {
+    if (judge_ && is_simulated())
+      caf::anon_send_exit(judge_, caf::exit_reason::user_shutdown);
+    else if (judge_)
+      end_judge(system_, judge_);
     for (const auto& x :
-         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(judge_),
-          caf::actor_cast<caf::actor>(values_)})
+         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(values_)})
       if (x)
         caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
     // Idle actors owe nothing to anyone; waiting for them would only risk a hang.
@@ -121,7 +123,6 @@ private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
-    required(begin_recording(options_, job_));
     if (!in_one_process())
       keep_console();
     if (!in_one_process())

@@ -3,6 +3,7 @@
 #include "actors/draw_random.hpp"
 #include "actors/graph/host_processes.hpp"
 #include "actors/graph/import.hpp"
+#include "actors/graph/recording.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/etcd_store.hpp"
 
@@ -97,23 +98,8 @@ std::set<role> roles_here(const run_options& options) {
   return here;
 }
 
-} // namespace
-
-storage::etcd_address etcd_of(const run_options& options,
-                              const std::filesystem::path& checkpoints) {
-  auto where = options.etcd.value();
-  if (where.job.empty())
-    where.job = std::filesystem::weakly_canonical(checkpoints).relative_path().string();
-  return where;
-}
-
-std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid) {
-  return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
-}
-
-result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
-                                                 const job_spec& job) {
-  prepared_directories made;
+/// With its directories named. What was made until an error is in `made`.
+result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
   if (options.export_file || options.import_file)
     for (const auto& table : job.tables)
       if (table.is_sparse())
@@ -121,19 +107,16 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
                                           + table.name
                                           + "' is sparse: use --checkpoint and --resume"};
   const bool needs_run_directory = options.mode() == run_mode::processes;
-  auto& run = options.run_directory;
-  if (run.empty())
-    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
-                      getpid());
+  const auto& run = options.run_directory;
   if (needs_run_directory)
     if (auto locked = lock_directory(run, made.locks); !locked)
       return locked.error();
   if (options.join)
-    return made; // Checkpoints are the business of the host that runs the coordinator.
+    return {}; // Checkpoints are the business of the host that runs the coordinator.
   if (!options.checkpoint_directory && needs_run_directory)
     options.checkpoint_directory = run / "checkpoints";
   if (!options.checkpoint_directory)
-    return made;
+    return {};
   auto& checkpoints = *options.checkpoint_directory;
   if (options.resume && !std::filesystem::exists(checkpoints))
     return {errc::invalid_argument,
@@ -157,7 +140,41 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (options.resume)
     if (auto fits = check_resume(checkpoints, job, made.remarks); !fits)
       return fits.error();
-  return made;
+  return {};
+}
+
+} // namespace
+
+storage::etcd_address etcd_of(const run_options& options,
+                              const std::filesystem::path& checkpoints) {
+  auto where = options.etcd.value();
+  if (where.job.empty())
+    where.job = std::filesystem::weakly_canonical(checkpoints).relative_path().string();
+  return where;
+}
+
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid) {
+  return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
+}
+
+result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
+                                                 const job_spec& job) {
+  auto& run = options.run_directory;
+  if (run.empty())
+    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
+                      getpid());
+  std::error_code none;
+  const bool is_new = !std::filesystem::exists(run, none);
+  prepared_directories made;
+  auto prepared = prepare_named(options, job, made);
+  if (prepared)
+    prepared = begin_recording(options, job);
+  if (prepared)
+    return made;
+  if (is_new
+      && !made.locks.empty()) // The first one is its own: nobody else has put anything there.
+    std::filesystem::remove_all(run, none);
+  return prepared.error();
 }
 
 result<prepared_place> choose_place(const run_options& options, const job_spec& job) {

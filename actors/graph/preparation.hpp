@@ -21,8 +21,9 @@ struct prepared_directories {
 };
 
 /// Makes and locks the directories and fills in their names in `options`; sees whether the
-/// checkpoints fit --resume, and writes what --import asks for.
-/// Errors: io_failed, invalid_argument, and those of import_parameters().
+/// checkpoints fit --resume, writes what --import asks for, and begins --record.
+/// Errors: io_failed, invalid_argument, and those of import_parameters() and begin_recording(). No
+/// new run directory remains.
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job);
 

@@ -20,7 +20,8 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
   auto* record =
     group->add_option("--record", options.record_directory,
                       "Write down in this directory in which order each chain applies which "
-                      "pushes, and which values they were computed from: 64 bytes a push");
+                      "pushes, and which values they were computed from: 64 bytes a push and "
+                      "replica");
   auto* replay =
     group->add_option("--replay", options.replay_directory,
                       "Compute again, in this process, what was recorded there; needs the same "
@@ -45,6 +46,8 @@ result<void> validate_recording(const run_options& options) {
   };
   if (options.replay_seconds && !std::isfinite(*options.replay_seconds))
     return invalid("--until needs a number of seconds");
+  if (options.replay_seconds && options.compare_file)
+    return invalid("--until stops within the run, and --compare needs its end: leave one out");
   if (options.replay_directory && options.mode() == run_mode::simulation)
     return invalid("--replay computes a record again, in its own order: leave out --simulate");
   if (!options.record_directory)

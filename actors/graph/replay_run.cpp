@@ -5,6 +5,7 @@
 #include "actors/graph/replay_compare.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/training/replay.hpp"
+#include "storage/job_difference.hpp"
 #include "storage/push_history.hpp"
 
 #include "fmt/format.h"
@@ -16,6 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,9 +39,16 @@ result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
   }
   if (fits)
     return {};
-  return {errc::wrong_job, "the record is of '" + recorded.name
-                             + "' with other data or another model than this command line's ('"
-                             + mine.name + "')"};
+  auto same_otherwise = recorded;
+  same_otherwise.name = mine.name;
+  same_otherwise.samples = mine.samples;
+  same_otherwise.tables = mine.tables;
+  for (auto& table : same_otherwise.tables)
+    for (const auto& other : recorded.tables)
+      if (other.name == table.name)
+        table.optimizer = other.optimizer;
+  return {errc::wrong_job,
+          "the record is of another " + storage::job_difference(recorded, same_otherwise)};
 }
 
 result<void> check_files(const run_options& options, const job_spec& job) {
@@ -78,6 +88,16 @@ result<std::string> difference(const std::filesystem::path& from, const job_spec
                                              : difference_from_export(from, job, mine);
 }
 
+/// Options that change nothing here, "--lr, --workers".
+std::string idle_options(const run_options& options) {
+  const std::set<std::string> used{"--replay", "--until", "--compare", "--export"};
+  std::string names;
+  for (const auto& name : options.given)
+    if (!used.contains(name))
+      names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
 result<int> replay_and_compare(const std::string& name, const run_options& options,
                                const graph& described) {
   auto recorded = storage::read_push_history(*options.replay_directory);
@@ -88,6 +108,8 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
     return fits.error();
   if (auto fine = check_files(options, job); !fine)
     return fine.error();
+  if (const auto idle = idle_options(options); !idle.empty())
+    fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
   auto now = replay::begin(*std::move(recorded), described.make_trainer());

@@ -53,6 +53,10 @@ TEST_CASE("the_command_line_says_what_is_recorded_and_replayed") {
 }
 
 TEST_CASE("what_cannot_be_recorded_is_refused") {
+  CHECK(objection({"--replay", "r", "--until", "1"}) == "");
+  CHECK(objection({"--replay", "r", "--compare", "e.npz"}) == "");
+  CHECK(objection({"--replay", "r", "--until", "1", "--compare", "e.npz"})
+        == "--until stops within the run, and --compare needs its end: leave one out");
   CHECK(objection({"--record", "r"}) == "");
   CHECK(objection({"--record", "r", "--sync", "hogwild"})
         == "--sync hogwild applies in no order that could be recorded: leave out --record");

@@ -214,12 +214,16 @@ class BadInput(cluster.ClusterTest):
         path.chmod(0o600)
         path.write_bytes(data)
 
+    def refused_traceless(self, words, status, pattern):
+        run = self.refused(words, status, pattern)
+        self.assertEqual([path.name for path in run.home.glob("runs/*")], [])
+
     def test_checkpoints(self):
         where, numbers = self.write_checkpoints()
         small = " ".join(map(str, self.small))
-        self.refused(f"{small} --checkpoint {where}", 1, "holds checkpoints .* --resume")
-        self.refused(f"--model mlp:8 --epochs 1 --checkpoint {where} --resume", 1,
-                     "belongs to another model: .* 784x10 there and 784x8 here")
+        self.refused_traceless(f"{small} --checkpoint {where}", 1, "holds checkpoints .* --resume")
+        self.refused_traceless(f"--model mlp:8 --epochs 1 --checkpoint {where} --resume", 1,
+                               "belongs to another model: .* 784x10 there and 784x8 here")
         self.flip_a_bit(where / "checkpoints" / numbers[-1])
         run = self.finish("--checkpoint", where, "--resume", common=self.small)
         told = [line for line in run.out.splitlines() if "is damaged" in line]
@@ -228,11 +232,11 @@ class BadInput(cluster.ClusterTest):
         self.note("--resume, a bit flipped in the newest checkpoint", run, told[0])
         for path in (where / "checkpoints").iterdir():
             self.flip_a_bit(path, 2)
-        self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
+        self.refused_traceless(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
         for path in (where / "checkpoints").iterdir():
             shutil.rmtree(path)
             path.write_text("not even a folder")
-        self.refused(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
+        self.refused_traceless(f"{small} --checkpoint {where} --resume", 1, "no usable checkpoint")
 
     def test_what_an_earlier_run_left_without_a_checkpoint(self):
         """A coordinator that took it for its own past would wait 10 s for its members."""

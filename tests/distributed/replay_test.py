@@ -4,6 +4,7 @@ meanwhile; a record that was changed does not, or is refused.
 import os
 import pathlib
 import random
+import re
 import struct
 import subprocess
 
@@ -38,8 +39,8 @@ class Replay(cluster.ClusterTest):
 
     def replay(self, run, model=MODEL, status=0, compare="trained.npz"):
         """What the replay says."""
-        words = [cluster.arguments.programs / self.program, *model, "--replay", "record",
-                 "--compare", compare]
+        words = [cluster.arguments.programs / self.program, *model, "--replay", "record"]
+        words += ["--compare", compare] if compare else []
         done = subprocess.run([str(word) for word in words], cwd=run.home, capture_output=True,
                               text=True, timeout=100)
         said = done.stdout + done.stderr
@@ -88,10 +89,16 @@ class Replay(cluster.ClusterTest):
 
     def test_until(self):
         run = self.record()
+        replayed = []
         for share in (0, 0.05, 0.2, 0.5):
             seconds = round(share * run.report["seconds"], 3)
-            said = self.replay(run, (*MODEL, "--until", seconds), status=1)
-            self.assertRegex(said, "differs from trained.npz: table '.*' differs first in elem")
+            said = self.replay(run, (*MODEL, "--until", seconds, "--export", "early.npz"),
+                               compare=None)
+            replayed.append(int(re.search(r"replayed (\d+) steps", said)[1]))
+            differs = self.replay(run, compare="early.npz", status=1)
+            self.assertRegex(differs, "differs from early.npz: table '.*' differs first in elem")
+        self.assertEqual(replayed, sorted(set(replayed)))
+        self.assertIn("--compare needs its end", self.replay(run, (*MODEL, "--until", 1), status=2))
 
     def test_pipeline_and_update_buffer(self):
         self.check("--pipeline", 2, "--apply-batch", 8, "--delta-pulls", "--clip-norm", 1)
@@ -148,7 +155,12 @@ class Replay(cluster.ClusterTest):
 
     def test_other_options(self):
         run = self.record()
-        self.assertIn("another model", self.replay(run, ("--model", "mlp:32"), status=1))
+        self.assertRegex(self.replay(run, ("--model", "mlp:32"), status=1),
+                         r"the record is of another model: table '\w+' is \S+ there and \S+ here")
+        said = self.replay(run, (*MODEL, "--lr", 0.9, "--workers", 7))
+        self.assertIn("steps are those of the record, whatever is given here: --lr, --workers\n",
+                      said)
+        self.assertIn("equal to trained.npz\n", said)
         again = self.start(*MODEL, "--record", run.home / "record")
         self.assertEqual(again.wait(), 1)
         self.assertIn("holds the record of another run", again.err)
