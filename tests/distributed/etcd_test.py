@@ -64,6 +64,8 @@ class EtcdTest(cluster.ClusterTest):
         os.kill(standby[0], signal.SIGKILL)
         self.end(run)
         self.assertNotIn("coordinator back", run.out)
+        self.assertRegex(run.out, r"\] standby coordinator [01] lost: killed by signal 9")
+        self.assertEqual(set(re.findall(r"active processes \d+/(\d+)", run.out)) - {"0"}, {"7"})
         self.assertEqual([x["role"] for x in run.report["recoveries"]], ["coordinator"])
         self.assertEqual(cluster.unrecovered(run.report), [])
 
@@ -79,7 +81,7 @@ class EtcdTest(cluster.ClusterTest):
         run = self.begin(4000, "--standbys", 1)
         self.etcd.signal_all(signal.SIGSTOP)
         run.await_match(r"coordinator( 1)? lost: no longer leads: cannot renew its lease: "
-                        r"etcd at 127.0.0.1:\d+ did not answer")
+                        r"etcd at 127.0.0.1:\d+ did not answer.*; training waits until etcd answers")
         time.sleep(3)
         self.assertEqual(run.out.count("coordinator back"), 0)
         self.etcd.signal_all(signal.SIGCONT)
