@@ -42,6 +42,11 @@ struct damage {
   bool has_effect = false;
 };
 
+/// What does a trial again: so many damages, drawn from that seed.
+struct trial_options {
+  std::uint64_t count, seed;
+};
+
 class trials {
 public:
   trials();
@@ -56,11 +61,11 @@ public:
 private:
   std::vector<damage> choose(std::uint64_t seed, std::uint64_t damages_max) const;
   std::optional<std::size_t> newest_whole(const std::vector<damage>& damages) const;
-  void judge(const std::vector<damage>& damages, std::uint64_t seed);
-  void judge_reader(const damage& done, std::uint64_t seed);
+  void judge(const std::vector<damage>& damages, trial_options trial);
+  void judge_reader(const damage& done, trial_options trial);
   bool is_found(const std::optional<std::size_t>& good, const storage::found& found) const;
   bool is_restored(std::size_t which) const;
-  void wrong(const damage& done, std::uint64_t seed, const std::string& what);
+  void wrong(const damage& done, trial_options trial, const std::string& what);
 
   std::uint64_t number_of(std::size_t which) const { return specimens_[which].whole.checkpoint; }
   damage_figures& figures_of(const damage& done) { return result.kinds[done.kind]; }
@@ -132,12 +137,13 @@ std::optional<std::size_t> trials::newest_whole(const std::vector<damage>& damag
 
 std::uint64_t trials::run(std::uint64_t seed, std::uint64_t damages_max) {
   const auto damages = choose(seed, damages_max);
+  const trial_options trial{damages.size(), seed};
   for (const auto& done : damages)
     write_changes(specimens_[done.specimen].folder, done.changes);
   try {
-    judge(damages, seed);
+    judge(damages, trial);
   } catch (const std::exception& problem) {
-    wrong(damages.front(), seed, problem.what());
+    wrong(damages.front(), trial, problem.what());
   }
   for (const auto& done : damages) {
     const auto& damaged = specimens_[done.specimen];
@@ -147,7 +153,7 @@ std::uint64_t trials::run(std::uint64_t seed, std::uint64_t damages_max) {
   return damages.size();
 }
 
-void trials::judge(const std::vector<damage>& damages, std::uint64_t seed) {
+void trials::judge(const std::vector<damage>& damages, trial_options trial) {
   const auto good = newest_whole(damages);
   const auto found = storage::newest_good(home_.path(), job_);
   const bool right = found && is_found(good, *found);
@@ -158,11 +164,11 @@ void trials::judge(const std::vector<damage>& damages, std::uint64_t seed) {
     ++figures.damages;
     const bool verified = bool{storage::verify(home_.path(), number_of(done.specimen), job_)};
     if (!right)
-      wrong(done, seed, "the search " + (found ? "takes another one" : found.error().text));
+      wrong(done, trial, "the search " + (found ? "takes another one" : found.error().text));
     else if (good && !restored)
-      wrong(done, seed, "what is restored are other values");
+      wrong(done, trial, "what is restored are other values");
     if (verified == done.has_effect)
-      wrong(done, seed, verified ? "it passes for good" : "it is good and does not pass");
+      wrong(done, trial, verified ? "it passes for good" : "it is good and does not pass");
     if (!done.has_effect) {
       ++figures.without_effect;
       continue;
@@ -171,7 +177,7 @@ void trials::judge(const std::vector<damage>& damages, std::uint64_t seed) {
       found && found->newest && found->newest->checkpoint == number_of(done.specimen);
     figures.noticed += taken || verified ? 0 : 1;
     figures.restored += restored ? 1 : 0;
-    judge_reader(done, seed);
+    judge_reader(done, trial);
   }
 }
 
@@ -192,21 +198,21 @@ bool trials::is_restored(std::size_t which) const {
   return images && storage::same(*images, specimens_[which].images);
 }
 
-void trials::judge_reader(const damage& done, std::uint64_t seed) {
+void trials::judge_reader(const damage& done, trial_options trial) {
   const auto images = storage::read(home_.path(), number_of(done.specimen), job_, partitions_);
   auto& figures = figures_of(done);
   ++(images ? figures.harmless_to_reader : figures.refused_by_reader);
   if (images && !storage::same(*images, specimens_[done.specimen].images))
-    wrong(done, seed, "the reader, asked without a search, brings other values");
+    wrong(done, trial, "the reader, asked without a search, brings other values");
 }
 
-void trials::wrong(const damage& done, std::uint64_t seed, const std::string& what) {
+void trials::wrong(const damage& done, trial_options trial, const std::string& what) {
   std::string names;
   for (const auto& [name, unused] : done.changes)
     names += (names.empty() ? "" : ", ") + name;
-  result.wrong.push_back(fmt::format("{} in checkpoint {} ({}): {}; again with --count 5 --seed {}",
-                                     figures_of(done).kind, number_of(done.specimen), names, what,
-                                     seed));
+  result.wrong.push_back(fmt::format(
+    "{} in checkpoint {} ({}): {}; again with --count {} --seed {}", figures_of(done).kind,
+    number_of(done.specimen), names, what, trial.count, trial.seed));
 }
 
 void trials::check_repaired() {

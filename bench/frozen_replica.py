@@ -22,6 +22,7 @@ import cluster  # noqa: E402
 
 ELEMENTS, WORKERS, CAP_MIB = 16_000_000, 4, 256
 PASS_SAMPLES = 200
+TRIAL_PASSES = 2
 AWAKE_S = 5
 
 
@@ -58,6 +59,27 @@ def disturb(run, asked):
     return peaks
 
 
+def start(asked, home, name, passes, words):
+    return cluster.Run(home, name, [
+        asked.programs.resolve() / "count_batches", "--elements", ELEMENTS, "--batch", 1, "--workers",
+        WORKERS, "--servers", 2, "--replicas", 2, "--chains", 1, "--memory-cap", CAP_MIB, "--samples",
+        PASS_SAMPLES, "--epochs", passes, "--checkpoint-every", "100000s", "--run-dir",
+        home / name / "run", "--report", home / name / "report.json", *words])
+
+
+def passes_for(asked, home, words):
+    """So many that the stops fit in, at one and a half times the speed of a trial."""
+    trial = start(asked, home, "trial", TRIAL_PASSES, words)
+    try:
+        status = trial.wait(300)
+        if status != 0:
+            sys.exit(f"FAILED: status {status}\n{trial.story()}")
+    finally:
+        trial.end()
+    seconds = 10 + asked.stops * (asked.stop_s + AWAKE_S)
+    return max(1, int(1.5 * seconds * trial.report["samples_per_second"] / PASS_SAMPLES))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("programs", type=pathlib.Path)
@@ -68,14 +90,10 @@ def main():
     asked = parser.parse_args(words[:split])
     if asked.stops < 3:
         parser.error("--stops: the first two are compared with later ones, so 3 or more")
-    passes = int((10 + asked.stops * (asked.stop_s + AWAKE_S)) * 80 / PASS_SAMPLES)  # 80 a second at most.
     with tempfile.TemporaryDirectory(prefix="frozen-") as home:
         home = pathlib.Path(home)
-        run = cluster.Run(home, "run0", [
-            asked.programs.resolve() / "count_batches", "--elements", ELEMENTS, "--batch", 1, "--workers",
-            WORKERS, "--servers", 2, "--replicas", 2, "--chains", 1, "--memory-cap", CAP_MIB, "--samples",
-            PASS_SAMPLES, "--epochs", passes, "--checkpoint-every", "100000s", "--run-dir", home / "run",
-            *words[split + 1:]])
+        passes = passes_for(asked, home, words[split + 1:])
+        run = start(asked, home, "run0", passes, words[split + 1:])
         try:
             peaks = disturb(run, asked)
             status = run.wait(600)

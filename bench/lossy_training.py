@@ -26,6 +26,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/d
 import cluster  # noqa: E402
 
 SERVERS, WORKERS, REPLICAS = 3, 4, 2
+MNIST_SAMPLES = 60_000  # Of a pass.
 VICTIMS = [("server", i) for i in range(SERVERS)] + [("worker", i) for i in range(WORKERS)] \
     + [("coordinator", 0)]
 
@@ -72,7 +73,7 @@ def passes_for(asked, sync):
     """So many that the kills fit in."""
     trial = train(asked, sync, 3)
     seconds = 1.1 * (asked.kills * asked.pause_s + 2)
-    return max(1, int(seconds * trial["samples_per_second"] / 60000))
+    return max(1, int(seconds * trial["samples_per_second"] / MNIST_SAMPLES))
 
 
 def compare_bsp(asked, dice):

@@ -21,7 +21,7 @@ import tempfile
 import time
 
 ELEMENTS = 16_000_000
-NEVER = "100000s"
+OFTEN_S, SELDOM_S, NEVER_S = 2, 30, 100_000  # Between checkpoints.
 SKIPPED = 77  # An exit status.
 
 
@@ -72,9 +72,9 @@ def log(asked):
 
 
 def checkpoint_seconds(said):
-    """From the end of one to the cut of the next are 2 s, so the rest is its own time."""
+    """From the end of one to the cut of the next are OFTEN_S, so the rest is its own time."""
     ends = [float(x) for x in re.findall(r"\[ *([\d.]+) s\] checkpoint \d+ committed", said)]
-    return [b - a - 2.0 for a, b in zip(ends[:-2], ends[1:-1])]
+    return [b - a - OFTEN_S for a, b in zip(ends[:-2], ends[1:-1])]
 
 
 def disk_seconds(size_bytes):
@@ -91,18 +91,18 @@ def disk_seconds(size_bytes):
 def checkpoints(asked):
     print("checkpoints: MNIST")
     passes = 15 * asked.passes
-    compare(asked, {name: lambda every=every: train(asked, "--checkpoint-every", every, passes=passes)
-                    for name, every in (("none", NEVER), ("every 30 s", "30s"), ("every 2 s", "2s"))})
+    cases = {"none": NEVER_S} | {f"every {x} s": x for x in (SELDOM_S, OFTEN_S)}
+    compare(asked, {name: lambda every=every: train(asked, "--checkpoint-every", f"{every}s", passes=passes)
+                    for name, every in cases.items()})
     print(f"checkpoints: {4 * ELEMENTS / 1e6:.0f} MB of parameters, 2 servers, each step changes all of them")
 
     def count(every):
         return run(asked, "count_batches", "--elements", ELEMENTS, "--batch", 1, "--workers", 2,
                    "--servers", 2, "--samples", 300 * asked.passes, "--epochs", 1,
-                   "--checkpoint-every", every)
+                   "--checkpoint-every", f"{every}s")
 
-    found = compare(asked, {name: lambda every=every: count(every) for name, every in (
-        ("none", NEVER), ("every 30 s", "30s"), ("every 2 s", "2s"))})
-    took = [x for report in found["every 2 s"] for x in checkpoint_seconds(report["said"])]
+    found = compare(asked, {name: lambda every=every: count(every) for name, every in cases.items()})
+    took = [x for report in found[f"every {OFTEN_S} s"] for x in checkpoint_seconds(report["said"])]
     if not took:
         sys.exit("FAILED: too few checkpoints to time one; it needs more --passes")
     plain = [disk_seconds(4 * ELEMENTS) for _ in range(5)]

@@ -51,6 +51,7 @@ constexpr double heal_seconds_max = 30;
 constexpr unsigned disk_megabytes = 256;
 /// Checkpoints of a run that damages some: they should still be there when it is over.
 constexpr std::uint32_t flipped_keep = 100;
+constexpr std::uint32_t usual_keep = 5;
 constexpr std::chrono::milliseconds round_interval{20};
 constexpr double measure_interval = 1;
 constexpr double wait_line_interval = 5;
@@ -186,6 +187,7 @@ void chaos_run::plan() {
   facts_.replicas = options_.replicas;
   facts_.minimum = options_.faults_of_each();
   facts_.heal_limit = heal_seconds_max;
+  facts_.checkpoints_kept = options_.faults.flip ? flipped_keep : usual_keep;
   facts_.rss_limit_mb = options_.rss_limit_mb;
   facts_.descriptors_limit = options_.descriptors_limit;
   const std::uint64_t workers = options_.faults.workers;
@@ -226,7 +228,7 @@ result<void> chaos_run::run(std::optional<int>& interrupted) {
   std::fflush(stdout);
   const auto& asked = options_.faults;
   cluster job{{*program, folder->path(), asked.servers, options_.replicas, asked.workers,
-               options_.sync, facts_.batches, step_ms_, asked.flip ? flipped_keep : 5},
+               options_.sync, facts_.batches, step_ms_, facts_.checkpoints_kept},
               hosts_ ? &*hosts_ : nullptr};
   auto followed = follow(job, interrupted);
   job.end();
@@ -254,12 +256,12 @@ result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
     job.read(now(), facts_);
     facts_.exit_status = job.ended();
     facts_.ended_at = now();
-    if (ended)
-      return {};
     const double limit = faults.is_over() ? facts_.last_fault_ended() + facts_.finish_limit
                                           : start_seconds_max + options_.seconds + heal_seconds_max;
-    if (now() > limit)
+    if (ended || now() > limit) {
+      faults.close(facts_.ended_at);
       return {};
+    }
     if (faults.is_over() && now() - told_at >= wait_line_interval) {
       told_at = now();
       const auto& job_now = facts_.progress.back();

@@ -36,8 +36,9 @@ std::uint64_t staleness_of(const push_record& x) {
 std::uint64_t begin_of(const push_history& history) {
   auto begin = std::numeric_limits<std::uint64_t>::max();
   for (const auto& chain : history.chains)
-    for (const auto& x : chain.applied)
-      begin = std::min(begin, x.time_ns);
+    for (const auto* const all : {&chain.applied, &chain.read})
+      for (const auto& x : *all)
+        begin = std::min(begin, x.time_ns);
   return begin;
 }
 
@@ -107,9 +108,10 @@ std::string record_summary(const push_history& history) {
   auto text = fmt::format("job '{}': {} batches, {} workers\n", history.job.name,
                           history.job.batches(), history.job.workers);
   text += chain_lines(history);
-  text += fmt::format("{} pushes of {} workers (restarts counted), {} reads of pushes that others "
-                      "applied\n",
-                      pushes, workers.size(), read);
+  text += fmt::format("{} pushes of {} workers (one that was started again counts twice)\n", pushes,
+                      workers.size());
+  if (read > 0) // A batch that was done twice: each chain applied one of its two gradients.
+    text += fmt::format("{} pushes of batches done twice, which only other chains applied\n", read);
   text += fmt::format(
     "{} bytes in {} files, {:.1f} a push", history.size_bytes, history.files,
     pushes == 0 ? 0.0 : static_cast<double>(history.size_bytes) / static_cast<double>(pushes));

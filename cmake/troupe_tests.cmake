@@ -104,4 +104,5 @@ add_test(NAME consumer
           --build-options -DCMAKE_PREFIX_PATH=${prefix} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
                           -DCMAKE_CXX_FLAGS=${consumer_flags}
           --test-command consumer)
-set_tests_properties(consumer PROPERTIES TIMEOUT 180 LABELS slow FIXTURES_REQUIRED installed)
+set_tests_properties(consumer PROPERTIES TIMEOUT 180 LABELS slow FIXTURES_REQUIRED installed
+                     PASS_REGULAR_EXPRESSION "test accuracy 1.0000 after 10 of 10 passes")

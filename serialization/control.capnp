@@ -210,6 +210,8 @@ struct ObserverOrders {
   eventsTotal @6 :UInt64;
   servers @7 :List(UInt32);
   draining @8 :List(UInt32);
+  job @9 :Jobs.Job;  # Null: not said.
+  coordinator @10 :UInt32;
 }
 
 struct Orders {

@@ -288,6 +288,8 @@ struct observer_orders {
   std::vector<server_id> draining;    ///< Those that leave.
   std::vector<std::string> events;    ///< The last ones, oldest first, for the log.
   std::uint64_t events_total = 0;     ///< Events so far; the last of `events` has this number.
+  job_spec job;                       ///< Empty: not said.
+  std::uint32_t coordinator = 0;      ///< Which of them leads.
 
   bool operator==(const observer_orders&) const = default;
 };

@@ -73,6 +73,9 @@ void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
   to.setEventsTotal(from.events_total);
   write_numbers(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
   write_numbers(from.draining, to.initDraining(static_cast<unsigned>(from.draining.size())));
+  if (from.job != job_spec{})
+    detail::write(from.job, to.initJob());
+  to.setCoordinator(from.coordinator);
 }
 
 observer_orders read(schema::ObserverOrders::Reader from) {
@@ -85,7 +88,9 @@ observer_orders read(schema::ObserverOrders::Reader from) {
                        .servers = read_numbers<server_id>(from.getServers()),
                        .draining = read_numbers<server_id>(from.getDraining()),
                        .events = {},
-                       .events_total = from.getEventsTotal()};
+                       .events_total = from.getEventsTotal(),
+                       .job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
+                       .coordinator = from.getCoordinator()};
   check_count(from.getEvents().size(), events_max, "events");
   for (const auto event : from.getEvents())
     made.events.push_back(read_text(event));

@@ -132,7 +132,8 @@ failure etcd_leadership::lost() const {
   const std::lock_guard lock{mutex_};
   return {errc::fenced, "no longer leads: "
                           + (last_problem_.empty() ? "its lease of " + options_.key + " ended"
-                                                   : "cannot renew its lease: " + last_problem_)};
+                                                   : "cannot renew its lease: " + last_problem_
+                                                       + "; training waits until etcd answers")};
 }
 
 } // namespace troupe::storage

@@ -117,7 +117,7 @@ def check_quotes(path, lines):
 
 RULES = [check_shape, check_words, check_header, check_layers, check_private]
 EXAMPLES = [unindented(path.read_text().splitlines())
-            for path in (ROOT / "examples").glob("*/main.cpp")]
+            for path in [*(ROOT / "examples").glob("*/main.cpp"), ROOT / "tests/consumer/main.cpp"]]
 FOLDERS = set(MAY_INCLUDE) | {f"actors/{folder}" for folder in ACTOR_FOLDERS}
 
 # (path, text, part of the message) for each way to fail.

@@ -203,7 +203,9 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
     return;
   }
   if (!what.newest)
-    tell("no checkpoint found: what no server kept starts from the beginning", effects);
+    tell(job_.durability == durability_mode::log ? "no checkpoint yet: servers look into their logs"
+                                                 : "no checkpoint yet: what was lost starts over",
+         effects);
   restore_ = what.newest ? what.newest->checkpoint : 0;
   if (*restore_ > state_.committed) {
     state_.committed = *restore_;

@@ -53,6 +53,7 @@ struct coordinator_options {
   std::optional<straggler_options> stragglers;
   bool checkpoints = true; ///< False: only members' memory (threads without a directory, hogwild).
   bool resume = false;     ///< Start from the newest good checkpoint rather than from nothing.
+  std::uint32_t index = 0; ///< Which of the coordinators this is.
 };
 
 // -- effects --

@@ -79,7 +79,8 @@ void coordinator::audit_overdue(time_point now, coordinator_effects& effects) {
     return;
   audited_at_ = now;
   if (const auto count = ledger_.audit(common_marks(), true); count > 0)
-    tell(std::to_string(count) + " batches without marks will be done again", effects);
+    tell(std::to_string(count) + " finished batches are missing on a server and will be done again",
+         effects);
 }
 
 batch_set coordinator::common_marks() const {

@@ -141,6 +141,8 @@ observer_orders coordinator::orders_for_observer() const {
   mine.draining.assign(state_.draining.begin(), state_.draining.end());
   mine.events.assign(events_.begin(), events_.end());
   mine.events_total = events_total_;
+  mine.job = job_;
+  mine.coordinator = options_.index;
   return mine;
 }
 

@@ -75,8 +75,13 @@ void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t
   const auto pass_end = (cursor_ / job_.batches_per_pass() + 1) * job_.batches_per_pass();
   const auto clocks = std::min(options_.lease_batches, group_clocks_max);
   const auto end = std::min(cursor_ + clocks * slots, pass_end);
+  // One slot each, before anyone has two: each clock waits for whoever has two to compute.
+  std::vector<worker_id> without;
   for (auto first = cursor_; first < std::min(cursor_ + slots, end); ++first) {
-    const auto to = least_loaded(workers);
+    if (without.empty())
+      without = workers;
+    const auto to = least_loaded(without);
+    std::erase(without, to);
     const auto count = (end - first + slots - 1) / slots;
     give(to, {next_lease_id++, {first}, static_cast<std::uint32_t>(count), job_.workers});
     changed.insert(to);

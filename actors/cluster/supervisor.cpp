@@ -2,6 +2,7 @@
 
 #include "actors/cluster/child_command.hpp"
 #include "actors/draw_random.hpp"
+#include "actors/log_line.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -123,8 +124,12 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
                                        : "exit status " + std::to_string(WEXITSTATUS(status));
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!clean)
-    losses.push_back(
-      {{who.role, who.index, what.incarnation}, pid, what.killed_at.value_or(now), now, how});
+    losses.push_back({{who.role, who.index, what.incarnation},
+                      pid,
+                      what.killed_at.value_or(now),
+                      now,
+                      how,
+                      deposed});
   if (winding_down_ || leaving_.contains(who))
     return;
   if (!deposed && gives_up(who, what, status, now, how)) // It would not lead again at once.
@@ -177,7 +182,7 @@ std::string supervisor::last_words(process_name who) const {
   std::string last;
   for (std::string line; std::getline(file, line);)
     if (!line.empty())
-      last = line;
+      last = without_time(line);
   return last.empty() ? "see " + path.string() : last;
 }
 

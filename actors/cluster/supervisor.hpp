@@ -50,6 +50,7 @@ public:
     time_point killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
     time_point detected_at{0};
     std::string how; ///< "killed by signal 9", "exit status 1", or why a coordinator leads no more.
+    bool deposed = false; ///< A coordinator that leads no more.
   };
 
   explicit supervisor(supervisor_options options);

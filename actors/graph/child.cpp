@@ -9,6 +9,7 @@
 #include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
 #include "actors/links/node.hpp"
+#include "actors/log_line.hpp"
 #include "actors/machine_name.hpp"
 #include "actors/process_name.hpp"
 #include "actors/store/server_actor.hpp"
@@ -22,6 +23,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
@@ -31,15 +33,15 @@ namespace {
 
 // The last line of the log is what the launcher shows.
 [[noreturn]] void end_with(int status, const std::string& why) {
-  fmt::print(stderr, "{}\n", why);
+  fmt::print(stderr, "{}\n", log_line(why, std::chrono::system_clock::now()));
   std::fflush(nullptr);
   _exit(status);
 }
 
 [[noreturn]] void give_up(const std::string& why) { end_with(hopeless_status, why); }
 
-void log_line(const std::string& text) {
-  fmt::print(stderr, "{}\n", text);
+void log(const std::string& text) {
+  fmt::print(stderr, "{}\n", log_line(text, std::chrono::system_clock::now()));
   std::fflush(stderr);
 }
 
@@ -47,8 +49,8 @@ struct child_process {
   child_process(const child_identity& identity, cluster_file from, const send_limits& limits,
                 transport_options transport)
       : who(identity.self), cluster(std::move(from)), system(config),
-        links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who},
-              log_line, std::move(transport), limits) {}
+        links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who}, log,
+              std::move(transport), limits) {}
 
   coordinator_connector coordinator() const {
     return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
@@ -64,7 +66,7 @@ struct child_process {
         return;
       if (const auto why = from_caf(end.reason); why.code == errc::fenced)
         end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
-      log_line("ended by " + system.render(end.reason));
+      log("ended by " + system.render(end.reason));
       _exit(EXIT_FAILURE);
     });
   }
@@ -83,7 +85,7 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   if (options.etcd) {
     auto store = storage::etcd_store::campaign(
       {etcd_of(options, checkpoints),
-       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), log_line});
+       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), log});
     if (!store)
       give_up(store.error().text);
     return *std::move(store);
@@ -100,11 +102,12 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.options.checkpoint_interval = self.cluster.checkpoint_interval;
   setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
   setup.options.resume = self.cluster.resume;
+  setup.options.index = self.who.index;
   setup.options.stragglers = straggler_rules(options);
   setup.scrub_interval = options.scrub_interval;
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
-  setup.log = log_line;
+  setup.log = log;
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
@@ -128,7 +131,7 @@ void run_server_process(child_process& self, const run_options& options) {
                      self.links.to_peers()};
   how.apply_batch = options.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
-  how.log = log_line;
+  how.log = log;
   how.record = recording_of(options);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server);
@@ -178,13 +181,13 @@ int run_child(const child_identity& who, const run_options& options,
     // Its name would stay with a leader that hangs; the socket for TCP is everyone's.
     transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
     child_process self{who, *std::move(cluster), limits, std::move(transport)};
-    log_line(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+    log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
     case role::server: run_server_process(self, options); break;
     default: run_worker_process(self, options, build); break;
     }
-    log_line("ends");
+    log("ends");
     std::fflush(nullptr);
     // Nothing is owed to anyone any more; waiting for idle actors to end would only risk a hang.
     _exit(EXIT_SUCCESS);

@@ -1,5 +1,9 @@
 #include "actors/graph/job_of_graph.hpp"
 
+#include "fmt/format.h"
+
+#include <vector>
+
 namespace troupe {
 
 job_spec make_job(const std::string& program, const graph& described, const run_options& options) {
@@ -20,6 +24,25 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.passes = options.passes;
   job.tables = described.tables();
   return job;
+}
+
+std::string overruled(const run_options& options, const job_spec& mine, const job_spec& theirs) {
+  std::vector<std::string> differing;
+  const auto compare = [&](const char* name, const auto& here, const auto& there) {
+    if (options.given.contains(name) && here != there)
+      differing.push_back(fmt::format("{} {}", name, there));
+  };
+  compare("--epochs", mine.passes, theirs.passes);
+  if (!mine.tables.empty() && !theirs.tables.empty()) {
+    const auto& here = mine.tables.front();
+    const auto& there = theirs.tables.front();
+    compare("--sync", to_string(here.sync), to_string(there.sync));
+    compare("--lr", here.optimizer.learning_rate, there.optimizer.learning_rate);
+  }
+  if (differing.empty())
+    return "";
+  return fmt::format("the job has {}, as its main host says: what this host says is not used",
+                     fmt::join(differing, ", "));
 }
 
 } // namespace troupe

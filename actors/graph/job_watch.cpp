@@ -57,6 +57,8 @@ void job_watch::hear(const job_news& news, time_point now, watch_decision& what)
     told_of_silence_ = true;
     what.events.push_back("no word from the coordinator at " + options_.coordinator + " for 5 s");
   }
+  if (news.term >= last_term_ && !news.orders.members.empty()) // The last word says nothing of it.
+    leader_ = news.orders.coordinator;
   last_term_ = std::max(last_term_, news.term);
   checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);
 }
@@ -120,7 +122,11 @@ watch_decision job_watch::process_lost(const supervisor::loss& what) {
       report_.deaths.erase(report_.deaths.begin());
   }
   watch_decision shown;
-  shown.events.push_back(to_string(process_of(what.member)) + " lost: " + what.how);
+  const bool is_standby = what.member.role == role::coordinator && !what.deposed && leader_
+                          && what.member.index != *leader_;
+  const auto name = is_standby ? "standby coordinator " + std::to_string(what.member.index)
+                               : to_string(process_of(what.member));
+  shown.events.push_back(name + " lost: " + what.how);
   return shown;
 }
 

@@ -88,6 +88,7 @@ private:
   std::optional<time_point> heard_at_;
   bool told_of_silence_ = false;
   std::uint64_t last_term_ = 0;
+  std::optional<std::uint32_t> leader_; ///< The coordinator that was heard last.
   struct lost_coordinator {
     std::uint64_t term = 0; ///< The latest that was heard of.
     time_point at{0};

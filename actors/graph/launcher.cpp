@@ -16,6 +16,7 @@
 #include "actors/graph/signals.hpp"
 #include "actors/graph/simulation.hpp"
 #include "actors/links/node.hpp"
+#include "actors/log_line.hpp"
 #include "actors/process_memory.hpp"
 #include "serialization/wire.hpp"
 #include "storage/directory_lock.hpp"
@@ -31,6 +32,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -119,13 +121,29 @@ private:
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
     if (!in_one_process())
-      fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
-    std::fflush(stdout);
+      keep_console();
+    if (!in_one_process())
+      say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
     for (const auto& remark : made.remarks)
       event(remark);
   }
 
+  /// Where that fails there is the screen.
+  void keep_console() {
+    const auto file = options_.run_directory / "logs" / "console.log";
+    std::error_code ignored;
+    std::filesystem::create_directories(file.parent_path(), ignored);
+    console_.reset(std::fopen(file.c_str(), "ae"));
+    if (!console_)
+      return;
+    const auto command = fmt::format("{}", fmt::join(command_, " "));
+    fmt::print(console_.get(), "{}\n", log_line(command, std::chrono::system_clock::now()));
+    kept_.emplace(console_.get(), false);
+  }
+
   void start_processes() {
+    if (!is_main())
+      event("connecting to " + to_string(*options_.join) + " ...");
     auto place = required(choose_place(options_, job_));
     cluster_ = std::move(place.cluster);
     required(check_addresses(certificates_, options_, cluster_));
@@ -194,9 +212,18 @@ private:
     take_judgements(now);
     tell_coordinator();
     if (now - shown_at_ >= show_interval) {
-      display_.show(statistics_.snapshot(now));
+      show(statistics_.snapshot(now));
       shown_at_ = now;
     }
+  }
+
+  void show(const progress_snapshot& now) {
+    // The last picture has the last accuracy.
+    if (is_main() && now.phase == job_phase::finished && !watch_->report().done)
+      return;
+    display_.show(now);
+    if (kept_)
+      kept_->show(now);
   }
 
   void carry_out(const watch_decision& what) {
@@ -232,6 +259,8 @@ private:
   }
 
   void follow(const job_news& news, time_point now) {
+    if (!is_main() && news.orders.job != job_spec{} && news.orders.job != job_)
+      follow_main_host(news.orders.job);
     const auto what = watch_->follow(news, now);
     if (what.coordinator_back)
       statistics_.coordinator_back(now);
@@ -245,6 +274,13 @@ private:
           event(line);
     }
     carry_out(what);
+  }
+
+  void follow_main_host(const job_spec& job) {
+    if (const auto line = overruled(options_, job_, job); !line.empty())
+      event(line);
+    job_ = job;
+    statistics_.follow(job);
   }
 
   void take_judgements(time_point now) {
@@ -293,7 +329,7 @@ private:
 
   int finish() {
     statistics_.resident_memory("launcher", peak_rss_bytes());
-    display_.show(statistics_.snapshot(time()));
+    show(statistics_.snapshot(time()));
     display_.finish();
     if (processes_)
       processes_->kill_all();
@@ -310,9 +346,10 @@ private:
       }
     }
     if (status > 128)
-      fmt::print("{}: stopped; {}\n", name_,
-                 how_to_continue(watch_->checkpoint(), options_.checkpoint_directory.value_or("")));
-    fmt::print("{}", summary(statistics_, time()));
+      say(fmt::format(
+        "{}: stopped; {}\n", name_,
+        how_to_continue(watch_->checkpoint(), options_.checkpoint_directory.value_or(""))));
+    say(summary(statistics_, time()));
     if (simulation_)
       tell_of_simulation();
     std::fflush(stdout);
@@ -327,8 +364,26 @@ private:
                seconds(steady_now() - called_at_));
   }
 
-  void complain(const std::string& why) { fmt::print(stderr, "{}: {}\n", name_, why); }
-  void event(const std::string& text) { display_.event(text, time() - started_at_); }
+  void complain(const std::string& why) {
+    fmt::print(stderr, "{}: {}\n", name_, why);
+    keep(fmt::format("{}: {}\n", name_, why));
+  }
+  void say(const std::string& text) {
+    fmt::print("{}", text);
+    std::fflush(stdout);
+    keep(text);
+  }
+  void keep(const std::string& text) {
+    if (console_) {
+      fmt::print(console_.get(), "{}", text);
+      std::fflush(console_.get());
+    }
+  }
+  void event(const std::string& text) {
+    display_.event(text, time() - started_at_);
+    if (kept_)
+      kept_->event(text, time() - started_at_);
+  }
 
   std::string name_;
   run_options options_;
@@ -337,6 +392,11 @@ private:
   job_spec job_;
   run_statistics statistics_;
   progress_display display_;
+  struct close_file {
+    void operator()(std::FILE* x) const { std::fclose(x); }
+  };
+  std::unique_ptr<std::FILE, close_file> console_; ///< RUN/logs/console.log.
+  std::optional<progress_display> kept_;           ///< Writes to it.
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   certificates certificates_;

@@ -328,7 +328,8 @@ void declare(CLI::App& app, run_options& options) {
       "memory: an acknowledged push survives the end of all but one of the servers that hold it; "
       "log: of all of them, it is also in a write-ahead log of each beside the checkpoints")
     ->default_str("memory");
-  files->add_flag("--resume", options.resume, "Continue from the newest good checkpoint");
+  files->add_flag("--resume", options.resume,
+                  "Continue from the newest good checkpoint of --run-dir or --checkpoint");
   files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
   files->add_option("--export", options.export_file,
                     "Write the final parameters (.npz, .safetensors)");

@@ -130,8 +130,10 @@ result<void> validate(const run_options& options) {
                    "host, on a file system that both share");
   if (options.join && options.here.empty())
     return invalid("--join needs --here: say which servers and workers run on this host");
-  if (options.resume && !options.checkpoint_directory)
-    return invalid("--resume needs --checkpoint DIR: say what to continue from");
+  if (options.resume && !options.checkpoint_directory && options.run_directory.empty())
+    return invalid(threads ? "--resume needs --checkpoint DIR: say what to continue from"
+                           : "--resume needs --run-dir DIR or --checkpoint DIR: say what to "
+                             "continue from");
   if (options.resume && options.import_file)
     return invalid("--resume and --import both say where to start: choose one");
   // Who joins may bring more servers and workers than the job began with.

@@ -43,6 +43,19 @@ result<void> lock_directory(const std::filesystem::path& path,
   return {};
 }
 
+/// Batches beyond the end of the job cannot be taken back.
+result<void> check_passes(const storage::manifest& newest, const job_spec& job) {
+  if (newest.cursor.value <= job.batches())
+    return {};
+  const auto pass = newest.cursor.value / job.batches_per_pass();
+  return {errc::invalid_argument,
+          fmt::format("checkpoint {} is already at pass {:.4g} of {}: give --epochs {} or more",
+                      newest.checkpoint,
+                      static_cast<double>(newest.cursor.value)
+                        / static_cast<double>(job.batches_per_pass()),
+                      job.passes, pass + 1)};
+}
+
 result<void> check_resume(const std::filesystem::path& checkpoints, const job_spec& job,
                           std::vector<std::string>& remarks) {
   const auto found = storage::newest_good(checkpoints, job);
@@ -51,7 +64,7 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
   if (found->newest) {
     for (const auto& refused : found->refused)
       remarks.push_back(refused.text);
-    return {};
+    return check_passes(*found->newest, job);
   }
   const auto count = found->refused.size();
   const auto why = count == 0 ? ""

@@ -20,6 +20,8 @@ constexpr unsigned columns_default = 80;
 constexpr unsigned rows_default = 24;
 /// Pause between two lines where there is no terminal.
 constexpr std::chrono::seconds line_pause{1};
+/// Of processes that are missing.
+constexpr std::size_t names_max = 8;
 /// More than a screen shows.
 constexpr std::size_t events_kept = 200;
 
@@ -106,8 +108,28 @@ std::string count_text(double x) {
 
 std::string megabytes_text(double bytes) { return fmt::format("{:.1f} MB/s", bytes / 1e6); }
 
+/// "waiting for worker 2, worker 3".
+std::string missing_text(const progress_snapshot& x) {
+  if (x.processes.empty())
+    return "waiting for the coordinator";
+  std::vector<std::string> names;
+  for (const auto& process : x.processes)
+    if (process.state == member_state::absent || process.dead)
+      names.push_back(process.name);
+  if (names.empty())
+    return "all are there";
+  const auto more = names.size() - std::min(names.size(), names_max);
+  names.resize(names.size() - more);
+  for (auto& name : names)
+    std::replace(name.begin(), name.end(), '-', ' ');
+  return fmt::format("waiting for {}{}", fmt::join(names, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
 std::vector<std::string> figures(const progress_snapshot& x) {
   std::vector<std::string> all;
+  if (x.phase == job_phase::gathering) // Rates mean nothing yet.
+    return {missing_text(x)};
   all.push_back(fmt::format("epoch {:.2f}/{}", x.pass, x.passes));
   if (x.loss)
     all.push_back(fmt::format("loss {:.4f}", *x.loss));
@@ -184,10 +206,16 @@ std::string render_line(const progress_snapshot& snapshot) {
                                  name_of(snapshot.phase), 100.0 * fraction_done(snapshot));
   for (const std::string& figure : figures(snapshot))
     line += ", " + figure;
-  const auto active =
-    std::count_if(snapshot.processes.begin(), snapshot.processes.end(),
-                  [](const auto& x) { return x.state == member_state::active && !x.dead; });
-  return line + fmt::format(", active processes {}/{}", active, snapshot.processes.size());
+  std::size_t active = 0;
+  std::size_t all = 0;
+  for (const auto& x : snapshot.processes) {
+    if (x.is_coordinator) // Shown only while it is dead.
+      continue;
+    ++all;
+    const bool works = x.state == member_state::active || x.state == member_state::finished;
+    active += works && !x.dead ? 1 : 0;
+  }
+  return line + fmt::format(", active processes {}/{}", active, all);
 }
 
 progress_display::progress_display(std::FILE* out, bool terminal)

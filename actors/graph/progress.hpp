@@ -23,6 +23,7 @@ struct process_progress {
   std::string detail;       ///< "clock 1204", "version 5310".
   double bytes_per_second = 0.0;
   std::uint64_t rss_bytes = 0; ///< Peak.
+  bool is_coordinator = false;
 
   bool operator==(const process_progress&) const = default;
 };
@@ -49,7 +50,8 @@ struct progress_snapshot {
 /// The lines of the block: a bar, the figures, one line for each process. None is wider than
 /// `columns` (escape sequences of `color` take no column).
 std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color);
-/// The same in one line, without process lines and colour.
+/// The same in one line, without process lines and colour. Members that have done all there is to
+/// do count as active; coordinators do not count.
 std::string render_line(const progress_snapshot& snapshot);
 
 /// Writes to one stream. Not thread-safe: one thread owns it. Each update is a single write, which

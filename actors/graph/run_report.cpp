@@ -352,6 +352,7 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
     process_progress line;
     line.name = key_of(key);
     line.dead = owner.dead;
+    line.is_coordinator = key.role == role::coordinator;
     line.starts = owner.starts;
     line.rss_bytes = owner.rss_bytes_max;
     const auto present = incarnations_.find({key.role, key.index, owner.present});

@@ -48,6 +48,8 @@ public:
   explicit run_statistics(const job_spec& job);
 
   void job_started(time_point now);
+  /// The job is another one than its own host took it for; before anything is observed.
+  void follow(const job_spec& job) { job_ = job; }
   void job_finished(time_point now);
   void observe(const observer_orders& what, time_point now);
   /// Repeated calls for one incarnation count once. Without a call, observe() takes the time at

@@ -18,7 +18,8 @@ struct finding {
 
 finding check_exactly_once(const run_facts& run);
 finding check_conservation(const run_facts& run);
-/// With more than one replica no fault takes back what was acknowledged.
+/// With more than one replica no fault takes back what was acknowledged; not judged where faults
+/// overlap.
 finding check_durability(const run_facts& run);
 finding check_checkpoints(const run_facts& run);
 finding check_full_disk(const run_facts& run);

@@ -25,7 +25,7 @@ struct cluster_options {
   std::string sync = "asp";
   std::uint64_t batches = 0;
   std::uint64_t step_ms = 10; ///< A worker needs at least so long for a batch.
-  std::uint32_t keep = 5;     ///< Checkpoints.
+  std::uint64_t keep = 5;     ///< Checkpoints.
 };
 
 class cluster {

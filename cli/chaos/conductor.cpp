@@ -12,8 +12,6 @@ namespace troupe::chaos {
 
 namespace {
 
-constexpr double patience_seconds = 15;
-
 double seconds_of(std::chrono::milliseconds x) { return std::chrono::duration<double>(x).count(); }
 
 bool is_kill(fault_kind kind) {
@@ -38,8 +36,13 @@ result<void> conductor::step(double now) {
       return {};
     began_ = quiet_since_ = now;
   }
+  if (current_ && now < current_->record.ended) {
+    if (current_->record.what.kind == fault_kind::full_disk)
+      fill_disk(job_.checkpoints()); // Servers remove files meanwhile.
+    return {};
+  }
   if (current_)
-    return now >= current_->record.ended ? finish(now) : result<void>{};
+    return finish(now);
   over_ = over_ || !next_ || now >= *began_ + seconds_ || run_.progress.back().phase != "training";
   return !over_ && is_time(now) ? begin(now) : result<void>{};
 }
@@ -49,7 +52,7 @@ bool conductor::is_time(double now) {
     return false;
   if (run_.whole_since(quiet_since_))
     return true;
-  return now >= quiet_since_ + patience_seconds;
+  return now >= quiet_since_ + run_.heal_limit;
 }
 
 result<void> conductor::begin(double now) {
@@ -58,7 +61,7 @@ result<void> conductor::begin(double now) {
     return begun.error();
   if (!*begun)
     return {}; // Its victim is being started again, say; it will be there soon.
-  run_.overlapping = run_.overlapping || !run_.whole_since(quiet_since_);
+  (*begun)->record.overlaps = !run_.whole_since(quiet_since_);
   tell_(text_of((*begun)->record));
   if (next_->lasts.count() == 0)
     run_.faults.push_back((*begun)->record);
@@ -117,6 +120,13 @@ result<void> conductor::finish(double now) {
   else if (job_.find(what.whom) == stopped) // Who hangs for long is killed by the launcher.
     ::kill(stopped, SIGCONT);
   return {};
+}
+
+void conductor::close(double now) {
+  if (!current_)
+    return;
+  current_->record.ended = now;
+  run_.faults.push_back(std::exchange(current_, std::nullopt)->record);
 }
 
 std::string conductor::text_of(const fault_record& what) const {

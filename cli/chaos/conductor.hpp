@@ -12,7 +12,7 @@
 namespace troupe::chaos {
 
 /// The next fault begins when all members were seen active after the one before. Where they are not
-/// for 15 s it begins nevertheless, and the facts say so.
+/// within the limit for that it begins nevertheless, and the facts say so.
 class conductor {
 public:
   /// From the first line of training on, faults begin for `seconds`. `tell` gets a line for each.
@@ -21,6 +21,8 @@ public:
 
   /// Errors: io_failed, where a fault cannot be made or undone.
   result<void> step(double now);
+  /// The run is over: a fault that is still on counts up to now.
+  void close(double now);
   /// No fault is on, and none will come.
   bool is_over() const { return over_ && !current_; }
 

@@ -25,6 +25,17 @@ std::array<std::uint64_t, fault_kinds> run_facts::fault_counts() const {
   return counts;
 }
 
+std::uint64_t run_facts::faults_apart() const {
+  return static_cast<std::uint64_t>(std::ranges::count(faults, false, &fault_record::overlaps));
+}
+
+bool run_facts::is_overlapped(double at) const {
+  return std::ranges::any_of(faults, [&](const fault_record& fault) {
+    const auto recovered = fault.overlaps ? active_at(fault.ended) : std::nullopt;
+    return fault.overlaps && at >= fault.began && (!recovered || at <= *recovered);
+  });
+}
+
 double run_facts::last_fault_ended() const { return faults.empty() ? 0 : faults.back().ended; }
 
 std::optional<double> run_facts::active_at(double since) const {
@@ -36,15 +47,21 @@ std::optional<double> run_facts::active_at(double since) const {
 
 bool run_facts::whole_since(double at) const { return active_at(at).has_value(); }
 
-std::optional<double> run_facts::healed_after() const {
-  const double from = last_fault_ended();
-  const auto at = active_at(from);
-  return at ? std::optional{*at - from} : std::nullopt;
+std::optional<double> run_facts::healed_after(double fault_ended) const {
+  const auto at = active_at(fault_ended);
+  return at ? std::optional{*at - fault_ended} : std::nullopt;
 }
 
 std::uint64_t run_facts::count(const std::string& text) const {
   return static_cast<std::uint64_t>(std::ranges::count_if(
     events, [&](const event& x) { return x.text.find(text) != std::string::npos; }));
+}
+
+std::uint64_t run_facts::checkpoints(const std::string& what, double from, double to) const {
+  return static_cast<std::uint64_t>(std::ranges::count_if(events, [&](const event& x) {
+    return x.at > from && x.at <= to && x.text.starts_with("checkpoint ")
+           && x.text.find(what) != std::string::npos;
+  }));
 }
 
 } // namespace troupe::chaos

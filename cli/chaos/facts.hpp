@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct fault_record {
   planned_fault what;
   double began = 0;
   double ended = 0;
+  bool overlaps = false; ///< It began while the cluster had not recovered from another.
 };
 
 struct event {
@@ -58,8 +60,9 @@ struct run_facts {
   std::uint32_t replicas = 1;
   std::uint64_t batches = 0;
   std::uint64_t minimum = 1; ///< Faults of each kind that was asked for.
-  double heal_limit = 0;     ///< Seconds from the last fault until all members are active.
-  double finish_limit = 0;   ///< And until the job is done.
+  double heal_limit = 0;     ///< Seconds from the end of a fault until all members are active.
+  double finish_limit = 0;   ///< From the last one until the job is done.
+  std::uint64_t checkpoints_kept = 0; ///< Older ones are removed.
   double rss_limit_mb = 0;
   double descriptors_limit = 0;
 
@@ -71,7 +74,6 @@ struct run_facts {
   std::optional<sums> counted;
   std::optional<int> exit_status; ///< None: it was ended because it took too long.
   double ended_at = 0;
-  bool overlapping = false; ///< A fault began while the cluster had not recovered from another.
   largest rss_mb, descriptors;
 
   // What the run's own report says.
@@ -82,13 +84,20 @@ struct run_facts {
   /// Servers and workers.
   std::uint64_t members() const { return std::uint64_t{asked.servers} + asked.workers; }
   std::array<std::uint64_t, fault_kinds> fault_counts() const;
+  /// Those that began when the cluster had recovered from all others.
+  std::uint64_t faults_apart() const;
+  /// Between the beginning of a fault that overlaps and the recovery from it.
+  bool is_overlapped(double at) const;
   double last_fault_ended() const;
   /// Whether all members were seen active, in training, a moment after that time.
   bool whole_since(double at) const;
-  /// From the end of the last fault until all members were active. None: they never were.
-  std::optional<double> healed_after() const;
+  /// From then until all members were active. None: they never were.
+  std::optional<double> healed_after(double fault_ended) const;
   /// Events that contain the text.
   std::uint64_t count(const std::string& text) const;
+  /// "checkpoint 7 committed", "checkpoint 8 failed: no space": after `from`, up to `to`.
+  std::uint64_t checkpoints(const std::string& what, double from = 0,
+                            double to = std::numeric_limits<double>::infinity()) const;
 
 private:
   std::optional<double> active_at(double since) const;

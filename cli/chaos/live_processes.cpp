@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -20,9 +19,11 @@ namespace {
 
 fs::path proc(pid_t process) { return fs::path{"/proc"} / std::to_string(process); }
 
+/// What could be read: the process may end meanwhile, at which a stream's iterator would throw.
 std::string text_of(const fs::path& path) {
-  std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+  std::ostringstream text;
+  text << std::ifstream{path, std::ios::binary}.rdbuf();
+  return text.str();
 }
 
 /// Of a process that lives; 0 else. The name in front may hold anything.
@@ -74,9 +75,12 @@ double peak_megabytes(pid_t process) {
 }
 
 double descriptors(pid_t process) {
-  std::error_code none;
-  fs::directory_iterator all{proc(process) / "fd", none};
-  return none ? 0 : static_cast<double>(std::distance(begin(all), end(all)));
+  std::error_code ended;
+  double count = 0;
+  for (fs::directory_iterator all{proc(process) / "fd", ended};
+       !ended && all != fs::directory_iterator{}; all.increment(ended))
+    ++count;
+  return count;
 }
 
 } // namespace troupe::chaos

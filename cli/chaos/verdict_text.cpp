@@ -2,6 +2,8 @@
 
 #include "fmt/format.h"
 
+#include <algorithm>
+
 namespace troupe::chaos {
 
 namespace {
@@ -12,6 +14,13 @@ std::string line(std::string_view what, const std::string& value) {
 
 /// Counts of chains' heads divided by the chains may have a fraction.
 std::string number(double x) { return fmt::format("{:.0f}", x); }
+
+/// In bsp the line of the chain that was lost, where there is one, precedes one of all chains.
+std::uint64_t restored(const run_facts& run) {
+  const auto alone = run.count(" restored from checkpoint ") + run.count(" what its server kept")
+                     + run.count("started over: ");
+  return std::max(alone, run.count("go on from clock"));
+}
 
 const char* word_for(judgement verdict) {
   switch (verdict) {
@@ -40,13 +49,10 @@ std::string counts_text(const run_facts& run) {
     line("members given up", std::to_string(run.count(" lost (") + run.count("go to others")));
   text += line("members back", std::to_string(run.count(" rejoined")));
   text += line("coordinators back", std::to_string(run.count("coordinator back")));
-  text +=
-    line("chains restored",
-         std::to_string(run.count(" restored from checkpoint ") + run.count(" what its server kept")
-                        + run.count("started over: ") + run.count("go on from clock")));
+  text += line("chains restored", std::to_string(restored(run)));
   text += line("updates rolled back", std::to_string(run.rolled_back));
-  text += line("checkpoints committed", std::to_string(run.count(" committed")));
-  text += line("checkpoints failed", std::to_string(run.count(" failed: ")));
+  text += line("checkpoints committed", std::to_string(run.checkpoints(" committed")));
+  text += line("checkpoints failed", std::to_string(run.checkpoints(" failed: ")));
   text += line("longest pause",
                run.has_report ? fmt::format("{:.0f} ms", run.longest_pause_ms) : "unknown");
   text += line("peak memory", fmt::format("{:.0f} MB", run.rss_mb.value));

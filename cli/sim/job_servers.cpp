@@ -21,7 +21,7 @@ chain_report job_world::hosted::describe() const {
   mine.recovered = recovered;
   mine.part = part;
   mine.checkpoint_failed = checkpoint_failed;
-  mine.checkpoint_failure = "by chance";
+  mine.checkpoint_failure = bad_disk_words;
   if (!decider || decider->state() == nullptr)
     return mine;
   mine.version = decider->state()->version();
@@ -344,10 +344,11 @@ void job_world::free_if_unnamed(server& by, hosted& at) {
   obey(by, at, chain_record{at.record}, server_orders{at.orders});
 }
 
-/// A server that cannot write its log is missed only where no other of a chain can go on.
+/// A server that cannot write its log is missed only where no other of a chain can go on. A job
+/// whose last checkpoint is not written again and again says so.
 bool job_world::may_fail(const std::string& why) {
   if (!why.ends_with(broken_words))
-    return false;
+    return why.ends_with(bad_disk_words) && !quiet_;
   const auto can_go_on = [&](const member_id& who) {
     const auto* const lives = find_server(who);
     return lives != nullptr && !was_missed(who, now_)

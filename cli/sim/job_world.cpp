@@ -7,6 +7,8 @@ namespace {
 /// Of the rates below, how often they are asked for.
 constexpr milliseconds misfortune_interval = 10ms;
 constexpr std::uint64_t absence_long_ms = 4000;
+/// No member is missed sooner.
+constexpr time_point silence_min = 1300ms;
 
 } // namespace
 
@@ -17,6 +19,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"... by any replica", &job_tally::answered_anywhere, 25, "ssp"},
   {"workers killed", &job_tally::worker_kills, 1.3},
   {"servers killed", &job_tally::server_kills, 0.9},
+  {"restarts unnoticed", &job_tally::unnoticed_restarts, 0.15},
   {"coordinators killed", &job_tally::coordinator_kills, 0.5},
   {"processes paused", &job_tally::pauses, 1.4},
   {"connections cut", &job_tally::cuts, 1.4},
@@ -207,6 +210,7 @@ void job_world::end(member_id who) {
 }
 
 void job_world::kill(const member_id& who) {
+  time_point absent;
   if (is_traced())
     note(full_name(who) + " is killed");
   if (who.role == role::server) {
@@ -218,19 +222,25 @@ void job_world::kill(const member_id& who) {
           wiped_disks_.insert(x.first);
         return is_its_own;
       });
-    start_again(who, now_ + pick_ms(10, chance(0.1) ? absence_long_ms : 400));
+    absent = pick_ms(10, chance(0.1) ? absence_long_ms : 400);
   } else {
     workers_.erase(who.index);
-    start_again(who, now_ + pick_ms(10, 400));
+    absent = pick_ms(10, 400);
   }
-  if (coordinator_ && chance(connections_seen_))
+  start_again(who, now_ + absent);
+  bool is_noticed = coordinator_ && chance(connections_seen_);
+  if (is_noticed)
     when_awake(coordinator_->id, now_, [this, who] {
       coordinate([&](coordinator_effects& effects) {
         coordinator_->decider->disconnected(who, local(*coordinator_), effects);
       });
     });
-  if (chance(deaths_seen_)) // Else nobody sees it die: a process of another host.
+  if (chance(deaths_seen_)) { // Else nobody sees it die: a process of another host.
     deaths_.push_back({who});
+    is_noticed = true;
+  }
+  if (coordinator_ && !is_noticed && absent < silence_min)
+    ++tally_.unnoticed_restarts;
 }
 
 // -- misfortune ---------------------------------------------------------------------------------

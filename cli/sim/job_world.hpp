@@ -32,6 +32,7 @@ namespace troupe::sim {
 struct job_tally {
   std::uint64_t events = 0, applied = 0, repeated = 0, answered = 0, answered_anywhere = 0;
   std::uint64_t worker_kills = 0, server_kills = 0, coordinator_kills = 0, pauses = 0, cuts = 0;
+  std::uint64_t unnoticed_restarts = 0;
   std::uint64_t links_broken = 0, slow_saves = 0, resumes = 0;
   std::uint64_t copies = 0, failovers = 0, moves = 0, additions = 0, drains = 0;
   std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,

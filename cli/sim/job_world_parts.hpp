@@ -29,6 +29,7 @@ inline std::uint32_t place_of(const member_id& who) {
 
 /// What a server says of a checkpoint, whose number follows.
 inline constexpr std::string_view unreadable_words = "cannot read checkpoint ";
+inline constexpr std::string_view bad_disk_words = "its disk fails";
 inline constexpr std::string_view broken_words = "its log cannot be written";
 /// After which a server frees what it could not go on with.
 inline constexpr milliseconds unnamed_time = 1000ms;

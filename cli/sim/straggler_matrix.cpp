@@ -21,12 +21,15 @@ using random_source = std::mt19937_64;
 /// What must become of the stragglers of a case.
 enum class fate { all_out, nobody_out, open };
 
+/// What must be seen besides.
+enum class sign { none, cluster_slow, judge_sleeps };
+
 struct straggler_case {
   const char* name;
   fate expected;
   void (*prepare)(fleet_options&, random_source&);
   void (*spoil)(straggler_world&, const fleet_options&, random_source&);
-  bool cluster_slow = false; ///< The brake must be told of.
+  sign seen = sign::none;
 };
 
 std::uint32_t pick(random_source& random, std::uint32_t low, std::uint32_t high) {
@@ -72,13 +75,13 @@ constexpr straggler_case cases[] = {
      for (std::uint32_t i = 0; i < options.workers; i += 2)
        fleet[i] = {.slowness = 5.0, .from = 10min};
    },
-   true},
+   sign::cluster_slow},
   {"all slow", fate::nobody_out, any_fleet,
    [](auto& fleet, const auto& options, auto&) {
      for (std::uint32_t i = 0; i < options.workers; ++i)
        fleet[i] = {.slowness = 5.0, .from = 10min};
    },
-   true},
+   sign::cluster_slow},
   {"a slow server", fate::nobody_out, any_fleet,
    [](auto& fleet, const auto& options, auto& random) {
      for (std::uint32_t i = 0; i < options.workers; ++i)
@@ -89,7 +92,8 @@ constexpr straggler_case cases[] = {
      any_fleet(options, random);
      options.judge_sleeps = true;
    },
-   [](auto& fleet, const auto& options, auto& random) { slow_down(fleet, options, random, 5.0); }},
+   [](auto& fleet, const auto& options, auto& random) { slow_down(fleet, options, random, 5.0); },
+   sign::judge_sleeps},
   {"twice the data in a step", fate::nobody_out, any_fleet,
    [](auto& fleet, const auto&, auto&) { fleet[1].data = 2.0; }},
   {"2 slow of 4", fate::nobody_out,
@@ -157,16 +161,18 @@ std::string verdict_on(const straggler_case& what, const straggler_tally& all) {
     return "too little happened: no straggler";
   if (what.expected == fate::nobody_out && all.stragglers_out > 0)
     return "workers were put out though none is to blame";
-  if (what.cluster_slow && all.cluster_slow == 0)
+  if (what.seen == sign::cluster_slow && all.cluster_slow == 0)
     return "nobody was told that the cluster is slow";
+  if (what.seen == sign::judge_sleeps && all.sleeps == 0)
+    return "too little happened: the judge never slept";
   return {};
 }
 
 bool report(const straggler_case& what, const straggler_tally& all, const straggler_tally& first) {
   const auto wrong = verdict_on(what, all);
-  fmt::print("{:26} {:>12.0f} {:>12} {:>10} {:>10} {:>8} {:>9.0f} s{}{}\n", what.name,
-             all.worker_hours, all.steps, all.stragglers_out, all.never_out, all.healthy_out,
-             all.out_after_max, wrong.empty() ? "" : "  WRONG: ", wrong);
+  fmt::print("{:26} {:>12.0f} {:>12} {:>10} {:>10} {:>10} {:>8} {:>9.0f} s{}{}\n", what.name,
+             all.worker_hours, all.steps, all.stragglers, all.stragglers_out, all.never_out,
+             all.healthy_out, all.out_after_max, wrong.empty() ? "" : "  WRONG: ", wrong);
   show_first(first);
   std::fflush(stdout);
   return wrong.empty();
@@ -199,8 +205,8 @@ bool try_healthy(const straggler_trial& trial) {
 } // namespace
 
 bool try_stragglers(const straggler_trial& trial) {
-  fmt::print("{:26} {:>12} {:>12} {:>10} {:>10} {:>8} {:>11}\n", "case", "worker-hours", "steps",
-             "slow out", "never out", "well out", "within");
+  fmt::print("{:26} {:>12} {:>12} {:>10} {:>10} {:>10} {:>8} {:>11}\n", "case", "worker-hours",
+             "steps", "stragglers", "slow out", "never out", "well out", "within");
   bool right = true;
   for (const auto& what : cases) {
     straggler_tally all;

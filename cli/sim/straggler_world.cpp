@@ -18,6 +18,7 @@ double seconds(time_point span) { return std::chrono::duration<double>(span).cou
 void straggler_tally::add(const straggler_tally& other) {
   worker_hours += other.worker_hours;
   steps += other.steps;
+  stragglers += other.stragglers;
   healthy_out += other.healthy_out;
   stragglers_out += other.stragglers_out;
   forced += other.forced;
@@ -59,8 +60,10 @@ straggler_tally straggler_world::run() {
     round += 1000ms + after(uniform(0.0, 0.02));
   }
   tally_.worker_hours = options_.workers * seconds(options_.length) / 3600.0;
-  for (const auto& one : members_)
+  for (const auto& one : members_) {
+    tally_.stragglers += is_straggler(one) ? 1 : 0;
     tally_.never_out += is_straggler(one) && !one.was_out ? 1 : 0;
+  }
   return tally_;
 }
 

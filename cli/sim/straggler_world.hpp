@@ -47,9 +47,10 @@ struct eviction {
 struct straggler_tally {
   double worker_hours = 0.0;
   std::uint64_t steps = 0;
+  int stragglers = 0;
   int healthy_out = 0;
-  int stragglers_out = 0;
-  int forced = 0; ///< Verdicts by which a healthy worker lost some duty.
+  int stragglers_out = 0; ///< Evictions: one may be out several times.
+  int forced = 0;         ///< Verdicts by which a healthy worker lost some duty.
   int stuck = 0;
   int cluster_slow = 0;
   int sleeps = 0;

@@ -261,7 +261,7 @@ TEST_CASE("a job that never committed a checkpoint starts from the beginning aft
   one.server(1, 111);
   one.tick(4000ms);
   one.found(std::nullopt);
-  CHECK(one.told("no checkpoint found: what no server kept starts from the beginning"));
+  CHECK(one.told("no checkpoint yet: what was lost starts over"));
   one.serve({{0, 110}, {1, 111}});
   CHECK(one.text_of(0) == "0.110");
   CHECK(one.record_of(0, 110).origin == 0);
@@ -336,7 +336,7 @@ TEST_CASE("where nothing was ever committed the job starts over") {
   how.resume = true;
   coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
   one.found(std::nullopt, {{errc::io_failed, "checkpoint 1 has no COMMIT"}});
-  CHECK(one.told("no checkpoint found: what no server kept starts from the beginning"));
+  CHECK(one.told("no checkpoint yet: what was lost starts over"));
   one.train();
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
 
   coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
   two.found(std::nullopt);
-  CHECK(two.told("no checkpoint found: what no server kept starts from the beginning"));
+  CHECK(two.told("no checkpoint yet: what was lost starts over"));
   two.server(0, 100);
   two.server(1, 101);
   CHECK(two.record_of(0, 100).origin == 0);

@@ -162,6 +162,20 @@ TEST_CASE("where_a_standby_is_lost_the_coordinator_was_there_all_the_time") {
   CHECK_FALSE(f.follow().coordinator_back);
 }
 
+TEST_CASE("a_lost_standby_is_called_one") {
+  fixture f;
+  f.news.orders.members.emplace_back();
+  f.news.orders.coordinator = 1;
+  f.follow(job_phase::training);
+  CHECK(f.watch.process_lost(loss_of(role::coordinator, 0)).events
+        == lines{"standby coordinator 0 lost: killed by signal 9"});
+  CHECK(f.watch.process_lost(loss_of(role::coordinator, 1)).events
+        == lines{"coordinator 1 lost: killed by signal 9"});
+  auto deposed = loss_of(role::coordinator, 0); // Another one leads by now.
+  deposed.deposed = true;
+  CHECK(f.watch.process_lost(deposed).events == lines{"coordinator lost: killed by signal 9"});
+}
+
 TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_coordinator") {
   fixture f;
   f.watch.give_up("server 0: the disk is full", 1s);

@@ -226,6 +226,17 @@ TEST_CASE("bsp gives out whole groups: every slot of a clock, one lease a slot, 
   CHECK_FALSE(held.contains(25));
 }
 
+TEST_CASE("bsp gives everyone a slot before anyone has two, however much each has to do") {
+  ledger books(job_of(consistency_mode::bsp, 400, 1, 3), {4, 2});
+  std::uint64_t next = 1;
+  books.hand_out({w0, w1, w2}, next);
+  finish_all(books, w1); // A spare did it all.
+  books.hand_out({w0, w1, w2}, next);
+  CHECK(books.leases_of(w0).size() == 4);
+  CHECK(books.leases_of(w1).size() == 2);
+  CHECK(books.leases_of(w2).size() == 4);
+}
+
 TEST_CASE("bsp gives out all that is queued at once, or someone would wait for ever") {
   ledger books(job_of(consistency_mode::bsp, 400, 1, 4), {16, 2});
   std::uint64_t next = 1;

@@ -106,6 +106,30 @@ TEST_CASE("render leaves out what is not known yet") {
   CHECK(lines[1].find("checkpoint") == std::string::npos);
 }
 
+TEST_CASE("render says who is missing while a job gathers, and no rates") {
+  progress_snapshot x = half_way();
+  x.phase = job_phase::gathering;
+  x.batches_done = 0;
+  CHECK(render_line(x) == "12.3 s gathering 0 %, waiting for worker 0, active processes 1/3");
+  x.processes[0].state = member_state::absent;
+  CHECK(render(x, 80, false)[1] == "waiting for server 0, worker 0");
+  x.processes.resize(2);
+  x.processes[0].state = member_state::joining;
+  CHECK(render(x, 80, false)[1] == "all are there");
+  x.processes.clear();
+  CHECK(render(x, 80, false)[1] == "waiting for the coordinator");
+  x.processes.resize(12, {"worker-7"});
+  CHECK(render_line(x).find("worker 7 and 4 more, active") != std::string::npos);
+}
+
+TEST_CASE("render_line counts members that are done, and no coordinator") {
+  progress_snapshot x = half_way();
+  x.processes[1].state = member_state::finished;
+  x.processes.push_back({"coordinator-0"});
+  x.processes.back().dead = x.processes.back().is_coordinator = true;
+  CHECK(render_line(x).ends_with(", active processes 2/3"));
+}
+
 TEST_CASE("render shows 100 % only when all is done") {
   progress_snapshot x = half_way();
   x.batches_done = 999;

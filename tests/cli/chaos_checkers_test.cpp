@@ -99,14 +99,41 @@ TEST_CASE("with_two_replicas_nothing_is_rolled_back") {
   read_launcher_line("[   4.3 s] chain 0 restored from checkpoint 2: 10 updates rolled back", 4.3,
                      run);
   CHECK(verdict(check_durability, run) == judgement::violated);
-  run.overlapping = true;
-  CHECK(verdict(check_durability, run) == judgement::not_judged);
-  run.overlapping = false;
   run.replicas = 1;
   CHECK(verdict(check_durability, run) == judgement::not_judged);
   run = good_run();
   run.rolled_back = 1;
   CHECK(verdict(check_durability, run) == judgement::violated);
+}
+
+TEST_CASE("where_faults_overlap_only_the_rest_of_the_run_is_judged") {
+  auto run = good_run();
+  run.faults[1].overlaps = true; // From 3.0 to 4.2 s, when all were seen active.
+  run.rolled_back = 10;
+  CHECK(verdict(check_durability, run) == judgement::holds);
+  const auto rolled_back_at = [&run](double at) {
+    auto changed = run;
+    read_launcher_line("[   4.0 s] chain 0 restored from checkpoint 2: 10 updates rolled back", at,
+                       changed);
+    return verdict(check_durability, changed);
+  };
+  CHECK(rolled_back_at(2.9) == judgement::violated);
+  CHECK(rolled_back_at(3.0) == judgement::holds);
+  CHECK(rolled_back_at(4.2) == judgement::holds);
+  CHECK(rolled_back_at(4.3) == judgement::violated);
+  CHECK(verdict(check_vacuity, run) == judgement::holds);
+}
+
+TEST_CASE("a_run_of_overlapping_faults_proves_nothing") {
+  auto run = good_run();
+  run.faults[1].overlaps = run.faults[2].overlaps = true;
+  CHECK(verdict(check_durability, run) == judgement::not_judged);
+  CHECK(violated(judge(run)) == "C13 vacuity");
+  read_launcher_line("[   2.5 s] chain 0 restored from checkpoint 2: 10 updates rolled back", 2.5,
+                     run);
+  CHECK(verdict(check_durability, run) == judgement::violated); // Before they did.
+  run.replicas = 1; // Goes back to its checkpoint anyway.
+  CHECK(violated(judge(run)).empty());
 }
 
 TEST_CASE("a_damaged_checkpoint_is_refused_and_not_restored") {
@@ -127,6 +154,13 @@ TEST_CASE("a_damaged_checkpoint_is_refused_and_not_restored") {
   CHECK(verdict(check_checkpoints, wrong) == judgement::violated);
   wrong.flips[0].at = 7; // It was sound then.
   CHECK(verdict(check_checkpoints, wrong) == judgement::holds);
+  wrong = run;
+  wrong.checkpoints_kept = 1;
+  wrong.flips[0].refused.reset();
+  CHECK(verdict(check_checkpoints, wrong) == judgement::violated); // Where has it gone?
+  read_launcher_line("[   6.3 s] checkpoint 5 committed", 6.3, wrong);
+  read_launcher_line("[   7.3 s] checkpoint 6 committed", 7.3, wrong);
+  CHECK(verdict(check_checkpoints, wrong) == judgement::holds); // It was removed.
 }
 
 TEST_CASE("a_full_disk_costs_checkpoints_and_no_more") {
@@ -176,7 +210,7 @@ TEST_CASE("nobody_is_given_up_without_a_fault_of_its_own") {
 }
 
 TEST_CASE("a_job_comes_to_rest_and_to_its_end") {
-  CHECK(good_run().healed_after() == doctest::Approx(2.2));
+  CHECK(good_run().healed_after(4) == doctest::Approx(2.2));
   const auto violates = [](auto change) {
     auto run = good_run();
     change(run);
@@ -188,6 +222,42 @@ TEST_CASE("a_job_comes_to_rest_and_to_its_end") {
   CHECK(violates([](run_facts& x) { x.heal_limit = 2; }));
   CHECK(violates([](run_facts& x) { x.asked.workers = 3; })); // One is never seen active.
   CHECK(violates([](run_facts& x) { x.not_recovered = 1; }));
+}
+
+TEST_CASE("a_job_comes_to_rest_after_each_fault") {
+  auto run = good_run();
+  const auto line = [&run](double at, std::uint64_t active) {
+    run.progress.push_back({at, "training", active});
+  };
+  run.ended_at = 50;
+  line(13, 3);
+  fault(run, fault_kind::kill_worker, {role::worker, 0}, 12, 12);
+  fault(run, fault_kind::kill_worker, {role::worker, 1}, 30, 30);
+  line(31, 4);
+  CHECK(verdict(check_liveness, run) == judgement::violated); // Not from 12 s to 30 s.
+  run.heal_limit = 18.5;
+  CHECK(verdict(check_liveness, run) == judgement::holds);
+  line(32, 3);
+  fault(run, fault_kind::stop_lease, {role::worker, 1}, 49, 50); // The job ended meanwhile.
+  CHECK(verdict(check_liveness, run) == judgement::holds);
+  run.faults.back().ended = 49.5;
+  CHECK(verdict(check_liveness, run) == judgement::violated);
+}
+
+TEST_CASE("checkpoints_and_restores_are_counted_once") {
+  auto run = good_run();
+  const auto count = [&run](const std::string& what) {
+    const auto text = counts_text(run);
+    return std::stoi(text.substr(text.find(what) + what.size()));
+  };
+  read_launcher_line("[   5.0 s] the job failed: no space", 5.0, run);
+  CHECK(count("checkpoints failed") == 0);
+  read_launcher_line("[   5.0 s] checkpoint 4 failed: no space", 5.0, run);
+  CHECK(count("checkpoints failed") == 1);
+  read_launcher_line("[   6.0 s] chain 0 restored from checkpoint 3: 9 updates rolled back", 6,
+                     run);
+  read_launcher_line("[   6.0 s] all chains go on from clock 7 (generation 2)", 6, run);
+  CHECK(count("chains restored") == 1);
 }
 
 TEST_CASE("memory_and_descriptors_have_limits") {

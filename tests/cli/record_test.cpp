@@ -45,7 +45,8 @@ TEST_CASE("the_summary_of_a_record") {
         == "job 'tiny': 2 batches, 2 workers\n"
            "chain 0, generation 1: 3 pushes in 0.502 s\n"
            "chain 1, generation 2: 1 pushes in 0.000 s, from checkpoint 4\n"
-           "4 pushes of 2 workers (restarts counted), 1 reads of pushes that others applied\n"
+           "4 pushes of 2 workers (one that was started again counts twice)\n"
+           "1 pushes of batches done twice, which only other chains applied\n"
            "400 bytes in 2 files, 100.0 a push\n"
            "staleness in versions: mean 0.75, median 0, 90 % 2, 99 % 2, max 2\n"
            "chain 0: longest pause 500.0 ms, at 0.002 s\n"
@@ -60,6 +61,15 @@ TEST_CASE("the_lines_of_a_record") {
            "0.502000 0 1 3 0 1 3 0 0\n"
            "0.001000 1 2 7 0 1 7 0 6\n"
            "0.001000 1 2 read 0 0 0 0 6\n");
+}
+
+TEST_CASE("a_record_of_reads_alone_begins_with_the_first") {
+  auto history = sample_history();
+  history.chains.erase(history.chains.begin());
+  history.chains[0].applied.clear();
+  CHECK(record_lines(history)
+        == "seconds chain generation version slot worker batch clock base_version\n"
+           "0.000000 1 2 read 0 0 0 0 6\n");
 }
 
 } // namespace troupe

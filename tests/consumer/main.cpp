@@ -1,24 +1,41 @@
-// Uses one thing of each installed library.
-#include "actors/graph/graph.hpp"
-#include "kernels/vector_ops.hpp"
-#include "serialization/job.hpp"
-#include "storage/checkpoint_directory.hpp"
+// Finds slope and intercept of a straight line again, from points on it.
+#include "actors/graph/program.hpp"
 
-#include <array>
-#include <cstdio>
+#include <cmath>
 
-int main() {
-  troupe::job_spec job;
-  job.name = "consumer";
-  job.samples = 1000;
-  job.tables.push_back({.name = "weights", .shape = {10, 10}});
-  if (const auto valid = troupe::validate(job); !valid) {
-    std::printf("%s\n", valid.error().text.c_str());
-    return 1;
+constexpr float slope = 3.0f, intercept = -1.0f;
+
+struct line_trainer final : troupe::trainer {
+  double gradient(const troupe::batch& work, troupe::const_tensors line,
+                  troupe::mutable_tensors gradients) override {
+    float loss = 0, along_slope = 0, along_intercept = 0;
+    const auto count = static_cast<float>(work.samples.size());
+    for (const auto sample : work.samples) {
+      const float x = static_cast<float>(sample % 101) / 50.0f - 1.0f;
+      const float error = line[0][0] * x + line[0][1] - (slope * x + intercept);
+      loss += error * error / count;
+      along_slope += 2 * error * x / count;
+      along_intercept += 2 * error / count;
+    }
+    gradients[0][0] = along_slope;
+    gradients[0][1] = along_intercept;
+    return loss;
   }
-  const std::array<float, 2> values{3.0f, 4.0f};
-  const auto found = troupe::storage::newest_good("/nonexistent", job);
-  std::printf("%zu %d\n", static_cast<std::size_t>(troupe::kernels::squared_norm(values)),
-              static_cast<bool>(found));
-  return troupe::graph{}.validate() ? 1 : 0;
+};
+
+struct line_evaluator final : troupe::evaluator {
+  troupe::evaluation evaluate(troupe::const_tensors line) override {
+    const double off = std::abs(line[0][0] - slope) + std::abs(line[0][1] - intercept);
+    return {.loss = off, .accuracy = off < 0.01 ? 1.0 : 0.0, .auc = {}, .note = {}};
+  }
+};
+
+int main(int argc, char** argv) {
+  return troupe::program{"line", "Finds a line."}.run(argc, argv, [](const auto& options) {
+    troupe::graph g;
+    auto parameters = g.servers(options.configured({{.name = "line", .shape = {2}}}));
+    g.workers(10'000, std::make_unique<line_trainer>).into(parameters);
+    g.judge(std::make_unique<line_evaluator>).of(parameters);
+    return g;
+  });
 }

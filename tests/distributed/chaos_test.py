@@ -49,7 +49,8 @@ class ChaosTest(unittest.TestCase):
         status, said = self.chaos("--seconds", 20, "--seed", 5, "--kill", "--stop")
         self.assertEqual(status, 0, said)
         for text in ("C1 exactly once        holds", "C3 conservation        holds",
-                     "C9 evictions           holds", "C10 liveness           holds",
+                     "durability             holds", "C9 evictions           holds",
+                     "C10 liveness           holds",
                      "C12 resources          holds", "C13 vacuity            holds",
                      "C8 no bad checkpoint   n/a because no bit was flipped"):
             self.assertIn(text, said)
@@ -67,7 +68,8 @@ class ChaosTest(unittest.TestCase):
         if "needs root" in said:
             self.skipTest(said)
         self.assertEqual(status, 0, said)
-        for name in ("C1 exactly once", "C8 no bad checkpoint", "C10 liveness", "full disk"):
+        for name in ("C1 exactly once", "durability", "C8 no bad checkpoint", "C10 liveness",
+                     "full disk"):
             self.assertRegex(said, rf"\n{name} +holds")
         self.assertRegex(said, r"cut one way out +[1-9]")
         self.assertEqual(list(self.temporary.iterdir()), [])

@@ -4,6 +4,7 @@ A test file is a unittest.TestCase derived from ClusterTest, and ends with clust
 argument is the folder of the programs.
 """
 import argparse
+import collections
 import json
 import os
 import pathlib
@@ -247,6 +248,23 @@ class ClusterTest(unittest.TestCase):
         """Of count_batches: every batch counts once in all of its sums."""
         self.assertTrue(is_exact(run.out, elements), run.out[-1000:])
         self.assertEqual(run.report["test_accuracy"], 1.0)
+
+    def survive_kills(self, run, kills, elements, dice, pause_s, draw, deaths_max=None):
+        """SIGKILLs to whom `draw()` says, one after each pause, so many of one at most; nevertheless
+        every batch counts once. Returns the report.
+        """
+        run.await_text("training with")
+        killed = collections.Counter()
+        while killed.total() < kills and run.launcher.poll() is None:
+            time.sleep(dice.uniform(*pause_s))
+            who = draw()
+            if deaths_max is None or killed[who] < deaths_max:
+                killed[who] += run.kill(*who)
+        self.assertEqual(run.wait(60 + 6 * kills), 0)
+        self.assertGreaterEqual(len(run.report["recoveries"]), 2 * kills // 3)
+        self.assert_exact(run, elements)
+        self.assertEqual(unrecovered(run.report), [])
+        return run.report
 
     def assert_recovered(self, run, *expected):
         """Each of these (role, index) was lost once, and all that was lost came back."""

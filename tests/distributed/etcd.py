@@ -65,6 +65,12 @@ class Etcd:
         except (urllib.error.URLError, OSError):
             return False
 
+    def has_leader(self, index):
+        """As that member sees it."""
+        where = f"http://127.0.0.1:{self.ports[index][0]}/v3/maintenance/status"
+        with urllib.request.urlopen(where, b"{}", timeout=5) as answer:
+            return int(json.load(answer).get("leader", 0)) != 0
+
     def get(self, key):
         question = json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode()
         where = f"http://127.0.0.1:{self.ports[0][0]}/v3/kv/range"

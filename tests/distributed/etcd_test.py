@@ -120,7 +120,7 @@ class EtcdTest(cluster.ClusterTest):
         run.end()
         for index in 0, 1:
             self.etcd.end(index)
-        time.sleep(2.5)  # The member that is left notices.
+        cluster.poll(lambda: not self.etcd.has_leader(2), 20, "the last member alone")
         self.refused(self.etcd.url, "etcd at .* has no quorum")
 
 

@@ -1,9 +1,7 @@
 """Under random SIGKILLs every batch ends up applied exactly once: the sums of count_batches prove
 it. --kills 50 for a longer trial; --seed repeats the order of the kills.
 """
-import collections
 import random
-import time
 
 import cluster
 
@@ -23,21 +21,12 @@ class ExactlyOnce(cluster.ClusterTest):
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
         run = self.start("--samples", samples, "--epochs", 1, *options)
-        run.await_text("training with")
         targets = ([("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
                    + [("server", i) for i in range(SERVERS)])
-        killed = collections.Counter()
-        while killed.total() < kills and run.launcher.poll() is None:
-            time.sleep(dice.uniform(0.1, 1.6))
-            who = dice.choice(targets)
-            # Of one that dies again and again in short order the launcher despairs.
-            if killed[who] < 4 or kills > 4 * len(targets):
-                killed[who] += run.kill(*who)
-        self.assertEqual(run.wait(60 + 6 * kills), 0)
-        report = run.report
-        self.assertGreaterEqual(len(report["recoveries"]), 2 * kills // 3)
-        self.assert_exact(run, ELEMENTS)
-        self.assertEqual(cluster.unrecovered(report), [])
+        # Of one that dies again and again in short order the launcher despairs.
+        deaths_max = 4 if kills <= 4 * len(targets) else None
+        self.survive_kills(run, kills, ELEMENTS, dice, (0.1, 1.6), lambda: dice.choice(targets),
+                           deaths_max)
 
     def test_asp(self):
         self.check(cluster.arguments.kills)

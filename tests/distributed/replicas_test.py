@@ -3,7 +3,6 @@ of a chain's only server: no update is rolled back, and every batch ends up appl
 --kills 50 for a longer trial; --seed repeats the order.
 """
 import random
-import time
 
 import cluster
 
@@ -23,18 +22,11 @@ class Kills(cluster.ClusterTest):
         print(f"seed {cluster.arguments.seed}", end=" ", flush=True)
         dice = random.Random(cluster.arguments.seed)
         run = self.start("--samples", samples, "--epochs", 1, *self.safety, *options)
-        run.await_text("training with")
         others = [("worker", i) for i in range(WORKERS)] + [("coordinator", 0)]
         servers = [("server", i) for i in range(self.servers)]
-        done = 0
-        while done < kills and run.launcher.poll() is None:
-            time.sleep(dice.uniform(0.8, 1.8))  # For the replica before to join again.
-            done += run.kill(*dice.choice(servers if dice.random() < 0.7 else others))
-        self.assertEqual(run.wait(60 + 6 * kills), 0)
-        report = run.report
-        self.assertGreaterEqual(len(report["recoveries"]), 2 * kills // 3)
-        self.assert_exact(run, ELEMENTS)
-        self.assertEqual(cluster.unrecovered(report), [])
+        report = self.survive_kills(  # The pause is for the replica before to join again.
+            run, kills, ELEMENTS, dice, (0.8, 1.8),
+            lambda: dice.choice(servers if dice.random() < 0.7 else others))
         for each in report["recoveries"]:
             self.assertEqual(each["updates_rolled_back"], 0, each)
         self.assertNotIn("rolled back", run.out)

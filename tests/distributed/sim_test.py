@@ -56,7 +56,7 @@ class SimTest(unittest.TestCase):
         status, said = sim("--stragglers", "--worker-hours", 200)
         self.assertEqual(status, 0, said)
         self.assertRegex(said, r"5 times as slow .*\n +out in fleet 1: worker \d+ at \d+ s \(slow")
-        self.assertRegex(said, r"\nhealthy +\d{3,} +\d+ +0 +0 +0 ")
+        self.assertRegex(said, r"\nhealthy +\d{3,} +\d+ +0 +0 +0 +0 ")
         self.assertTrue(said.endswith("\nas it should be"), said)
 
     def test_a_wrong_judge_is_noticed(self):

@@ -158,7 +158,9 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .servers = {{0}, {5}},
     .draining = {{2}},
     .events = {"worker 0 joined", "checkpoint 7"},
-    .events_total = 12};
+    .events_total = 12,
+    .job = golden_replicated_job(),
+    .coordinator = 2};
   const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
   const auto pushed = std::make_shared<const update>(push);
   const auto pushed_rows = std::make_shared<const update>(

@@ -192,7 +192,9 @@ inline observer_orders random_observer_orders(random_source& random) {
           random_servers(random),
           random_servers(random),
           random.several([&] { return random.text(); }),
-          random.number()};
+          random.number(),
+          random.chance() ? random_job(random) : job_spec{},
+          random.number32()};
 }
 
 inline server_orders random_server_orders(random_source& random) {

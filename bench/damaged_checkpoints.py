@@ -1,0 +1,29 @@
+"""What fault_runs.py does to checkpoints of a job that has ended."""
+
+
+def committed(directory):
+    return sorted(x for x in (directory / "checkpoints").iterdir() if (x / "COMMIT").exists())
+
+
+def largest(checkpoint):
+    return max(checkpoint.glob("chain-*/*.sst"), key=lambda x: x.stat().st_size)
+
+
+def flip(job, checkpoint):
+    file = largest(checkpoint)
+    data = bytearray(file.read_bytes())
+    data[job.dice.randrange(len(data))] ^= 1 << job.dice.randrange(8)
+    replace(file, data)
+    job.counts["F12"] += 1
+
+
+def tear(job, checkpoint):
+    """As a power cut leaves a file of which the last pages were not written."""
+    file = largest(checkpoint)
+    replace(file, file.read_bytes()[:job.dice.randrange(file.stat().st_size)])
+    job.counts["F11"] += 1
+
+
+def replace(file, data):
+    file.unlink()  # Other checkpoints may share it.
+    file.write_bytes(data)
