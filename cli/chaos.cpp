@@ -304,8 +304,16 @@ result<void> run(const chaos_options& options) {
   return done;
 }
 
+/// CLI::Range with a line that a person can read; and nan, which that lets pass, is in no range.
 CLI::Validator between(double least, double greatest) {
-  return CLI::Range(least, greatest).description(fmt::format("{:.0f}..{:.0f}", least, greatest));
+  const auto range = fmt::format("{:.0f}..{:.0f}", least, greatest);
+  const auto check = [=](const std::string& text) -> std::string {
+    double value = 0;
+    const bool right =
+      CLI::detail::lexical_cast(text, value) && value >= least && value <= greatest;
+    return right ? "" : fmt::format("'{}' is not a number in {}", text, range);
+  };
+  return CLI::Validator{check, range};
 }
 
 } // namespace

@@ -10,8 +10,10 @@
 #include "fmt/core.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <vector>
 
@@ -34,6 +36,10 @@ int main(int argc, char** argv) {
         fmt::print(stderr, "troupe {}: {}\n", each.words->get_name(), done.error().text);
         return EXIT_FAILURE;
       }
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      fmt::print(stderr, "troupe: cannot write its output: {}\n", std::strerror(errno));
+      return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;
   } catch (const CLI::Success& help) {

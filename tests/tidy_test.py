@@ -33,6 +33,8 @@ BANNED = [
     (re.compile(r"caf::infinite|\brequest\(.*\binfinite\b"),
      "a request without an end is banned, name a timeout"),
 ]
+NAMESPACE = re.compile(r"namespace ([\w:]+) \{")
+INLINE_CONSTANT = re.compile(r"inline const(?:expr)? .*?(\w+)(?:\[\w*\])?(?: =|\{)")
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 
 
@@ -164,6 +166,19 @@ def problems(path, text):
             yield f"{path}:{number}: {message}"
 
 
+def check_constants(files):
+    """Of all files at once: (path, lines). Two inline constants of one name are one to the linker."""
+    seen = {}
+    for path, lines in files:
+        namespace = next((m[1] for m in map(NAMESPACE.match, lines) if m), "")
+        for number, line in enumerate(lines, 1):
+            found = INLINE_CONSTANT.match(line)
+            if found and path.suffix == ".hpp":
+                other = seen.setdefault((namespace, found[1]), path)
+                if other != path:
+                    yield f"{path}:{number}: {found[1]} is in {other} too, rename one of them"
+
+
 def sources():
     yield from sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
     for folder in [*MAY_INCLUDE, "bench", "tests"]:
@@ -184,13 +199,22 @@ def self_test():
         if found:
             print(f"self-test: expected nothing for {path}, got {found}")
             failed += 1
+    texts = [("a.hpp", "inline constexpr int max = 1;"), ("b.hpp", "inline constexpr int min = 1;"),
+             ("c.hpp", "inline constexpr float max{2};"), ("d.cpp", "inline const int max = 3;")]
+    found = list(check_constants([(pathlib.PurePath(name), ["namespace x {", text])
+                                  for name, text in texts]))
+    if found != ["c.hpp:2: max is in a.hpp too, rename one of them"]:
+        print(f"self-test: expected one constant of two headers, got {found}")
+        failed += 1
     return failed
 
 
 def main():
     if "--self-test" in sys.argv[1:]:
         return 1 if self_test() else 0
-    found = [p for path in sources() for p in problems(path.relative_to(ROOT), path.read_text())]
+    texts = [(path.relative_to(ROOT), path.read_text()) for path in sources()]
+    found = [problem for path, text in texts for problem in problems(path, text)]
+    found += check_constants((path, text.splitlines()) for path, text in texts)
     print("\n".join(found))
     return 1 if found else 0
 

@@ -55,7 +55,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
   const auto path = path_in(run_directory);
   std::ifstream file{path};
   if (!file)
-    return {errc::io_failed, "cannot read " + path.string()};
+    return {errc::io_failed, "cannot read " + path.string() + ": " + std::strerror(errno)};
   try {
     const auto document = nlohmann::json::parse(file);
     cluster_file what;
@@ -80,7 +80,7 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.checkpoint_keep = document.at("checkpoint_keep");
     what.resume = document.at("resume");
     return what;
-  } catch (const nlohmann::json::exception& problem) {
+  } catch (const std::exception& problem) { // Of json, or of the stream where that is no file.
     return {errc::malformed, path.string() + " is damaged: " + problem.what()};
   }
 }

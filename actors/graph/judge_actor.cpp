@@ -3,6 +3,8 @@
 #include "actors/exception_text.hpp"
 #include "actors/training/touched_rows.hpp"
 
+#include "caf/scoped_actor.hpp"
+#include "caf/send.hpp"
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
 
@@ -108,6 +110,13 @@ judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, eva
                         std::move(done));
   return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values), std::move(make),
                                      std::move(done));
+}
+
+void end_judge(caf::actor_system& system, const judge_handle& judge) {
+  caf::anon_send_exit(judge, caf::exit_reason::user_shutdown);
+  caf::scoped_actor self{system};
+  self->wait_for(judge);
+  system.clock().cancel_timeouts(caf::actor_cast<caf::abstract_actor*>(judge));
 }
 
 } // namespace troupe

@@ -29,4 +29,9 @@ using judge_handle = caf::typed_actor<caf::reacts_to<judge_atom, std::uint64_t>>
 judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
                          std::function<void(judgement)> done, bool own_thread = true);
 
+/// Ends a judge that has its own thread, and waits until it has ended. To be called before the
+/// system goes, which waits for that thread until nobody holds the judge any more; CAF's clock does
+/// for as long as a request of the judge may take, and is stopped by then.
+void end_judge(caf::actor_system& system, const judge_handle& judge);
+
 } // namespace troupe

@@ -86,9 +86,12 @@ public:
         display_(stdout, progress_display::is_terminal(stdout)) {}
 
   ~launcher() {
+    if (judge_ && is_simulated())
+      caf::anon_send_exit(judge_, caf::exit_reason::user_shutdown);
+    else if (judge_)
+      end_judge(system_, judge_);
     for (const auto& x :
-         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(judge_),
-          caf::actor_cast<caf::actor>(values_)})
+         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(values_)})
       if (x)
         caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
     // Idle actors owe nothing to anyone; waiting for them would only risk a hang.

@@ -81,7 +81,7 @@ std::vector<chain_status> chain_world::statuses(const server& of) const {
 }
 
 void chain_world::send_report(server& by) {
-  by.report_at = now_ + report_interval;
+  by.report_at = now_ + server_report_interval;
   by.reported = statuses(by);
   post(by.id, coordinator_id, report_letter{by.reported, local_time(by.rate)});
 }

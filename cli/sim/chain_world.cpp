@@ -98,7 +98,7 @@ void chain_world::run() {
 // -- network ------------------------------------------------------------------------------------
 
 void chain_world::post(const member_id& from, const member_id& to, letter what) {
-  world::post(place_of(from), place_of(to),
+  world::post(chain_place_of(from), chain_place_of(to),
               [this, from, to, what = std::move(what)] { deliver(from, to, what); });
 }
 
@@ -142,9 +142,9 @@ void chain_world::misfortune() {
     note(name_of(victim.id) + " pauses");
   }
   if (chance(cut_rate_ * seconds)) {
-    const auto from =
-      chance(0.4) ? coordinator_place : static_cast<std::uint32_t>(pick(0, coordinator_place));
-    const auto to = static_cast<std::uint32_t>(pick(0, coordinator_place));
+    const auto from = chance(0.4) ? chain_coordinator_place
+                                  : static_cast<std::uint32_t>(pick(0, chain_coordinator_place));
+    const auto to = static_cast<std::uint32_t>(pick(0, chain_coordinator_place));
     const auto until = now_ + milliseconds{pick(200, 4200)};
     make_cut(from, to, {until, chance(0.5)});
     tally_.cuts += from == to ? 0 : 1; // Nobody writes to himself.

@@ -10,12 +10,12 @@ inline constexpr std::uint32_t client_count = 3;
 inline constexpr std::uint32_t replica_count = 3;
 /// The first one is simulated; the others obey at once, and are there to be carried.
 inline constexpr std::uint32_t chain_count = 3;
-inline constexpr std::uint32_t coordinator_place = server_count + client_count;
+inline constexpr std::uint32_t chain_coordinator_place = server_count + client_count;
 inline constexpr time_point faults_end = 20s;
 inline constexpr time_point quiet_end = 30s;
 inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are counted from.
 inline constexpr time_point tick_interval = 20ms;
-inline constexpr time_point report_interval = 100ms;
+inline constexpr time_point server_report_interval = 100ms;
 inline constexpr milliseconds seal_time = 1500ms;
 inline constexpr milliseconds apart_time = 4000ms; // Ends within the quiet.
 inline constexpr time_point expected_time = 1s;
@@ -28,10 +28,10 @@ inline const member_id coordinator_id{role::coordinator, 0, {1}};
 inline member_id client_id(std::uint32_t index) { return {role::worker, index, {1}}; }
 
 /// Servers by index, then clients, then the coordinator.
-inline std::uint32_t place_of(const member_id& who) {
+inline std::uint32_t chain_place_of(const member_id& who) {
   return who.role == role::server   ? who.index
          : who.role == role::worker ? server_count + who.index
-                                    : coordinator_place;
+                                    : chain_coordinator_place;
 }
 
 inline std::string name_of(const member_id& who) {

@@ -96,14 +96,15 @@ template <class World>
 outcome<World> run_histories(const history_options& options) {
   outcome<World> all;
   std::mutex mutex;
-  std::atomic<std::uint64_t> next = options.first;
+  std::atomic<std::uint64_t> begun = 0; // Not the next seed, which may have no successor.
   std::atomic<bool> over = false;
   const auto work = [&] {
     outcome<World> mine;
     while (!over) {
-      const std::uint64_t seed = next++;
-      if (seed > options.last)
+      const std::uint64_t index = begun++;
+      if (index > options.last - options.first)
         break;
+      const std::uint64_t seed = options.first + index;
       auto failed = run_seed<World>(seed, options.calm, mine);
       if (!failed)
         continue;

@@ -6,6 +6,7 @@
 
 #include "doctest/doctest.h"
 
+#include <atomic>
 #include <future>
 #include <stdexcept>
 #include <thread>
@@ -26,6 +27,30 @@ public:
       throw std::runtime_error{"a negative sum"};
     return {sum, 0.5, std::nullopt, {}};
   }
+};
+
+struct slow_life {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> may_end = false;
+  std::atomic<bool> over = false;
+};
+
+/// Computes until it may end, and somewhat longer.
+class slow_evaluator : public evaluator {
+public:
+  explicit slow_evaluator(slow_life& life) : life_(life) {}
+  ~slow_evaluator() override { life_.over = true; }
+  evaluation evaluate(const_tensors) override {
+    life_.begun = true;
+    while (!life_.may_end)
+      std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i)
+      std::this_thread::yield();
+    return {};
+  }
+
+private:
+  slow_life& life_;
 };
 
 /// Asks a judge once, over a kv that answers with `value` everywhere or fails.
@@ -130,6 +155,34 @@ TEST_CASE("without_an_evaluator_the_judge_still_fetches_the_parameters") {
   CHECK_FALSE(verdict.found);
   CHECK(verdict.failed.empty());
   CHECK(verdict.parameters.at(0).size() == 4);
+}
+
+TEST_CASE("a_judge_that_is_busy_has_ended_when_end_judge_returns") {
+  slow_life life;
+  actor_config config;
+  caf::actor_system system{config};
+  system.await_actors_before_shutdown(false); // As the launcher has it.
+  const auto source = system.spawn([](kv::pointer self) -> kv::behavior_type {
+    return {[self, open = std::vector<caf::typed_response_promise<reply>>{}](
+              const request&) mutable -> caf::result<reply> {
+      open.push_back(self->make_response_promise<reply>()); // The second one is never answered.
+      if (open.size() == 1)
+        open.front().deliver(reply{{}, values{}});
+      return open.back();
+    }};
+  });
+  const auto judge = spawn_judge(
+    system, job_of({asp()}), source, [&] { return std::make_unique<slow_evaluator>(life); },
+    [](judgement) {});
+  caf::anon_send(judge, judge_atom_v, std::uint64_t{1});
+  caf::anon_send(judge, judge_atom_v, std::uint64_t{2}); // Stays open.
+  while (!life.begun)
+    std::this_thread::yield();
+  life.may_end = true;
+  end_judge(system, judge);
+  CHECK(life.over);
+  // It holds who asked. That the system goes then, with a request open, is the rest of the test.
+  caf::anon_send_exit(source, caf::exit_reason::user_shutdown);
 }
 
 TEST_CASE("a_judgement_that_fails_says_why") {

@@ -115,6 +115,14 @@ TEST_CASE("a_damaged_cluster_file_is_an_error_wherever_the_damage_is") {
   }
 }
 
+TEST_CASE("a_directory_in_the_place_of_a_cluster_file_is_an_error") {
+  const temporary_directory folder;
+  std::filesystem::create_directories(folder.path() / "cluster.json");
+  const auto read = read_cluster_file(folder.path());
+  REQUIRE_FALSE(read);
+  CHECK(read.error().text.find("cluster.json is damaged: ") != std::string::npos);
+}
+
 TEST_CASE("imported_parameters_are_checkpoint_1_with_nothing_trained") {
   const temporary_directory folder;
   const auto job = job_of_tables();

@@ -132,7 +132,8 @@ class ChaosTest(unittest.TestCase):
                 (("--kill", "--sync", "hogwild"), "hogwild is one process"),
                 (("--kill", "--sync", "typo"), "typo"),
                 (("--kill", "--sync", "bsp", "--workers", 3), "1, 2, 4, 8"),
-                (("--kill", "--seconds", 0), "--seconds"),
+                (("--kill", "--seconds", 0), "--seconds: '0' is not a number in 1..100000"),
+                (("--kill", "--rss-limit", "nan"), "--rss-limit: 'nan' is not a number in 1.."),
                 (("--kill", "--program", "/none"), "/none"),
                 (("--kill", "--stop", "--seconds", 10), "10 s are too short for 6 kinds of faults, "
                  "each once or more: give --seconds 14 or more"),

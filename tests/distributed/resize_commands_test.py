@@ -2,6 +2,7 @@
 import re
 import signal
 import socket
+import subprocess
 import time
 
 import cluster
@@ -25,12 +26,18 @@ class Commands(Resizing):
             self.refused(2, pattern, *words)
 
     def test_no_run(self):
-        self.refused(1, "no run in .*/missing", "add", self.home / "missing")
+        self.refused(1, "no run in .*/missing: cannot read .*/cluster.json: No such file", "add",
+                     self.home / "missing")
         self.refused(1, "no such file|cannot", "drain", self.home, "server:0", "--tls", self.home)
 
     def test_a_run_that_has_ended(self):
         run = self.finish("--samples", 40, common=("--elements", 64, "--batch", 1, "--servers", 1))
         self.refused(1, "no job answers at .*: the run has ended", "add", run.directory)
+        with open("/dev/full", "w") as full:  # Of a command that would succeed.
+            done = subprocess.run([cluster.arguments.programs / "troupe", "scrub", run.directory],
+                                  stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^troupe: cannot write its output: No space left on device\n$")
 
     def test_refusals(self):
         run = self.start("--samples", 6000, "--epochs", 1, "--replicas", 2)

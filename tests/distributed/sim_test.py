@@ -88,10 +88,16 @@ class SimTest(unittest.TestCase):
                 self.assertEqual(len(said.splitlines()), 1, said)
                 self.assertIn(line, said)
 
+    def test_the_last_seed_of_all_has_no_successor(self):
+        status, said = sim("--world", "chain", "--seeds", f"{2 ** 64 - 2}..{2 ** 64 - 1}")
+        self.assertEqual(status, 0, said)
+        self.assertIn("chain: 2 histories in", said)
+
     def test_help(self):
         status, said = sim("--help")
         self.assertEqual(status, 0)
         self.assertIn("--mutants", said)
+        self.assertRegex(said, r"--world chain\|job\|both=both\n")
 
 
 if __name__ == "__main__":
