@@ -158,14 +158,6 @@ std::string read_world(const std::string& text, world_kind& to) {
   return "";
 }
 
-/// Returns what is wrong with it.
-std::string read_world(const std::string& text, world_kind& to) {
-  if (text != "chain" && text != "job" && text != "both")
-    return "'" + text + "' is not chain, job or both";
-  to = text == "chain" ? world_kind::chain : text == "job" ? world_kind::job : world_kind::both;
-  return "";
-}
-
 /// CLI::Range lets nan pass.
 std::string hours(const std::string& text) {
   double value = 0.0;
