@@ -377,7 +377,7 @@ class BadInput(cluster.ClusterTest):
     def test_strange_peers(self):
         hello = self.capture_hello()
         version = 8  # Behind the preamble's magic.
-        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 4)
+        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 5)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
         run = self.start("--slow", "0:20", "--slow", "1:20", "--slow", "2:20", "--slow", "3:20",

@@ -126,7 +126,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 4");
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 5");
 
   // Whatever a later version puts behind the first 16 bytes.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
