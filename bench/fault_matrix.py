@@ -47,7 +47,8 @@ SIMULATED = {
     "restarts unnoticed": ("F2",), "servers paused": ("F3",),
     "processes paused": ("F3",), "connections cut": ("F4", "F5"), "cuts that last": ("F4", "F5"),
     "servers deaf": ("F5",), "letters lost": ("F6",), "letters doubled": ("F6",),
-    "slow saves": ("F9",), "parts not written": ("F10",), "checkpoints unreadable": ("F12",),
+    "slow saves": ("F9",), "parts not written": ("F10",),
+    "logs not written": ("F10",), "checkpoints unreadable": ("F12",),
     "coordinators killed": ("F13",), "chains lost": ("F14",), "chains restored": ("F14",),
     "workers as backups": ("F15",), "servers added": ("F18",), "servers drained": ("F18",),
     "chains moved": ("F18",)}
