@@ -97,7 +97,7 @@ class SimTest(unittest.TestCase):
         status, said = sim("--help")
         self.assertEqual(status, 0)
         self.assertIn("--mutants", said)
-        self.assertRegex(said, r"--world chain\|job\|both=both\n")
+        self.assertRegex(said, r"--world chain\|job\|both=both\s")
 
 
 if __name__ == "__main__":
