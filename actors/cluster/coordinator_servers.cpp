@@ -184,11 +184,8 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   const auto& active = record.active;
   const auto& status = what.status;
   if (job_.durability == durability_mode::log && !frozen_ && !chain.to_begin
-      && begins_with_less(record, what) && !placement_.pass_over(what.chain.value, from) && bsp_) {
-    // Before it acts: no coordinator finds it acting while the others have not gone back.
-    forsake(what.chain.value, now, effects);
-    return roll_all_back(what.chain.value, now, effects);
-  }
+      && begins_with_less(record, what))
+    placement_.begins_with_less(what.chain.value, from);
   if (chain.to_begin || chain.head != from || status.generation != active.generation
       || status.epoch != active.epoch || !status.complete)
     return;
@@ -226,6 +223,12 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
       forsake(index, now, effects);
     }
   }
+  for (std::uint32_t index = 0; index < chains_.size(); ++index)
+    if (bsp_ && !frozen_ && placement_.settles_for_less(index)) {
+      // Before it acts: no coordinator finds it acting while the others have not gone back.
+      forsake(index, now, effects);
+      roll_all_back(index, now, effects);
+    }
   bool changed = begin_chains(effects);
   while (placement_.decide(now))
     changed = true;

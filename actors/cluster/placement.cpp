@@ -207,7 +207,7 @@ bool placement::may_activate(std::uint32_t index) const {
   // Who starts again after it has sealed may hold nothing any more.
   const auto is_ready = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    return has_sealed(who, index) && !have_less_[index].contains(who)
+    return has_sealed(who, index) && (!have_less_[index].contains(who) || !one_may_have_more(index))
            && ((status->complete && status->generation == chain.proposed->generation)
                || mutated(mutation::activate_incomplete));
   };

@@ -105,8 +105,10 @@ public:
   bool begin_again(std::uint32_t index, std::uint64_t checkpoint);
 
   /// The founder of what is proposed begins with less than the chain had: one that may have kept
-  /// more is to take its place. Else returns false, and it may act; until then it does not.
-  bool pass_over(std::uint32_t index, const member_id& founder);
+  /// more is to take its place, and it does not act while there is one.
+  void begins_with_less(std::uint32_t index, const member_id& founder);
+  /// What is proposed may act though it has less: nobody is there, or expected, who may have more.
+  bool settles_for_less(std::uint32_t index) const;
 
   /// Takes the next steps. Returns whether records() changed.
   bool decide(time_point now);
@@ -139,6 +141,7 @@ private:
   bool goes_on(std::uint32_t index) const;
   bool is_awaited(server_id server) const;
   bool may_have_more(std::uint32_t index, server_id home) const;
+  bool one_may_have_more(std::uint32_t index) const;
   chain_config beginning(std::uint32_t index) const;
   std::vector<server_id> homes(std::uint32_t index) const;
   std::vector<member_id> founders(std::uint32_t index, std::vector<member_id> members) const;

@@ -56,13 +56,18 @@ bool placement::is_awaited(server_id server) const {
          || any_of(silent_, [&](const member_id& who) { return who.index == server.value; });
 }
 
-bool placement::pass_over(std::uint32_t index, const member_id& founder) {
-  auto& those = have_less_[index];
-  those.insert(founder);
-  if (any_of(homes(index), [&](server_id home) { return may_have_more(index, home); }))
-    return true;
-  those.erase(founder);
-  return false;
+void placement::begins_with_less(std::uint32_t index, const member_id& founder) {
+  have_less_[index].insert(founder);
+}
+
+bool placement::settles_for_less(std::uint32_t index) const {
+  return begins(records_[index]) && !one_may_have_more(index)
+         && any_of(records_[index].proposed->members,
+                   [&](const member_id& who) { return have_less_[index].contains(who); });
+}
+
+bool placement::one_may_have_more(std::uint32_t index) const {
+  return any_of(homes(index), [&](server_id home) { return may_have_more(index, home); });
 }
 
 bool placement::may_have_more(std::uint32_t index, server_id home) const {

@@ -133,7 +133,7 @@ void chain_world::client_tick(client& who) {
     if (now_ < retry)
       continue;
     if (retry != time_point{0})
-      who.head = static_cast<std::uint32_t>(pick(0, server_count - 1));
+      who.head = (who.head + 1) % server_count;
     retry = now_ + patience;
     post(id, to_server(who.head), push_letter{{batch}, who.generation});
   }

@@ -113,9 +113,12 @@ TEST_CASE("who begins with less than the chain had leaves it to one that may hav
   fixture f{{0, 1}};
   REQUIRE(f.begin());
   REQUIRE(f.begun() == "1: 0.2");
-  CHECK(f.decide.pass_over(0, server(0, 2)));
+  f.decide.begins_with_less(0, server(0, 2));
+  CHECK_FALSE(f.decide.settles_for_less(0));
   CHECK(f.begun() == "2: 1.2");
-  CHECK_FALSE(f.decide.pass_over(0, server(1, 2)));
+  CHECK_FALSE(f.decide.settles_for_less(0));
+  f.decide.begins_with_less(0, server(1, 2));
+  CHECK(f.decide.settles_for_less(0));
   CHECK(f.begun() == "2: 1.2");
 }
 
@@ -126,11 +129,11 @@ TEST_CASE("who begins with less does not act before nobody is there that may hav
   f.decide.dead(server(1, 2));
   f.decide.expect({{1}});
   f.decide.heard(server(0, 2), {{{1}, {}, {2}, true, false}});
-  REQUIRE(f.decide.pass_over(0, server(0, 2)));
+  f.decide.begins_with_less(0, server(0, 2));
   CHECK(f.begun() == "1: 0.2");
-  f.decide.expect({});
-  CHECK(f.begun() == "1: 0.2"); // It has to be asked about again.
-  CHECK_FALSE(f.decide.pass_over(0, server(0, 2)));
+  CHECK_FALSE(f.decide.settles_for_less(0));
+  f.decide.expect({}); // The other one does not come.
+  CHECK(f.decide.settles_for_less(0));
   REQUIRE(f.decide.decide({}));
   CHECK(f.decide.records()[0].active.members == std::vector{server(0, 2)});
 }
