@@ -454,6 +454,29 @@ TEST_CASE("a restarted coordinator goes on with the chains that it finds") {
   CHECK(after.boss->phase() == job_phase::training);
 }
 
+TEST_CASE("with logs, a restarted coordinator lets nobody act with less who was heard too early") {
+  auto job = job_of_replicas(2);
+  job.durability = durability_mode::log;
+  coordinator_fixture before(job);
+  pass(before, 500ms, all_three);
+  before.death(role::server, 0, 100);
+  before.death(role::server, 1, 101);
+  before.found(3);
+  before.server(0, 110);
+  before.server(1, 111);
+  REQUIRE(before.text_of(0) == "0.100 1.101, then 0.110");
+  coordinator_fixture after(job, {}, state_of(before));
+  adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log, and says so meanwhile.
+  after.worker(0, 200);
+  after.worker(1, 201);
+  server_report started;
+  started.address = "s112";
+  after.receive({role::server, 1, {112}}, started);
+  CHECK(after.text_of(0) == "0.100 1.101, then 0.110");
+  after.server(1, 112);
+  CHECK(after.text_of(0) == "0.100 1.101, then 1.112");
+}
+
 TEST_CASE("a member that was never heard since the restart is silent, and dead in the end") {
   for (const std::uint32_t replicas : {1u, 2u}) {
     CAPTURE(replicas);
