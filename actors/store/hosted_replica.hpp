@@ -152,6 +152,7 @@ private:
   chain_record record_;
   server_orders orders_;      ///< The newest ones.
   generation_id generation_;  ///< Of what it holds or loads.
+  generation_id history_;     ///< Of the job, in which that one began.
   std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
   std::optional<replica> replica_;
   std::shared_ptr<table_store> values_;

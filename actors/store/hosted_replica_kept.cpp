@@ -51,7 +51,7 @@ storage::cut hosted_replica::cut_of(std::uint64_t checkpoint, std::vector<partit
   const auto& options = context_->options;
   if (base_ == 0)
     base_ = storage::newest_kept(options.directory, {options.self.index}, chain_);
-  what.base = storage::base_id{++base_, orders_.generation, generation_, recovered_};
+  what.base = storage::base_id{++base_, history_, generation_, recovered_};
   // Who takes up a bsp clock again needs the values of before it: so the log has to have its entry.
   what.bases_from = is_bsp_ && is_durable() && base_ > 1 ? base_ - 1 : base_;
   if (is_durable())
@@ -175,7 +175,7 @@ void hosted_replica::read_kept(const job_spec& job, const partitions& here,
       [this, then, number = loading_, alive = std::weak_ptr{alive_}](kept_ptr& kept) {
         if (alive.expired() || number != loading_)
           return;
-        const bool fits = kept && kept->base.history == orders_.generation;
+        const bool fits = kept && kept->base.history == history_;
         then(fits ? std::move(kept) : nullptr, "nothing was kept of this history");
       },
       [this, then, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {

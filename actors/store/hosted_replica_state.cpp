@@ -123,6 +123,7 @@ void hosted_replica::begin_generation(const chain_record& record, const chain_co
   fail_open({errc::rolled_back, "the server restores its partitions"});
   apply_admitted();
   generation_ = newest.generation;
+  history_ = what.generation; // Orders of the next one may come while this one loads.
   ++loading_;
   former_.add(counters_of_state());
   replica_.reset();
@@ -245,7 +246,7 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
     return add_up(orders_.job, tables, pushes, *context_->pool);
   };
-  replica_.emplace(orders_.job, context_->options.self, orders_.generation, generation_, held, how);
+  replica_.emplace(orders_.job, context_->options.self, history_, generation_, held, how);
   decide(
     [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });
 }

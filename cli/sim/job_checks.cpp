@@ -20,8 +20,8 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
     require(both == stored->second.parts.at(at.chain).marks,
             "durability: a generation begins with less than its checkpoint");
   }
-  const history fresh{at.orders.generation, now_,          at.recovered, image,
-                      image.version(),      {image.digest}};
+  const history fresh{at.job_generation, now_,          at.recovered, image,
+                      image.version(),   {image.digest}};
   const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
   require(known->second.origin == image,
           "replicas: those that begin a generation differ in what they have");

@@ -181,7 +181,7 @@ const job_world::kept_chain* job_world::recall(const server& by, const hosted& a
     return nullptr;
   const auto& kept = disk->second.bases.rbegin()->second.id;
   const bool is_of_use =
-    kept.history == at.orders.generation && kept_all(at.record.active, {by.id.index}, kept);
+    kept.history == at.job_generation && kept_all(at.record.active, {by.id.index}, kept);
   return is_of_use ? &disk->second : nullptr;
 }
 
@@ -247,7 +247,6 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
     check_beginning(by, at, image);
   at.values = image;
   at.values.partitions.clear();
-  at.job_generation = at.orders.generation;
   replica_options how;
   how.shard.pull_patience = 200ms;
   if (job().replicas == 1)
@@ -307,8 +306,7 @@ void job_world::keep_image(server& by, hosted& at, value_image image,
     for (auto& entry : entries)
       log.emplace_back(index++, std::move(entry));
   }
-  kept_chain::base base{{number, at.orders.generation, at.generation, at.recovered},
-                        std::move(image)};
+  kept_chain::base base{{number, at.job_generation, at.generation, at.recovered}, std::move(image)};
   const bool fails = job().replicas > 1 && at.decider && !quiet_ && chance(part_failure_);
   when_awake(by.id, disk_time(by),
              [this, number, fails, who = by.id, chain = at.chain, loading = at.loading,
