@@ -326,17 +326,27 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
   }
 }
 
+/// With logs, both servers of chain 0 have ended and are back; server 0 is to begin it again.
+struct founding : coordinator_fixture {
+  founding() : coordinator_fixture(durable()) {
+    pass(*this, 500ms, all_three);
+    death(role::server, 0, 100);
+    death(role::server, 1, 101);
+    found(3);
+    server(0, 110);
+    server(1, 111);
+    REQUIRE(text_of(0) == "0.100 1.101, then 0.110");
+  }
+
+  static job_spec durable() {
+    auto job = job_of_replicas(2);
+    job.durability = durability_mode::log;
+    return job;
+  }
+};
+
 TEST_CASE("with logs, a server that has lost its own leaves the beginning to another one") {
-  auto job = job_of_replicas(2);
-  job.durability = durability_mode::log;
-  coordinator_fixture one(job);
-  pass(one, 500ms, all_three);
-  one.death(role::server, 0, 100);
-  one.death(role::server, 1, 101);
-  one.found(3);
-  one.server(0, 110);
-  one.server(1, 111);
-  REQUIRE(one.text_of(0) == "0.100 1.101, then 0.110");
+  founding one;
   one.server(0, 110);
   CHECK(one.text_of(0) == "0.100 1.101, then 1.111");
   one.recovered = true;
@@ -455,17 +465,8 @@ TEST_CASE("a restarted coordinator goes on with the chains that it finds") {
 }
 
 TEST_CASE("with logs, a restarted coordinator lets nobody act with less who was heard too early") {
-  auto job = job_of_replicas(2);
-  job.durability = durability_mode::log;
-  coordinator_fixture before(job);
-  pass(before, 500ms, all_three);
-  before.death(role::server, 0, 100);
-  before.death(role::server, 1, 101);
-  before.found(3);
-  before.server(0, 110);
-  before.server(1, 111);
-  REQUIRE(before.text_of(0) == "0.100 1.101, then 0.110");
-  coordinator_fixture after(job, {}, state_of(before));
+  founding before;
+  coordinator_fixture after(before.job, {}, state_of(before));
   adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log, and says so meanwhile.
   after.worker(0, 200);
   after.worker(1, 201);
