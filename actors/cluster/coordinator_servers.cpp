@@ -183,7 +183,7 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   const auto& record = placement_.records()[what.chain.value];
   const auto& active = record.active;
   const auto& status = what.status;
-  if (job_.durability == durability_mode::log && !frozen_ && !chain.to_begin
+  if (job_.durability == durability_mode::log && (!frozen_ || chain.to_begin)
       && begins_with_less(record, what))
     placement_.begins_with_less(what.chain.value, from);
   if (chain.to_begin || chain.head != from || status.generation != active.generation
