@@ -1,4 +1,5 @@
 // The program `troupe`: what there is to do around a job.
+#include "actors/graph/standard_output.hpp"
 #include "cli/certs.hpp"
 #include "cli/chaos.hpp"
 #include "cli/record.hpp"
@@ -10,10 +11,8 @@
 #include "fmt/core.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <vector>
 
@@ -37,8 +36,8 @@ int main(int argc, char** argv) {
         return EXIT_FAILURE;
       }
     }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      fmt::print(stderr, "troupe: cannot write its output: {}\n", std::strerror(errno));
+    if (const auto written = troupe::flush_standard_output(); !written) {
+      fmt::print(stderr, "troupe: {}\n", written.error().text);
       return EXIT_FAILURE;
     }
     return EXIT_SUCCESS;

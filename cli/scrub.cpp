@@ -6,6 +6,7 @@
 #include "fmt/format.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -36,6 +37,8 @@ result<void> scrub_checkpoints(const std::filesystem::path& directory) {
   const auto all = storage::committed(home);
   if (!all)
     return all.error();
+  if (!std::filesystem::exists(directory))
+    return {errc::io_failed, "there is no directory " + directory.string()};
   if (all->empty())
     return {errc::io_failed, "no committed checkpoint lies in " + home.string()};
   std::size_t bad = 0;

@@ -123,6 +123,8 @@ result<void> validate(const run_options& options) {
   if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))
     return invalid("--listen needs the address at which other hosts reach this one, not "
                    + options.listen->host);
+  if (options.join && options.join->port == 0)
+    return invalid("--join needs the port at which the main host listens, not 0");
   const bool serves = std::any_of(options.here.begin(), options.here.end(),
                                   [](const auto& x) { return x.role == role::server; });
   if (options.join && serves && !options.checkpoint_directory)

@@ -4,6 +4,7 @@
 #include "actors/graph/child.hpp"
 #include "actors/graph/launcher.hpp"
 #include "actors/graph/replay_run.hpp"
+#include "actors/graph/standard_output.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -79,9 +80,11 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                  : complain(name_, who.error().text, bad_command_line);
     }
     const auto described = build();
-    if (options_.replay_directory)
-      return run_replay(name_, options_, described);
-    return run_launcher(name_, options_, described, {argv, argv + argc});
+    const int status = options_.replay_directory
+                         ? run_replay(name_, options_, described)
+                         : run_launcher(name_, options_, described, {argv, argv + argc});
+    const auto written = flush_standard_output();
+    return written ? status : complain(name_, written.error().text, EXIT_FAILURE);
   } catch (...) {
     return complain(name_, exception_text(), EXIT_FAILURE);
   }

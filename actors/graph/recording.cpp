@@ -29,7 +29,6 @@ CLI::App* declare_recording(CLI::App& app, run_options& options) {
   group
     ->add_option("--until", options.replay_seconds,
                  "With --replay: only what was applied in so many seconds from the first step on")
-    ->check(CLI::NonNegativeNumber)
     ->needs(replay);
   group
     ->add_option("--compare", options.compare_file,
@@ -44,8 +43,8 @@ result<void> validate_recording(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
-  if (options.replay_seconds && !std::isfinite(*options.replay_seconds))
-    return invalid("--until needs a number of seconds");
+  if (const auto until = options.replay_seconds; until && !(std::isfinite(*until) && *until >= 0))
+    return invalid("--until needs a number of seconds, from 0 on");
   if (options.replay_seconds && options.compare_file)
     return invalid("--until stops within the run, and --compare needs its end: leave one out");
   if (options.replay_directory && options.mode() == run_mode::simulation)

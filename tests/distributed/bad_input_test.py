@@ -100,7 +100,7 @@ COMMAND_LINES = [
     ("--threads --durability log", 2, "leave out --durability"),
     ("--until 3", 2, "--until requires --replay"),
     ("--replay {home}/missing", 1, "no record of a run: .*missing"),
-    ("--replay {home}/empty --until nan", 2, "--until needs a number of seconds"),
+    ("--replay {home}/empty --until -1", 2, "--until needs a number of seconds, from 0 on$"),
     ("--backup-workers 1", 2, "--backup-workers needs --sync bsp"),
     ("--sync ssp:3 --backup-workers 1", 2, "--backup-workers needs --sync bsp"),
     ("--sync bsp --workers 2 --backup-workers 3", 2, "at most --workers .2., not 3"),
@@ -133,6 +133,7 @@ COMMAND_LINES = [
     ("--join nowhere.invalid:1 --here worker:0 --allow-plaintext-on-network", 1,
      "cannot resolve 'nowhere.invalid'"),
     ("--join 127.0.0.1:1 --here worker:0", 1, "no job answers at 127.0.0.1:1"),
+    ("--join 127.0.0.1:0 --here worker:0", 2, "--join needs the port"),
 ]
 
 table = []
@@ -191,6 +192,18 @@ class BadInput(cluster.ClusterTest):
             run = self.finish(*words.split(), common=self.small)
             self.assertEqual(run.err, "")
             self.note(words, run, run.out.splitlines()[-1])
+
+    def test_output_that_cannot_be_written(self):
+        export = self.home / "p.npz"
+        words = [cluster.arguments.programs / self.program, *map(str, self.small), "--processes",
+                 "--run-dir", self.home / "run", "--export", export]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True,
+                                  check=False, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr,
+                         "^async_sgd: cannot write its output: No space left on device\n$")
+        self.assertTrue(export.exists())  # The job itself was done.
 
     def test_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:

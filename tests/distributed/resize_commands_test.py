@@ -29,6 +29,7 @@ class Commands(Resizing):
         self.refused(1, "no run in .*/missing: cannot read .*/cluster.json: No such file", "add",
                      self.home / "missing")
         self.refused(1, "no such file|cannot", "drain", self.home, "server:0", "--tls", self.home)
+        self.refused(1, "there is no directory .*/missing", "scrub", self.home / "missing")
 
     def test_a_run_that_has_ended(self):
         run = self.finish("--samples", 40, common=("--elements", 64, "--batch", 1, "--servers", 1))
