@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -75,6 +76,24 @@ std::string chain_lines(const push_history& history) {
   return text;
 }
 
+/// Of a run that came to its end, every chain has applied every batch.
+std::string missing_lines(const push_history& history) {
+  std::map<chain_id, std::set<batch_id>> applied;
+  for (const auto& chain : history.chains) {
+    auto& there = applied[chain.chain];
+    for (const auto& x : chain.applied)
+      there.insert(x.batch);
+  }
+  const auto batches = history.job.batches();
+  std::string text;
+  for (const auto& [chain, there] : applied)
+    if (there.size() < batches)
+      text += fmt::format("chain {}: {} of {} batches are missing: the run, or its record, ended "
+                          "before them\n",
+                          chain.value, batches - there.size(), batches);
+  return text;
+}
+
 std::string pause_lines(const push_history& history) {
   std::set<chain_id> chains;
   for (const auto& each : history.chains)
@@ -107,7 +126,7 @@ std::string record_summary(const push_history& history) {
   }
   auto text = fmt::format("job '{}': {} batches, {} workers\n", history.job.name,
                           history.job.batches(), history.job.workers);
-  text += chain_lines(history);
+  text += chain_lines(history) + missing_lines(history);
   text += fmt::format("{} pushes of {} workers (one that was started again counts twice)\n", pushes,
                       workers.size());
   if (read > 0) // A batch that was done twice: each chain applied one of its two gradients.

@@ -45,6 +45,7 @@ TEST_CASE("the_summary_of_a_record") {
         == "job 'tiny': 2 batches, 2 workers\n"
            "chain 0, generation 1: 3 pushes in 0.502 s\n"
            "chain 1, generation 2: 1 pushes in 0.000 s, from checkpoint 4\n"
+           "chain 1: 1 of 2 batches are missing: the run, or its record, ended before them\n"
            "4 pushes of 2 workers (one that was started again counts twice)\n"
            "1 pushes of batches done twice, which only other chains applied\n"
            "400 bytes in 2 files, 100.0 a push\n"
