@@ -117,7 +117,7 @@ std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worke
   const auto listed = std::ranges::find_if(at.orders.workers, [&](const clock_entry& x) {
     return x.worker.value == one.id.index && x.incarnation == one.id.incarnation;
   });
-  if (listed == at.orders.workers.end() || !listed->known || listed->clock == unbound_clock)
+  if (listed == at.orders.workers.end() || !listed->known || at.unbound.contains(one.id))
     return std::nullopt;
   return listed->clock;
 }

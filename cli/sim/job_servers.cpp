@@ -62,6 +62,16 @@ void job_world::act(server& by) {
 
 // -- orders -------------------------------------------------------------------------------------
 
+void job_world::hosted::list_workers(time_point now, replica_effects& effects) {
+  const auto before = std::exchange(unbound, {});
+  for (const auto& one : orders.workers) {
+    const member_id who{role::worker, one.worker.value, one.incarnation};
+    if (one.clock == unbound_clock || before.contains(who))
+      unbound.insert(who);
+  }
+  decider->set_workers(orders.workers, now, effects);
+}
+
 void job_world::obey(server& by, const orders& what) {
   if (!by.takes(what))
     return;
@@ -101,7 +111,7 @@ void job_world::obey(server& by, hosted& at, const chain_record& record,
   decide(by, at, [&](replica_effects& effects) {
     at.decider->renew(time_point{static_cast<std::int64_t>(what.heard_ns)});
     if (other_workers)
-      at.decider->set_workers(what.workers, now, effects);
+      at.list_workers(now, effects);
     at.decider->obey(record, now, effects);
   });
   if (const auto early = std::exchange(at.early_request, std::nullopt))
@@ -262,9 +272,7 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
     return sum;
   };
   at.decider.emplace(job(), by.id, at.job_generation, at.generation, image.partitions, how);
-  decide(by, at, [&](replica_effects& effects) {
-    at.decider->set_workers(at.orders.workers, local(by), effects);
-  });
+  decide(by, at, [&](replica_effects& effects) { at.list_workers(local(by), effects); });
 }
 
 /// Orders that came while it was loading.

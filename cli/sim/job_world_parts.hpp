@@ -115,6 +115,7 @@ struct job_world::hosted {
   generation_id generation, job_generation;
   std::uint64_t loading = 0; ///< Grows with each generation; names what is being loaded.
   std::optional<replica> decider;
+  std::set<member_id> unbound; ///< Workers it does not wait for, until they have left its list.
   value_image values;
   std::map<request_token, open_request> requests;
   std::deque<request_token> pulls_due;
@@ -129,6 +130,7 @@ struct job_world::hosted {
 
   chain_status status() const;
   chain_report describe() const;
+  void list_workers(time_point now, replica_effects& effects);
 };
 
 struct job_world::server : process {
