@@ -20,12 +20,13 @@ void work_list::set_leases(const std::vector<lease>& leases) {
   std::map<std::uint64_t, lease> listed;
   for (const auto& x : leases) {
     listed.emplace(x.id, x);
-    if (leases_.contains(x.id))
-      continue;
+    const bool is_new = !leases_.contains(x.id);
     for (std::uint32_t i = 0; i < x.count; ++i) {
-      done_.erase(x.at(i));
-      if (!in_flight_.contains(x.at(i)))
-        open_.insert(x.at(i));
+      const auto batch = x.at(i);
+      if (is_new)
+        done_.erase(batch);
+      if (!done_.contains(batch) && !in_flight_.contains(batch))
+        open_.insert(batch);
     }
   }
   leases_ = std::move(listed);

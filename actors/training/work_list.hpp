@@ -14,8 +14,9 @@ namespace troupe {
 class work_list {
 public:
   /// Leases that are no longer listed are forgotten with all their batches; so are batches that a
-  /// lease, which may have become shorter, does not name any more. A new lease opens its
-  /// batches also where they were done under an older one: a server has lost them.
+  /// lease, which may have become shorter, does not name any more. It names them again where a new
+  /// coordinator goes by an old report: they are open then. A new lease opens its batches also
+  /// where they were done under an older one: a server has lost them.
   void set_leases(const std::vector<lease>& leases);
   /// Smallest open batch: in bsp another worker may wait for it.
   std::optional<batch_id> next() const;

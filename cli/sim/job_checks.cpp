@@ -14,7 +14,8 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
   const auto stored = checkpoints_.find(at.record.origin);
-  if (stored != checkpoints_.end() && !rotten_.contains(stored->first)) {
+  // What a founder has kept may have begun with an older checkpoint; check_kept() judges it.
+  if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.recovered) {
     auto both = stored->second.parts.at(at.chain).marks;
     both.intersect(image.marks);
     require(both == stored->second.parts.at(at.chain).marks,

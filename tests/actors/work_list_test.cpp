@@ -155,3 +155,18 @@ TEST_CASE("a_lease_may_get_shorter_at_both_ends") {
   work.done({2});
   CHECK(work.take_finished());
 }
+
+TEST_CASE("a_lease_that_was_shortened_and_is_whole_again_is_done_to_its_end") {
+  work_list work;
+  work.set_leases({lease_of(1, 0, 4)});
+  do_next(work);
+  work.set_leases({lease_of(1, 0, 1)});
+  work.set_leases({lease_of(1, 0, 4)});
+  CHECK(done_of(work, 1) == std::vector<std::uint64_t>{0});
+  for (const std::uint64_t expected : {1u, 2u, 3u}) {
+    REQUIRE(work.next());
+    CHECK(work.next()->value == expected);
+    do_next(work);
+  }
+  CHECK_FALSE(work.next());
+}
