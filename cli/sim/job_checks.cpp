@@ -113,6 +113,22 @@ bool job_world::has_open_work(const worker& one) {
                              [](const auto& x) { return x.done.size() < x.lease.count; });
 }
 
+/// It has open work that was not taken back, of which it may not have heard.
+bool job_world::is_at_work(const worker& one) const {
+  const auto newest = leases_now_.find(one.id);
+  if (newest == leases_now_.end())
+    return has_open_work(one);
+  std::set<batch_id> left;
+  for (const auto& given : newest->second)
+    for (std::uint32_t i = 0; i < given.count; ++i)
+      left.insert(given.at(i));
+  for (const auto& held : one.steps.progress())
+    for (std::uint32_t i = 0; i < held.lease.count; ++i)
+      if (left.contains(held.lease.at(i)) && std::ranges::count(held.done, held.lease.at(i)) == 0)
+        return true;
+  return false;
+}
+
 /// From which clock on the server waits for it, by what it was told last; nothing: it does not.
 std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worker& one) {
   const auto listed = std::ranges::find_if(at.orders.workers, [&](const clock_entry& x) {
@@ -132,7 +148,7 @@ void job_world::check_staleness(server& by, const hosted& at, std::uint64_t read
     // Who was given up for a while begins again, with a clock that it may not have heard of.
     const bool may_be_given_up = other->disturbed_until.has_value() || other->was_given_up;
     const auto from = bound_from(at, *other);
-    if (!other->admitted || !has_open_work(*other)
+    if (!other->admitted || !is_at_work(*other)
         || (may_be_given_up && (!from || other->steps.clock() < *from)))
       continue;
     const auto first = may_be_given_up ? *from : 0;

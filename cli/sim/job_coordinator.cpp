@@ -9,6 +9,7 @@ void job_world::start_coordinator(bool resume) {
   coordinator_->id = {role::coordinator, 0, next_incarnation()};
   coordinator_->rate = pick_rate();
   leases_now_.clear();
+  told_done_.clear();
   refused_.clear();
   evicted_at_.reset();
   note("the coordinator starts");
@@ -81,6 +82,9 @@ void job_world::send_up(process& by, decltype(report::body) body) {
 void job_world::hear(const report& what) {
   if (auto* const by = find(what.from); by != nullptr && by->disturbed_until <= now_)
     by->disturbed_until.reset();
+  if (const auto* const work = std::get_if<worker_report>(&what.body))
+    for (const auto& each : work->leases)
+      told_done_[{what.from, each.lease.id}].insert(each.done.begin(), each.done.end());
   for (const auto& who : {what.from, member_id{what.from.role, what.from.index, {}}}) {
     auto& paid = attention_.try_emplace(who, attention{now_}).first->second;
     if (now_ - paid.heard >= surely_heard)

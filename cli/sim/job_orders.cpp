@@ -69,9 +69,10 @@ void job_world::check_open_batches() {
     std::set<batch_id> done;
     for (const auto& each : holds->steps.progress())
       done.insert(each.done.begin(), each.done.end());
-    for (const auto& one : leases)
+    for (const auto& one : leases) {
+      const auto& told = told_done_[{who, one.id}];
       for (std::uint32_t i = 0; i < one.count; ++i) {
-        if (done.contains(one.at(i)))
+        if (done.contains(one.at(i)) || told.contains(one.at(i)))
           continue;
         const bool alone = open.try_emplace(one.at(i).value, who).first->second == who;
         tally_.shared += alone ? 0 : 1;
@@ -79,6 +80,7 @@ void job_world::check_open_batches() {
           throw violation("leases: batch " + std::to_string(one.at(i).value) + " of "
                           + full_name(who) + " is open in two of them");
       }
+    }
   }
 }
 

@@ -213,6 +213,7 @@ private:
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
   static bool has_open_work(const worker& one);
+  bool is_at_work(const worker& one) const;
   static std::optional<std::uint64_t> bound_from(const hosted& at, const worker& one);
   void check_cut(const hosted& at) const;
   void check_parts(const storage::manifest& what);
@@ -270,6 +271,9 @@ private:
   std::map<std::uint64_t, std::uint64_t> term_of_; ///< Which coordinator spoke in a term.
   std::map<std::uint64_t, std::pair<lease, member_id>> leases_seen_;
   std::map<member_id, std::vector<lease>> leases_now_;
+  /// Of each lease, what this coordinator was told is done. A worker may not know it any more: when
+  /// late orders of an earlier coordinator came between, the lease is a new one to it.
+  std::map<std::pair<member_id, std::uint64_t>, std::set<batch_id>> told_done_;
   bool leases_changed_ = false;
   struct attention {
     time_point heard{0};        ///< By a coordinator, the last time.
