@@ -174,13 +174,13 @@ private:
       for (const auto resource : ways_.resources(step.from, step.to))
         loads[resource] += chunk_bytes_;
     }
-    for (std::uint32_t link = 0; link < cost_.link_bytes.size(); ++link) {
-      const double busy = loads[link] / ways_.link_rate(link);
-      if (busy > cost_.busiest_link_seconds) {
-        cost_.busiest_link_seconds = busy;
-        cost_.busiest_link = link;
+    for (std::uint32_t i = 0; i < loads.size(); ++i)
+      if (const double seconds = loads[i] / ways_.resource_rates()[i];
+          seconds > cost_.busiest_seconds) {
+        cost_.busiest = i;
+        cost_.busiest_bytes = loads[i];
+        cost_.busiest_seconds = seconds;
       }
-    }
   }
 
   const schedule& plan_;

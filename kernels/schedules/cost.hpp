@@ -28,10 +28,11 @@ struct step_times {
 
 struct schedule_cost {
   double seconds = 0;
-  std::vector<step_times> steps;   ///< As in the schedule.
-  std::vector<double> link_bytes;  ///< By directed link of the routing.
-  std::uint32_t busiest_link = 0;  ///< The directed link that is in use longest.
-  double busiest_link_seconds = 0; ///< At its full rate; both directions of a half-duplex one.
+  std::vector<step_times> steps;  ///< As in the schedule.
+  std::vector<double> link_bytes; ///< By directed link of the routing.
+  std::uint32_t busiest = 0;      ///< The resource of the routing that is in use longest:
+  double busiest_bytes = 0;       ///< what crosses it,
+  double busiest_seconds = 0;     ///< which takes so long at its full rate.
 };
 
 /// Requires: no fault_of(plan); plan.devices == ways.devices(), plan.staging <= ways.hosts().

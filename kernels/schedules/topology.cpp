@@ -189,6 +189,11 @@ std::string routing::link_name(std::uint32_t link) const {
   return net_.nodes[from].name + " -> " + net_.nodes[to].name;
 }
 
+std::string routing::resource_name(std::uint32_t resource) const {
+  return resource < directed_links() ? link_name(resource)
+                                     : net_.nodes[resource - directed_links()].name;
+}
+
 double routing::latency_seconds(std::uint32_t from, std::uint32_t to) const {
   double sum = 0;
   for (const auto link : links(from, to))

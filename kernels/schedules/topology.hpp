@@ -66,6 +66,7 @@ public:
   /// What transfers share: directed links, a half-duplex link as one, and nodes with a limit.
   std::span<const std::uint32_t> resources(std::uint32_t from, std::uint32_t to) const;
   std::span<const double> resource_rates() const { return rates_; } ///< Bytes a second.
+  std::string resource_name(std::uint32_t resource) const;
 
   /// Of all links on the way.
   double latency_seconds(std::uint32_t from, std::uint32_t to) const;
