@@ -158,6 +158,8 @@ result<topology> parse_topology(const std::string& text, const std::string& wher
       text.begin() + static_cast<std::ptrdiff_t>(std::min(problem.byte, text.size()));
     return in_place(wrong(
       fmt::format("not JSON: line {} cannot be read", 1 + std::count(text.begin(), end, '\n'))));
+  } catch (const json::out_of_range&) {
+    return in_place(wrong("a number is too large"));
   }
 }
 

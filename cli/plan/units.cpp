@@ -29,7 +29,7 @@ result<double> parse(const std::string& text, std::span<const unit> units, std::
   const std::string_view written(rest);
   const auto name = written.substr(std::min(written.find_first_not_of(' '), written.size()));
   for (const auto& each : units)
-    if (rest != text.c_str() && name == each.name && std::isfinite(number)) {
+    if (rest != text.c_str() && name == each.name && std::isfinite(number * each.value)) {
       if (number * each.value > 0)
         return number * each.value;
       return {errc::invalid_argument, fmt::format("'{}' is not above 0", text)};

@@ -79,8 +79,8 @@ private:
 /// The devices of one group and what connects them, as a topology of its own.
 routing inside_of(const routing& ways, const std::vector<std::uint32_t>& group) {
   topology net;
-  for (const auto device : group)
-    net.nodes.push_back({ways.name(device), node_kind::device, 0});
+  for (std::uint32_t a = 0; a < group.size(); ++a)
+    net.nodes.push_back({std::to_string(a), node_kind::device, 0});
   for (std::uint32_t a = 0; a < group.size(); ++a)
     for (std::uint32_t b = 0; b < a; ++b)
       net.links.push_back({b, a, ways.rate(group[b], group[a]), 0, true});
@@ -91,8 +91,8 @@ routing inside_of(const routing& ways, const std::vector<std::uint32_t>& group) 
 routing direct_links_of(const routing& ways, const std::vector<std::uint32_t>& group) {
   topology net;
   const auto middle = static_cast<std::uint32_t>(group.size());
-  for (const auto device : group)
-    net.nodes.push_back({ways.name(device), node_kind::device, 0});
+  for (std::uint32_t a = 0; a < group.size(); ++a)
+    net.nodes.push_back({std::to_string(a), node_kind::device, 0});
   net.nodes.push_back({"others", node_kind::switch_node, 0});
   for (std::uint32_t a = 0; a < group.size(); ++a) {
     net.links.push_back({a, middle, 1, 0, true});

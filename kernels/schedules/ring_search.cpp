@@ -85,22 +85,30 @@ double rate_of(const rates& graph, const order& ring) {
   return least;
 }
 
+/// Of the highest rate for which the search finds a ring: levels by binary search, as a ring at one
+/// is one at all lower ones too.
 std::optional<order> widest(const rates& graph, long budget_each) {
-  std::set<double, std::greater<>> levels;
+  std::set<double, std::greater<>> all;
   for (const auto& row : graph)
-    levels.insert(row.begin(), row.end());
-  levels.erase(0);
-  for (const auto level : levels) {
-    std::optional<order> ring;
+    all.insert(row.begin(), row.end());
+  all.erase(0);
+  const std::vector<double> levels(all.begin(), all.end());
+  std::optional<order> best;
+  for (std::size_t from = 0, to = levels.size(); from < to;) {
+    const auto middle = (from + to) / 2;
     long budget = budget_each;
-    cycle_search(graph, level * rounding, budget, [&](const order& found) {
-      ring = found;
+    bool is_found = false;
+    cycle_search(graph, levels[middle] * rounding, budget, [&](const order& found) {
+      best = found;
+      is_found = true;
       return true;
     }).run();
-    if (ring)
-      return ring;
+    if (is_found)
+      to = middle;
+    else
+      from = middle + 1;
   }
-  return {};
+  return best;
 }
 
 rates without(rates graph, const order& ring, double rate) {
@@ -149,7 +157,7 @@ rates rates_of(const routing& ways, double (routing::*rate)(std::uint32_t, std::
 } // namespace
 
 ring_path widest_ring(const routing& ways) {
-  const auto found = widest(rates_of(ways, &routing::rate), 200'000);
+  const auto found = widest(rates_of(ways, &routing::rate), 50'000);
   return found ? ring_path{*found, 1} : ring_in_order(ways.devices());
 }
 
@@ -161,13 +169,11 @@ std::optional<std::pair<ring_path, ring_path>> two_rings(const routing& ways) {
   std::optional<std::pair<ring_path, ring_path>> best;
   double best_sum = 0;
   long budget = 1'000'000;
-  long rest = 1'000'000;
+  int second_rings_left = 500; // Searches for a second ring, of 2000 steps a level.
   cycle_search(graph, most * 1e-6, budget, [&](const order& first) {
     const double rate = rate_of(graph, first);
     const auto left = without(graph, first, rate);
-    const long each = std::min(rest, 2'000L);
-    rest -= each;
-    if (const auto second = widest(left, each)) {
+    if (const auto second = widest(left, 2'000)) {
       const double other = rate_of(left, *second);
       if (rate + other > best_sum) {
         best_sum = rate + other;
@@ -175,7 +181,7 @@ std::optional<std::pair<ring_path, ring_path>> two_rings(const routing& ways) {
         best = {ring_path{first, a}, ring_path{*second, b}};
       }
     }
-    return best_sum >= most * rounding || rest <= 0;
+    return best_sum >= most * rounding || --second_rings_left == 0;
   }).run();
   return best;
 }

@@ -81,7 +81,8 @@ TEST_CASE("plan: sizes, rates and times have units") {
   CHECK_EQ(*plan::parse_rate("10Gbit/s"), 1.25e9);
   CHECK_EQ(*plan::parse_rate("16GB/s"), 16e9);
   CHECK_EQ(*plan::parse_seconds("100ms"), doctest::Approx(0.1));
-  for (const auto* const text : {"", "MB", "1 MB s", "160mb", "nan", "inf", "1e999", "0x"})
+  for (const auto* const text :
+       {"", "MB", "1 MB s", "160mb", "nan", "inf", "1e999", "1e308TB", "0x"})
     CHECK_EQ(plan::parse_bytes(text).error().text,
              "'" + std::string(text) + "' is not a size such as 160MB or 64KiB");
   CHECK_EQ(plan::parse_bytes("0").error().text, "'0' is not above 0");
@@ -131,6 +132,7 @@ TEST_CASE("plan: a topology file that cannot be used gives one line") {
      "x: node 'cpu': its bandwidth must be above 0; leave it out for no limit"},
     {R"("gb_per_s": 16)", R"("gb_per_s": "16")", "x: link 1: 'gb_per_s' is not a number"},
     {R"("gb_per_s": 16, )", "", "x: link 1: 'gb_per_s' is missing"},
+    {R"("gb_per_s": 16)", R"("gb_per_s": 1e999)", "x: a number is too large"},
     {R"("latency_us": 5)", R"("latency_us": -5)",
      "x: link between 'gpu0' and 'cpu': its latency must be 0 or more"},
     {R"("latency_us")", R"("latency")",

@@ -104,6 +104,14 @@ TEST_CASE("every_strategy_is_correct_for_2_to_64_devices") {
       }
 }
 
+TEST_CASE("every_strategy_is_correct_for_more_than_64_devices") {
+  for (const std::uint32_t devices : {65u, 130u})
+    for (const auto& [name, plan] : all_of(devices, 1)) {
+      CAPTURE(name);
+      CHECK_EQ(fault_of(plan).value_or("none"), "none");
+    }
+}
+
 TEST_CASE("schedules_add_integers_exactly") {
   std::mt19937 random{1};
   for (const std::uint32_t devices : {2u, 3u, 8u, 13u, 16u})
