@@ -182,6 +182,20 @@ TEST_CASE("dependencies_keep_every_two_steps_apart_of_which_one_writes_what_the_
   }
 }
 
+TEST_CASE("a_step_waits_for_writers_of_both_its_chunks_and_for_readers_of_what_it_overwrites") {
+  constexpr auto copy = step_kind::copy, reduce = step_kind::reduce;
+  const schedule plan{collective::all_reduce,
+                      4,
+                      0,
+                      2,
+                      {{0, 1, 0, copy},   // Reads 0.
+                       {0, 2, 0, reduce}, // So does this.
+                       {3, 0, 0, copy},   // Overwrites it.
+                       {0, 1, 0, reduce}, // Reads it, and adds to what the first step wrote.
+                       {3, 0, 1, copy}}}; // Another chunk.
+  CHECK_EQ(dependencies(plan), std::vector<std::vector<std::uint32_t>>{{}, {}, {0, 1}, {0, 2}, {}});
+}
+
 TEST_CASE("two_trees_are_low_binary_and_share_no_inner_node") {
   for (std::uint32_t devices = 1; devices <= 130; ++devices) {
     CAPTURE(devices);
