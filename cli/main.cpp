@@ -2,6 +2,7 @@
 #include "actors/graph/standard_output.hpp"
 #include "cli/certs.hpp"
 #include "cli/chaos.hpp"
+#include "cli/plan.hpp"
 #include "cli/record.hpp"
 #include "cli/resize.hpp"
 #include "cli/scrub.hpp"
@@ -22,7 +23,7 @@ int main(int argc, char** argv) {
   const std::vector<troupe::command> commands{
     troupe::certs_command(app),  troupe::add_command(app),   troupe::drain_command(app),
     troupe::record_command(app), troupe::scrub_command(app), troupe::sim_command(app),
-    troupe::chaos_command(app)};
+    troupe::chaos_command(app),  troupe::plan_command(app)};
   try {
     const auto is_called = [&](const auto& each) { return each.words->get_name() == argv[1]; };
     if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_called))

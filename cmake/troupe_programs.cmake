@@ -37,7 +37,7 @@ endforeach()
 
 # -- cli/: program `troupe` ----------------------------------------------------
 
-file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.cpp cli/chaos/*.cpp)
+file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.cpp cli/chaos/*.cpp cli/plan/*.cpp)
 list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/cli/main.cpp)
 add_library(troupe_cli STATIC ${cli_sources})
 target_link_libraries(troupe_cli PUBLIC Troupe::actors)

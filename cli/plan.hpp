@@ -1,0 +1,18 @@
+// `troupe plan`: which aggregation strategy suits a topology, and what a parameter server needs.
+#pragma once
+
+#include "cli/command.hpp"
+#include "kernels/schedules/planner.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+command plan_command(CLI::App& app);
+
+/// A table of all strategies, the choice and why; several lines.
+std::string plan_text(const kernels::routing& ways, double bytes,
+                      const std::vector<kernels::strategy_plan>& plans);
+
+} // namespace troupe

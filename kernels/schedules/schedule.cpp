@@ -1,0 +1,48 @@
+#include "kernels/schedules/schedule.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+
+namespace troupe::kernels {
+
+chunk_range range_of_chunk(std::size_t count, std::uint32_t chunks, std::uint32_t chunk) {
+  assert(chunk < chunks);
+  const std::size_t size = count / chunks;
+  const std::size_t longer = count % chunks; // That many chunks, the first ones, have one more.
+  return {chunk * size + std::min<std::size_t>(chunk, longer), size + (chunk < longer ? 1 : 0)};
+}
+
+std::uint32_t owner_of_chunk(const schedule& plan, std::uint32_t chunk) {
+  assert(plan.chunks % plan.devices == 0);
+  return chunk / (plan.chunks / plan.devices);
+}
+
+std::vector<std::vector<std::uint32_t>> dependencies(const schedule& plan) {
+  struct cell { // One chunk of one place.
+    std::optional<std::uint32_t> writer;
+    std::vector<std::uint32_t> readers; // Since it was written.
+  };
+  const std::size_t places = plan.devices + plan.staging;
+  std::vector<cell> cells(places * plan.chunks);
+  std::vector<std::vector<std::uint32_t>> all(plan.steps.size());
+  for (std::uint32_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& step = plan.steps[i];
+    assert(step.from < places && step.to < places && step.chunk < plan.chunks);
+    cell& source = cells[std::size_t{step.from} * plan.chunks + step.chunk];
+    cell& target = cells[std::size_t{step.to} * plan.chunks + step.chunk];
+    auto& before = all[i];
+    before = target.readers;
+    for (const auto& writer : {source.writer, target.writer})
+      if (writer)
+        before.push_back(*writer);
+    std::ranges::sort(before);
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    source.readers.push_back(i);
+    target.writer = i;
+    target.readers.clear();
+  }
+  return all;
+}
+
+} // namespace troupe::kernels
