@@ -49,7 +49,8 @@ TEST_CASE("the_command_line_says_what_is_recorded_and_replayed") {
   CHECK_THROWS_AS(parsed({"--record", "r", "--replay", "r"}), CLI::ParseError);
   CHECK_THROWS_AS(parsed({"--compare", "e.npz"}), CLI::ParseError);
   CHECK_THROWS_AS(parsed({"--until", "2"}), CLI::ParseError);
-  CHECK_THROWS_AS(parsed({"--replay", "r", "--until", "-1"}), CLI::ParseError);
+  CHECK(objection({"--replay", "r", "--until", "-1"})
+        == "--until needs a number of seconds, from 0 on");
 }
 
 TEST_CASE("what_cannot_be_recorded_is_refused") {
