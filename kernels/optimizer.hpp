@@ -5,12 +5,22 @@
 // (clip_value 0: no clamp):
 //   sgd       w' = w - rate * g'
 //   momentum  m' = mu * m + g';                          w' = w - rate * m'
+//   nesterov  m' = mu * m + g';                          w' = w - rate * (g' + mu * m')
 //   adagrad   s' = s + g' * g';                          w' = w - rate * g' / (sqrt(s') + epsilon)
 //   adam      m' = beta1 * m + (1 - beta1) * g';  v' = beta2 * v + (1 - beta2) * g' * g'
 //             w' = w - rate * (m' / (1 - beta1^t)) / (sqrt(v' / (1 - beta2^t)) + epsilon)
-// Sources: Duchi, Hazan, Singer 2011 (adagrad); Kingma, Ba 2015, algorithm 1 (adam).
+// and, with g' without its last term,
+//   adamw     m', v' and step as adam;  w' = (1 - rate * weight_decay) * w - adam's step
+//   ftrl      z' = z + g' - (sqrt(q') - sqrt(q)) / rate * w;  q' = q + g' * g'
+//             w' = (clamp(z', -l1, +l1) - z') / ((beta + sqrt(q')) / rate + weight_decay)
+// so ftrl's weights are 0 where |z'| <= l1. What they were at first, with z and q 0, counts little:
+// it is for linear models, which begin at 0.
+// Sources: Duchi, Hazan, Singer 2011 (adagrad); Kingma, Ba 2015, algorithm 1 (adam); Loshchilov,
+// Hutter 2019, algorithm 2 with a constant schedule (adamw); McMahan et al. 2013, algorithm 1
+// (ftrl: alpha is rate, lambda2 is weight_decay, n is q).
 //
-// Shapes:       all spans f32[n] but state f32[n * state_per_weight(kind)]: m, or s, or m then v.
+// Shapes:       all spans f32[n] but state f32[n * state_per_weight(kind)]: m, or s, or m then v,
+//               or z then q.
 // Aliasing:     outputs may be the very spans of their inputs, or must not overlap any input.
 // Denormals:    floats below 2^-126 count as zeros of their sign, in inputs and results. The mode
 //               of the calling thread is as before afterwards. (flush_denormals.hpp)
@@ -20,14 +30,21 @@
 //               and from that rounded g' on:
 //                 m'  3u (mu |m| + |g'|)               adam: 3u (beta1 |m| + (1 - beta1) |g'|)
 //                 s'  2u s'                            v'    5u v'
-//                 w'  u |w| + k u |step|          k: sgd 3, momentum 6, adagrad 7, adam 13
+//                 z'  3u (|z| + |g'|) + (9u sqrt(q') + 2^-62) |w| / rate              q'  2u q'
+//                 w'  u |w| + k u |step|          k: sgd 3, momentum 6, nesterov 7, adagrad 7,
+//                                                    adam 13; adamw 13, and 3u |w|
+//                     ftrl, from the rounded z' and q' on: 8u |w'|
 //               step being what the formula subtracts, computed from absolute values of m and g';
-//               plus 2^-123 (w': 2^-96, for epsilon >= 1e-8) for what is flushed to zero.
-//               Squares overflow above |g'| = 1.8e19: s' and v' are then infinite and w' stays w.
+//               plus 2^-123 (w', z': 2^-96, for epsilon, beta >= 1e-8 and rate >= 1e-8) for what is
+//               flushed to zero.
+//               Squares overflow above |g'| = 1.8e19: s', v' and q' are then infinite and w' stays
+//               w; ftrl's w' is then 0 or NaN.
 // Determinism:  bit-identical on every CPU target: no contraction, no reordering. Between x86-64
 //               and aarch64 but for results that round up to 2^-126, which aarch64 flushes too.
 // Cost:         one pass; reads 4n (2 + state), writes 4n (1 + state) bytes; no allocation.
 #pragma once
+
+#include "kernels/stream.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -35,22 +52,38 @@
 
 namespace troupe::kernels {
 
-enum class optimizer : std::uint8_t { sgd, momentum, adagrad, adam };
+enum class optimizer : std::uint8_t { sgd, momentum, adagrad, adam, nesterov, adamw, ftrl };
 
 constexpr std::size_t state_per_weight(optimizer kind) {
-  return kind == optimizer::sgd ? 0 : kind == optimizer::adam ? 2 : 1;
+  switch (kind) {
+  case optimizer::sgd: return 0;
+  case optimizer::momentum:
+  case optimizer::nesterov:
+  case optimizer::adagrad: return 1;
+  case optimizer::adam:
+  case optimizer::adamw:
+  case optimizer::ftrl: return 2;
+  }
+  return 0;
+}
+
+/// Whether a step depends on how many came before it.
+constexpr bool counts_steps(optimizer kind) {
+  return kind == optimizer::adam || kind == optimizer::adamw;
 }
 
 struct step_options {
   optimizer kind = optimizer::sgd;
   float rate = 0.1f;     ///< Learning rate. Finite, > 0.
-  float momentum = 0.9f; ///< mu, or beta1 of adam.
+  float momentum = 0.9f; ///< mu, or beta1 of adam and adamw.
   float beta2 = 0.999f;
   float epsilon = 1e-8f; ///< > 0: what a zero gradient on fresh state is divided by.
+  float l1 = 0.0f;       ///< ftrl: what |z| has to exceed for a weight other than 0. >= 0.
+  float beta = 1.0f;     ///< ftrl: keeps the first steps short. > 0.
   float weight_decay = 0.0f;
   float clip_value = 0.0f;     ///< 0: off.
   float gradient_scale = 1.0f; ///< Applied first: 1 / slots of a sum, times the clip by norm.
-  std::uint64_t step = 1;      ///< t of adam: steps taken on these weights, this one included.
+  std::uint64_t step = 1;      ///< Steps taken on these weights, this one included.
 };
 
 /// Returns false where an element of `gradient` is NaN or infinite; the outputs are then
@@ -58,6 +91,14 @@ struct step_options {
 [[nodiscard]] bool optimizer_step(std::span<float> new_weights, std::span<float> new_state,
                                   std::span<const float> weights, std::span<const float> state,
                                   std::span<const float> gradient, const step_options& options);
+
+/// The same on a stream: enqueued, done when the stream has come to it. All spans are memory of its
+/// device, and so is `not_finite`, which is set to 1 in place of the result false, and else left
+/// alone. Results are those of the CPU, bit for bit, but where one rounds up to 2^-126.
+void optimizer_step(stream at, std::span<float> new_weights, std::span<float> new_state,
+                    std::span<const float> weights, std::span<const float> state,
+                    std::span<const float> gradient, const step_options& options,
+                    std::uint32_t* not_finite);
 
 /// The same on memory that other threads update at the same time (Recht et al. 2011, "Hogwild!"):
 /// each element is loaded and stored with relaxed atomics, 256 of them at a time; what others store
@@ -69,10 +110,10 @@ struct step_options {
 /// The same in place on rows that lie apart, as a sparse table has them. rows[i] points to weights
 /// f32[width] and, right behind them, their state f32[width * state_per_weight]; no row comes
 /// twice.
-/// Shapes: gradient f32[rows.size() * width]; steps u64[rows.size()] for adam, else empty: t of
-/// each row, in place of options.step.
+/// Shapes: gradient f32[rows.size() * width]; steps u64[rows.size()] where counts_steps(kind),
+/// else empty: t of each row, in place of options.step.
 /// Requires: every element of `gradient` is finite.
-/// Cost: for adam, two powers for each run of rows with equal t.
+/// Cost: with steps, two powers for each run of rows with equal t.
 void optimizer_step_rows(std::span<float* const> rows, std::size_t width,
                          std::span<const float> gradient, std::span<const std::uint64_t> steps,
                          const step_options& options);

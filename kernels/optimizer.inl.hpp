@@ -2,6 +2,7 @@
 // of them.
 #pragma once
 
+#include "kernels/host_device.hpp"
 #include "kernels/optimizer.hpp"
 
 #include <algorithm>
@@ -13,15 +14,17 @@ namespace troupe::kernels::detail {
 
 /// What is the same for all elements of a step, rounded once from float64.
 struct step_constants {
-  float rate;              ///< Adam: rate / (1 - beta1^t).
+  float rate;              ///< Adam, adamw: rate / (1 - beta1^t). Ftrl: 1 / rate.
   float keep;              ///< mu, beta1.
   float take;              ///< 1 - beta1.
   float keep_square;       ///< beta2.
   float take_square;       ///< 1 - beta2.
   float square_correction; ///< 1 / (1 - beta2^t).
   float epsilon;
-  float weight_decay;
-  float clip; ///< Infinity where clipping is off: the clamp then changes no finite value.
+  float l1;
+  float beta;
+  float weight_decay; ///< Adamw: what w is multiplied with.
+  float clip;         ///< Infinity where clipping is off: the clamp then changes no finite value.
   float gradient_scale;
 };
 
@@ -42,10 +45,16 @@ inline step_constants constants_of(const step_options& options) {
   k.rate = options.rate;
   k.keep = options.momentum;
   k.epsilon = options.epsilon;
+  k.l1 = options.l1;
+  k.beta = options.beta;
   k.weight_decay = options.weight_decay;
   k.clip = options.clip_value > 0.0f ? options.clip_value : std::numeric_limits<float>::infinity();
   k.gradient_scale = options.gradient_scale;
-  if (options.kind == optimizer::adam) {
+  if (options.kind == optimizer::ftrl)
+    k.rate = static_cast<float>(1.0 / double{options.rate});
+  if (options.kind == optimizer::adamw)
+    k.weight_decay = static_cast<float>(1.0 - double{options.rate} * options.weight_decay);
+  if (counts_steps(options.kind)) {
     const double beta1 = options.momentum, beta2 = options.beta2;
     k.rate = static_cast<float>(options.rate / (1.0 - power(beta1, options.step)));
     k.take = static_cast<float>(1.0 - beta1);
@@ -56,33 +65,44 @@ inline step_constants constants_of(const step_options& options) {
   return k;
 }
 
-/// A weight and its state: first is m or s, second is v.
+/// A weight and its state: first is m, s or z, second is v or q.
 struct element {
   float weight, first, second;
 };
 
 template <optimizer Kind>
-[[gnu::always_inline]] inline element stepped(element old, float gradient,
-                                              const step_constants& k) {
-  const float clamped = std::min(std::max(gradient * k.gradient_scale, -k.clip), k.clip);
-  const float g = clamped + k.weight_decay * old.weight;
+TROUPE_HD element stepped(element old, float gradient, const step_constants& k) {
+  const float scaled = std::min(std::max(gradient * k.gradient_scale, -k.clip), k.clip);
+  constexpr bool decays_apart = Kind == optimizer::adamw || Kind == optimizer::ftrl;
+  const float g = decays_apart ? scaled : scaled + k.weight_decay * old.weight;
   if constexpr (Kind == optimizer::sgd) {
     return {old.weight - k.rate * g, 0.0f, 0.0f};
   } else if constexpr (Kind == optimizer::momentum) {
     const float m = k.keep * old.first + g;
     return {old.weight - k.rate * m, m, 0.0f};
+  } else if constexpr (Kind == optimizer::nesterov) {
+    const float m = k.keep * old.first + g;
+    return {old.weight - k.rate * (g + k.keep * m), m, 0.0f};
   } else if constexpr (Kind == optimizer::adagrad) {
     const float s = old.first + g * g;
     return {old.weight - k.rate * g / (std::sqrt(s) + k.epsilon), s, 0.0f};
+  } else if constexpr (Kind == optimizer::ftrl) {
+    const float q = old.second + g * g;
+    const float root = std::sqrt(q);
+    const float z = old.first + g - (root - std::sqrt(old.second)) * k.rate * old.weight;
+    const float beyond = std::min(std::max(z, -k.l1), k.l1) - z;
+    return {beyond / ((k.beta + root) * k.rate + k.weight_decay), z, q};
   } else {
     const float m = k.keep * old.first + k.take * g;
     const float v = k.keep_square * old.second + k.take_square * g * g;
     const float divisor = std::sqrt(v * k.square_correction) + k.epsilon;
-    return {old.weight - k.rate * m / divisor, m, v};
+    const float kept = Kind == optimizer::adamw ? k.weight_decay * old.weight : old.weight;
+    return {kept - k.rate * m / divisor, m, v};
   }
 }
 
-/// Where one step reads and writes. In `state` and `new_state`, v lies `count` floats behind m.
+/// Where one step reads and writes. In `state` and `new_state`, what is second lies `count` floats
+/// behind what is first.
 struct step_memory {
   float* new_weights;
   float* new_state;
@@ -119,16 +139,19 @@ template <optimizer Kind>
   return (seen >> 31) == 0;
 }
 
-/// Chooses the loop once for a whole stretch.
-[[gnu::always_inline]] inline bool step_any(const step_memory& at, optimizer kind,
-                                            const step_constants& k) {
+/// Calls body.operator()<kind>(): what depends on the kind is chosen once, outside of the loops.
+template <class Body>
+[[gnu::always_inline]] inline auto with_kind(optimizer kind, const Body& body) {
   switch (kind) {
-  case optimizer::sgd: return step_stretch<optimizer::sgd>(at, k);
-  case optimizer::momentum: return step_stretch<optimizer::momentum>(at, k);
-  case optimizer::adagrad: return step_stretch<optimizer::adagrad>(at, k);
-  case optimizer::adam: return step_stretch<optimizer::adam>(at, k);
+  case optimizer::sgd: break;
+  case optimizer::momentum: return body.template operator()<optimizer::momentum>();
+  case optimizer::nesterov: return body.template operator()<optimizer::nesterov>();
+  case optimizer::adagrad: return body.template operator()<optimizer::adagrad>();
+  case optimizer::adam: return body.template operator()<optimizer::adam>();
+  case optimizer::adamw: return body.template operator()<optimizer::adamw>();
+  case optimizer::ftrl: return body.template operator()<optimizer::ftrl>();
   }
-  return false;
+  return body.template operator()<optimizer::sgd>();
 }
 
 /// Where a step on rows reads and writes. Each row is f32[width] and its state right behind it.

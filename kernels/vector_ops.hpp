@@ -1,21 +1,63 @@
-// Whole-vector arithmetic that shards and workers share.
+// Whole-vector arithmetic that shards, reducers and workers share.
 //
 // Shapes:       spans of one call have equal lengths, which may be 0 and need no multiple.
-// Determinism:  bit-identical on every CPU target. Reductions run over 16 virtual lanes, element i
-//               in lane i mod 16, combined lane 0 + lane 8, ... pairwise in one fixed tree.
-// Cost:         one pass over each span; no allocation.
+// Aliasing:     what is written may be the very span of an input, or must not overlap any.
+// Max error:    with u = 2^-24, against exact arithmetic on the floats that are given, where
+//               nothing overflows; denormal inputs and results count in full, unless the caller has
+//               asked for zeros in their place (flush_denormals.hpp).
+// Determinism:  bit-identical on every CPU target, but for which NaN a NaN is. Reductions run over
+//               16 virtual lanes of float64, element i in lane i mod 16, combined lane 0 + lane 8,
+//               ... pairwise in one fixed tree.
+// Cost:         one pass over each span, n being its length; no allocation.
 #pragma once
 
+#include "kernels/reduction.hpp"
+#include "kernels/stream.hpp"
+
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 namespace troupe::kernels {
 
-/// sum[i] += x[i]. No overlap. Max error: 0.5 ulp, one rounding.
+/// total[i] = x0[i] + x1[i] + ..., from the first input on; zeros where there is none.
+/// Max error: u for each sum, so (inputs - 1) u (|x0[i]| + |x1[i]| + ...) but for u^2.
+/// Cost: reads 4n bytes of each input at the same time, writes 4n.
+void sum(std::span<float> total, std::span<const std::span<const float>> inputs);
+/// sum[i] += x[i]. Max error: 0.5 ulp, one rounding. Cost: reads 8n bytes, writes 4n.
 void add(std::span<float> sum, std::span<const float> x);
-/// Sum of x[i]^2, in float64 lanes. Max error: n * 2^-53 relative.
+/// y[i] += a * x[i]. Max error: u |a x[i]| + u |result|, two roundings, 2^-150 more where a * x[i]
+/// is denormal. Cost: reads 8n bytes, writes 4n.
+void axpy(std::span<float> y, float a, std::span<const float> x);
+/// x[i] *= a. Max error: 0.5 ulp, one rounding. Cost: reads and writes 4n bytes.
+void scale(std::span<float> x, float a);
+/// x[i] = min(max(x[i], -limit), limit); NaN stays. Requires: limit >= 0. Max error: none.
+/// Cost: reads and writes 4n bytes.
+void clip(std::span<float> x, float limit);
+/// Where norm(x) > limit: x[i] *= limit / norm(x). Returns that factor, else 1. With NaN in x it
+/// leaves x alone and returns 1; with infinity the factor is 0. Requires: limit > 0.
+/// Max error: 2u |result|, 2^-150 more where that is denormal, and what norm(x) has.
+/// Cost: reads 4n bytes, and as scale() where it clips.
+float clip_by_norm(std::span<float> x, float limit);
+/// Sum of x[i] * y[i]. Max error: n 2^-53 (|x[0] y[0]| + |x[1] y[1]| + ...). Cost: reads 8n bytes.
+double dot(std::span<const float> x, std::span<const float> y);
+/// Sum of x[i]^2. Neither overflows nor underflows. Max error: n 2^-53 relative. Cost: reads 4n
+/// bytes.
 double squared_norm(std::span<const float> x);
-/// Index of the first element that is NaN or infinite; x.size() where there is none.
+/// Square root of that. Max error: (n / 2 + 1) 2^-53 relative.
+double norm(std::span<const float> x);
+/// Index of the first element that is NaN or infinite; x.size() where there is none. Cost: reads 4n
+/// bytes.
 std::size_t first_non_finite(std::span<const float> x);
+
+// -- the same on a stream; spans and pointers are memory of its device ---------------------------
+// Enqueued, done when the stream has come to it. `partials` may be overwritten by any work that
+// follows on the stream. Reductions add up in another order than above: the same on every device.
+
+void add(stream at, std::span<float> sum, std::span<const float> x);
+void squared_norm(stream at, std::span<const float> x, std::span<double, partials_max> partials,
+                  double* result);
+void first_non_finite(stream at, std::span<const float> x,
+                      std::span<std::uint64_t, partials_max> partials, std::uint64_t* result);
 
 } // namespace troupe::kernels

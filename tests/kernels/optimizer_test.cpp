@@ -3,7 +3,7 @@
 #include "kernels/flush_denormals.hpp"
 #include "kernels/optimizer.inl.hpp"
 
-#include "doctest/doctest.h"
+#include "tests/kernels/cpu_targets.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,8 +18,9 @@ namespace troupe::kernels {
 
 namespace {
 
-constexpr std::array kinds{optimizer::sgd, optimizer::momentum, optimizer::adagrad,
-                           optimizer::adam};
+constexpr std::array kinds{optimizer::sgd,  optimizer::momentum, optimizer::adagrad,
+                           optimizer::adam, optimizer::nesterov, optimizer::adamw,
+                           optimizer::ftrl};
 constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -95,9 +96,11 @@ std::vector<step_options> variants() {
     for (const float clip : {0.0f, 0.25f})
       for (const float decay : {0.0f, 0.01f})
         for (const std::uint64_t step : {1, 2, 1000, 1'000'000})
-          if (kind == optimizer::adam || step == 1)
+          if (counts_steps(kind) || step == 1)
             all.push_back({.kind = kind,
                            .rate = 0.05f,
+                           .l1 = clip > 0.0f ? 0.1f : 0.0f,
+                           .beta = decay > 0.0f ? 0.3f : 1.0f,
                            .weight_decay = decay,
                            .clip_value = clip,
                            .gradient_scale = decay > 0.0f ? 0.3f : 1.0f,
@@ -135,24 +138,43 @@ worst errors_of(const problem& given, const outcome& o) {
   for (std::size_t i = 0; i < n; ++i) {
     const float scaled = flushed(p.gradient[i] * k.gradient_scale);
     const float limit = k.clip_value > 0.0f ? k.clip_value : infinity;
+    const bool apart = k.kind == optimizer::adamw || k.kind == optimizer::ftrl;
+    const float decay = apart ? 0.0f : k.weight_decay;
     const float rounded =
-      flushed(std::clamp(scaled, -limit, limit) + flushed(k.weight_decay * p.weights[i]));
+      flushed(std::clamp(scaled, -limit, limit) + flushed(decay * p.weights[i]));
     const double exact =
       std::clamp(double{p.gradient[i]} * k.gradient_scale, -double{limit}, double{limit})
-      + double{k.weight_decay} * p.weights[i];
+      + double{decay} * p.weights[i];
     note(found.gradient, rounded, exact,
          2 * u
              * (std::fabs(double{p.gradient[i]} * k.gradient_scale)
-                + std::fabs(double{k.weight_decay} * p.weights[i]))
+                + std::fabs(double{decay} * p.weights[i]))
            + denormal);
     const double g = rounded, w = p.weights[i];
-    double step = 0, size = 0, factor = 0; // size: |step| computed from absolute values.
+    // size: |step| computed from absolute values; kept: what it is subtracted from.
+    double step = 0, size = 0, factor = 0, kept = w, kept_factor = 1;
     if (k.kind == optimizer::sgd) {
       step = rate * g, size = std::fabs(step), factor = 3;
     } else if (k.kind == optimizer::momentum) {
       const double m = mu * p.state[i] + g, span = mu * std::fabs(p.state[i]) + std::fabs(g);
       note(found.first, o.state[i], m, 3 * u * span + denormal);
       step = rate * m, size = rate * span, factor = 6;
+    } else if (k.kind == optimizer::nesterov) {
+      const double m = mu * p.state[i] + g, span = mu * std::fabs(p.state[i]) + std::fabs(g);
+      note(found.first, o.state[i], m, 3 * u * span + denormal);
+      step = rate * (g + mu * m), size = rate * (std::fabs(g) + mu * span), factor = 7;
+    } else if (k.kind == optimizer::ftrl) {
+      const double z = p.state[i], q = p.state[n + i], squares = q + g * g;
+      const double strength = (std::sqrt(squares) - std::sqrt(q)) / rate;
+      note(found.first, o.state[i], z + g - strength * w,
+           3 * u * (std::fabs(z) + std::fabs(g)) + 9 * u * std::fabs(w) * std::sqrt(squares) / rate
+             + 0x1p-62 * std::fabs(w) / rate + denormal_step);
+      note(found.second, o.state[n + i], squares, 2 * u * squares + denormal);
+      const double new_z = o.state[i], new_q = o.state[n + i], l1 = k.l1;
+      const double beyond = std::fabs(new_z) <= l1 ? 0.0 : new_z - std::copysign(l1, new_z);
+      kept = 0;
+      step = beyond / ((double{k.beta} + std::sqrt(new_q)) / rate + double{k.weight_decay});
+      size = std::fabs(step), factor = 8;
     } else if (k.kind == optimizer::adagrad) {
       const double s = p.state[i] + g * g;
       note(found.first, o.state[i], s, 2 * u * s + denormal);
@@ -167,9 +189,11 @@ worst errors_of(const problem& given, const outcome& o) {
       const double divisor = std::sqrt(v / (1 - std::pow(beta2, t))) + epsilon;
       step = rate * (m / (1 - std::pow(mu, t))) / divisor;
       size = rate * (span / (1 - std::pow(mu, t))) / divisor, factor = 13;
+      if (k.kind == optimizer::adamw)
+        kept = (1 - rate * k.weight_decay) * w, kept_factor = 3;
     }
-    note(found.weight, o.weights[i], w - step,
-         u * std::fabs(w) + factor * u * size + denormal_step);
+    note(found.weight, o.weights[i], kept - step,
+         kept_factor * u * std::fabs(kept) + factor * u * size + denormal_step);
   }
   return found;
 }
@@ -196,12 +220,7 @@ void step_one_by_one(const problem& p, outcome& o) {
 outcome one_by_one(const problem& p) {
   outcome o{p.weights, p.state, true};
   const flush_denormals guard;
-  switch (p.options.kind) {
-  case optimizer::sgd: step_one_by_one<optimizer::sgd>(p, o); break;
-  case optimizer::momentum: step_one_by_one<optimizer::momentum>(p, o); break;
-  case optimizer::adagrad: step_one_by_one<optimizer::adagrad>(p, o); break;
-  case optimizer::adam: step_one_by_one<optimizer::adam>(p, o); break;
-  }
+  detail::with_kind(p.options.kind, [&]<optimizer Kind>() { step_one_by_one<Kind>(p, o); });
   return o;
 }
 
@@ -244,87 +263,100 @@ TEST_CASE("optimizer_step is within the stated bounds of float64") {
 }
 
 TEST_CASE("optimizer_step gives the bits of the element function run one by one") {
-  for (const step_options& options : variants())
-    for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
-      for (const std::size_t count : sizes) {
-        const problem p = make_problem(options, which, count, 7 + count);
-        const outcome vectorised = run(p), scalar = one_by_one(p);
-        CAPTURE(static_cast<int>(options.kind));
-        CAPTURE(count);
-        CHECK(same_bits(vectorised.weights, scalar.weights));
-        CHECK(same_bits(vectorised.state, scalar.state));
-      }
+  on_every_target([] {
+    for (const step_options& options : variants())
+      for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
+        for (const std::size_t count : sizes) {
+          const problem p = make_problem(options, which, count, 7 + count);
+          const outcome vectorised = run(p), scalar = one_by_one(p);
+          CAPTURE(static_cast<int>(options.kind));
+          CAPTURE(count);
+          CHECK(same_bits(vectorised.weights, scalar.weights));
+          CHECK(same_bits(vectorised.state, scalar.state));
+        }
+  });
 }
 
 TEST_CASE("optimizer_step gives the same bits on every machine") {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const step_options& options : variants())
-    for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal}) {
-      const outcome o = run(make_problem(options, which, 4099, 1));
-      hash = fnv1a(fnv1a(hash, o.weights), o.state);
-    }
-  // A change of the arithmetic changes this number, and the meaning of every recorded run with it.
-  CHECK(hash == 0xf7367d1daff8b36e);
+  on_every_target([] {
+    // The second number is of kinds that came later.
+    std::array<std::uint64_t, 2> hash{0xcbf29ce484222325, 0xcbf29ce484222325};
+    for (const step_options& options : variants())
+      for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal}) {
+        const outcome o = run(make_problem(options, which, 4099, 1));
+        auto& of_kind = hash[options.kind > optimizer::adam];
+        of_kind = fnv1a(fnv1a(of_kind, o.weights), o.state);
+      }
+    // A change of the arithmetic changes a number, and the meaning of every recorded run with it.
+    CHECK(hash[0] == 0xf7367d1daff8b36e);
+    CHECK(hash[1] == 0x48373ba8c1b6a32);
+  });
 }
 
 TEST_CASE("optimizer_step in place, at any alignment, equals the step into other memory") {
-  for (const step_options& options : variants())
-    for (const std::size_t count : sizes)
-      for (const std::size_t offset : {0, 1, 3}) {
-        const problem p = make_problem(options, inputs::ordinary, count, 3);
-        const outcome apart = run(p);
-        std::vector<float> weights(offset), state(offset);
-        weights.insert(weights.end(), p.weights.begin(), p.weights.end());
-        state.insert(state.end(), p.state.begin(), p.state.end());
-        const auto w = std::span{weights}.subspan(offset), s = std::span{state}.subspan(offset);
-        CHECK(optimizer_step(w, s, w, s, p.gradient, options));
-        CHECK(same_bits(apart.weights, {w.begin(), w.end()}));
-        CHECK(same_bits(apart.state, {s.begin(), s.end()}));
-      }
+  on_every_target([] {
+    for (const step_options& options : variants())
+      for (const std::size_t count : sizes)
+        for (const std::size_t offset : {0, 1, 3}) {
+          const problem p = make_problem(options, inputs::ordinary, count, 3);
+          const outcome apart = run(p);
+          std::vector<float> weights(offset), state(offset);
+          weights.insert(weights.end(), p.weights.begin(), p.weights.end());
+          state.insert(state.end(), p.state.begin(), p.state.end());
+          const auto w = std::span{weights}.subspan(offset), s = std::span{state}.subspan(offset);
+          CHECK(optimizer_step(w, s, w, s, p.gradient, options));
+          CHECK(same_bits(apart.weights, {w.begin(), w.end()}));
+          CHECK(same_bits(apart.state, {s.begin(), s.end()}));
+        }
+  });
 }
 
 TEST_CASE("optimizer_step_shared on one thread equals optimizer_step") {
-  for (const step_options& options : variants())
-    for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
-      for (const std::size_t count : sizes) {
-        problem p = make_problem(options, which, count, 5);
-        const outcome plain = run(p);
-        CHECK(optimizer_step_shared(p.weights, p.state, p.gradient, options));
-        CHECK(same_bits(plain.weights, p.weights));
-        CHECK(same_bits(plain.state, p.state));
-      }
+  on_every_target([] {
+    for (const step_options& options : variants())
+      for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
+        for (const std::size_t count : sizes) {
+          problem p = make_problem(options, which, count, 5);
+          const outcome plain = run(p);
+          CHECK(optimizer_step_shared(p.weights, p.state, p.gradient, options));
+          CHECK(same_bits(plain.weights, p.weights));
+          CHECK(same_bits(plain.state, p.state));
+        }
+  });
 }
 
 TEST_CASE("optimizer_step_rows gives the bits of optimizer_step on each row, whatever the width") {
-  constexpr std::size_t count = 131;
-  constexpr std::array<std::uint64_t, 4> ages{1, 1, 7, 100'000};
-  for (const step_options& options : variants())
-    for (const std::size_t width : {1u, 2u, 3u, 4u, 8u, 16u, 17u, 32u, 64u}) {
-      const std::size_t states = state_per_weight(options.kind) * width;
-      std::vector<float> gradient;
-      std::vector<std::vector<float>> rows, expected;
-      std::vector<std::uint64_t> steps;
-      for (std::size_t i = 0; i < count; ++i) {
-        problem p = make_problem(options, inputs::extreme, width, 7 * i + width);
-        if (options.kind == optimizer::adam) {
-          steps.push_back(ages[i % ages.size()]);
-          p.options.step = steps.back();
+  on_every_target([] {
+    constexpr std::size_t count = 131;
+    constexpr std::array<std::uint64_t, 4> ages{1, 1, 7, 100'000};
+    for (const step_options& options : variants())
+      for (const std::size_t width : {1u, 2u, 3u, 4u, 8u, 16u, 17u, 32u, 64u}) {
+        const std::size_t states = state_per_weight(options.kind) * width;
+        std::vector<float> gradient;
+        std::vector<std::vector<float>> rows, expected;
+        std::vector<std::uint64_t> steps;
+        for (std::size_t i = 0; i < count; ++i) {
+          problem p = make_problem(options, inputs::extreme, width, 7 * i + width);
+          if (counts_steps(options.kind)) {
+            steps.push_back(ages[i % ages.size()]);
+            p.options.step = steps.back();
+          }
+          const outcome o = run(p);
+          gradient.insert(gradient.end(), p.gradient.begin(), p.gradient.end());
+          rows.push_back(p.weights);
+          rows.back().insert(rows.back().end(), p.state.begin(), p.state.end());
+          expected.push_back(o.weights);
+          expected.back().insert(expected.back().end(), o.state.begin(), o.state.end());
+          REQUIRE(rows.back().size() == width + states);
         }
-        const outcome o = run(p);
-        gradient.insert(gradient.end(), p.gradient.begin(), p.gradient.end());
-        rows.push_back(p.weights);
-        rows.back().insert(rows.back().end(), p.state.begin(), p.state.end());
-        expected.push_back(o.weights);
-        expected.back().insert(expected.back().end(), o.state.begin(), o.state.end());
-        REQUIRE(rows.back().size() == width + states);
+        std::vector<float*> pointers;
+        for (auto& row : rows)
+          pointers.push_back(row.data());
+        optimizer_step_rows(pointers, width, gradient, steps, options);
+        for (std::size_t i = 0; i < count; ++i)
+          REQUIRE(same_bits(rows[i], expected[i]));
       }
-      std::vector<float*> pointers;
-      for (auto& row : rows)
-        pointers.push_back(row.data());
-      optimizer_step_rows(pointers, width, gradient, steps, options);
-      for (std::size_t i = 0; i < count; ++i)
-        REQUIRE(same_bits(rows[i], expected[i]));
-    }
+  });
 }
 
 TEST_CASE("optimizer_step takes denormal inputs for zeros and gives no denormal result") {
@@ -355,19 +387,21 @@ TEST_CASE("optimizer_step leaves the thread's arithmetic on denormals as it was"
 }
 
 TEST_CASE("optimizer_step notices NaN and infinity at every position") {
-  const float quiet = std::numeric_limits<float>::quiet_NaN();
-  const float payload = std::bit_cast<float>(0xff800001u);
-  for (const optimizer kind : kinds)
-    for (const float clip : {0.0f, 1.0f})
-      for (const std::size_t count : {1, 3, 16, 33, 67})
-        for (std::size_t position = 0; position < count; ++position)
-          for (const float bad : {quiet, payload, infinity, -infinity}) {
-            problem p =
-              make_problem({.kind = kind, .clip_value = clip}, inputs::ordinary, count, 11);
-            p.gradient[position] = bad;
-            CHECK_FALSE(run(p).finite);
-            CHECK_FALSE(optimizer_step_shared(p.weights, p.state, p.gradient, p.options));
-          }
+  on_every_target([] {
+    const float quiet = std::numeric_limits<float>::quiet_NaN();
+    const float payload = std::bit_cast<float>(0xff800001u);
+    for (const optimizer kind : kinds)
+      for (const float clip : {0.0f, 1.0f})
+        for (const std::size_t count : {1, 3, 16, 33, 67})
+          for (std::size_t position = 0; position < count; ++position)
+            for (const float bad : {quiet, payload, infinity, -infinity}) {
+              problem p =
+                make_problem({.kind = kind, .clip_value = clip}, inputs::ordinary, count, 11);
+              p.gradient[position] = bad;
+              CHECK_FALSE(run(p).finite);
+              CHECK_FALSE(optimizer_step_shared(p.weights, p.state, p.gradient, p.options));
+            }
+  });
 }
 
 TEST_CASE("optimizer_step takes the largest floats for finite") {
@@ -382,6 +416,8 @@ TEST_CASE("optimizer_step takes the largest floats for finite") {
 
 TEST_CASE("optimizer_step leaves a weight alone where the gradient and the state are zero") {
   for (const optimizer kind : kinds) {
+    if (kind == optimizer::ftrl)
+      continue;
     const step_options options{.kind = kind};
     problem p{options, std::vector<float>(19, 0.75f),
               std::vector<float>(19 * state_per_weight(kind)), std::vector<float>(19)};
@@ -390,6 +426,26 @@ TEST_CASE("optimizer_step leaves a weight alone where the gradient and the state
     CHECK(same_bits(o.weights, p.weights));
     CHECK(same_bits(o.state, p.state));
   }
+}
+
+TEST_CASE("optimizer_step of ftrl makes weights zero up to l1, and only those") {
+  const step_options options{.kind = optimizer::ftrl, .rate = 0.5f, .l1 = 1.0f};
+  const outcome o = run({options,
+                         {0.0f, 0.0f, 0.0f, 0.0f},
+                         {0.5f, 1.0f, -0.75f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f},
+                         {0.5f, 0.25f, -0.5f, 0.0f}});
+  CHECK(o.weights[0] == 0.0f);
+  CHECK(o.weights[1] == doctest::Approx(-0.25 / ((1 + 0.25) / 0.5)));
+  CHECK(o.weights[2] == doctest::Approx(0.25 / ((1 + 0.5) / 0.5)));
+  CHECK(o.weights[3] == 0.0f);
+}
+
+TEST_CASE("optimizer_step of adamw decays the weight and not the gradient") {
+  const step_options options{.kind = optimizer::adamw, .rate = 0.1f, .weight_decay = 0.5f};
+  const outcome o = run({options, {2.0f}, {0.0f, 0.0f}, {0.0f}});
+  CHECK(o.weights[0] == doctest::Approx(1.9));
+  CHECK(o.state[0] == 0.0f);
+  CHECK(o.state[1] == 0.0f);
 }
 
 TEST_CASE("optimizer_step keeps the weight where a square overflows") {

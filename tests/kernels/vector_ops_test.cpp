@@ -1,7 +1,8 @@
 #include "kernels/vector_ops.hpp"
 
-#include "doctest/doctest.h"
+#include "tests/kernels/cpu_targets.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -16,24 +17,60 @@ namespace {
 
 constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
 constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float quiet = std::numeric_limits<float>::quiet_NaN();
+constexpr double u = 0x1p-24, half_denormal = 0x1p-150;
 
-std::vector<float> numbers(std::size_t count, int exponent_min, int exponent_max,
-                           std::uint32_t seed) {
+/// Exponents that inputs are drawn from: ordinary, down to denormals, denormals alone.
+struct exponents {
+  int min, max;
+};
+constexpr std::array<exponents, 3> ranges{{{-1, 0}, {-149, 60}, {-149, -120}}};
+
+std::vector<float> numbers(std::size_t count, exponents range, std::uint32_t seed) {
   std::mt19937 random{seed};
-  const auto range = static_cast<std::uint32_t>(exponent_max - exponent_min);
   std::vector<float> result(count);
   for (float& x : result) {
     const float unit = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
-    x = std::ldexp(unit, exponent_min + static_cast<int>(random() % range));
+    const auto above = random() % static_cast<std::uint32_t>(range.max - range.min);
+    x = std::ldexp(unit, range.min + static_cast<int>(above));
   }
   return result;
 }
 
+/// Calls check(x, y) with inputs of every size and range, on every target.
+template <class Check>
+void on_all_inputs(const Check& check) {
+  on_every_target([&] {
+    for (const std::size_t count : sizes)
+      for (const auto range : ranges) {
+        CAPTURE(count);
+        CAPTURE(range.min);
+        check(numbers(count, range, 1), numbers(count, range, 2));
+      }
+  });
+}
+
+/// The largest of |got[i] - exact(i)| / bound(i); at most 1 is in order.
+template <class Exact, class Bound>
+double worst(const std::vector<float>& got, const Exact& exact, const Bound& bound) {
+  double most = 0;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double error = std::fabs(double{got[i]} - exact(i));
+    most = std::max(most, error == 0 ? 0 : std::isnan(error) ? 1e9 : error / bound(i));
+  }
+  return most;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::ranges::equal(a, b, {}, std::bit_cast<std::uint32_t, float>,
+                            std::bit_cast<std::uint32_t, float>);
+}
+
 /// The header's definition of the order of a reduction, in words of its own.
-double squared_norm_by_lanes(const std::vector<float>& x) {
+double dot_by_lanes(std::span<const float> x, std::span<const float> y) {
   std::array<double, 16> lane{};
   for (std::size_t i = 0; i < x.size(); ++i)
-    lane[i % 16] += double{x[i]} * double{x[i]};
+    lane[i % 16] += double{x[i]} * double{y[i]};
   std::array<double, 8> a;
   for (std::size_t i = 0; i < 8; ++i)
     a[i] = lane[i] + lane[i + 8];
@@ -42,38 +79,192 @@ double squared_norm_by_lanes(const std::vector<float>& x) {
 
 } // namespace
 
+TEST_CASE("sum adds from the first input on and is within the stated bound") {
+  on_every_target([] {
+    for (const std::size_t inputs : {0u, 1u, 2u, 3u, 5u, 17u})
+      for (const std::size_t count : sizes)
+        for (const auto range : ranges) {
+          std::vector<std::vector<float>> all;
+          for (std::uint32_t k = 0; k < inputs; ++k)
+            all.push_back(numbers(count, range, 10 + k));
+          std::vector<float> total(count, quiet), in_order(count, 0.0f);
+          sum(total, std::vector<std::span<const float>>(all.begin(), all.end()));
+          std::vector<double> exact(count), sizes_sum(count);
+          for (std::size_t k = 0; k < inputs; ++k)
+            for (std::size_t i = 0; i < count; ++i) {
+              in_order[i] = k == 0 ? all[k][i] : in_order[i] + all[k][i];
+              exact[i] += double{all[k][i]};
+              sizes_sum[i] += std::fabs(double{all[k][i]});
+            }
+          CHECK(same_bits(total, in_order));
+          // float64 adds 17 such numbers with an error below 2^-48 of their sizes.
+          CHECK(worst(
+                  total, [&](auto i) { return exact[i]; },
+                  [&](auto i) {
+                    return (static_cast<double>(inputs - 1) * u + 0x1p-40) * sizes_sum[i];
+                  })
+                <= 1);
+        }
+  });
+}
+
+TEST_CASE("sum may write over one of its inputs") {
+  on_all_inputs([](auto x, const auto& y) {
+    std::vector<float> apart(x.size());
+    const std::vector<float> z = y;
+    sum(apart, std::vector<std::span<const float>>{y, x, z});
+    sum(x, std::vector<std::span<const float>>{y, x, z});
+    CHECK(same_bits(x, apart));
+  });
+}
+
+TEST_CASE("sum of vectors beyond the caches has the bits of a sum in parts, at any alignment") {
+  constexpr std::size_t count = (std::size_t{4} << 20) + 1000, half = count / 2;
+  const auto x = numbers(count, {-1, 0}, 1), y = numbers(count, {-1, 0}, 2);
+  const std::span a{x}, b{y};
+  std::vector<float> whole(count + 1), parts(count);
+  on_every_target([&] {
+    for (const std::size_t offset : {0u, 1u}) {
+      std::ranges::fill(whole, quiet);
+      const auto total = std::span{whole}.subspan(offset, count);
+      sum(total, std::vector{a, b});
+      sum(std::span{parts}.first(half), std::vector{a.first(half), b.first(half)});
+      sum(std::span{parts}.subspan(half), std::vector{a.subspan(half), b.subspan(half)});
+      CHECK(std::ranges::equal(total, parts));
+      CHECK(std::isnan(whole[offset == 0 ? count : 0]));
+    }
+  });
+}
+
 TEST_CASE("add rounds each sum once") {
-  for (const std::size_t count : sizes)
-    for (const int exponent_min : {-1, -149}) {
-      const auto x = numbers(count, exponent_min, 127, 1), y = numbers(count, exponent_min, 127, 2);
-      auto sum = x;
-      add(sum, y);
-      for (std::size_t i = 0; i < count; ++i)
-        CHECK(std::bit_cast<std::uint32_t>(sum[i])
-              == std::bit_cast<std::uint32_t>(static_cast<float>(double{x[i]} + double{y[i]})));
-    }
+  on_all_inputs([](const auto& x, const auto& y) {
+    auto total = x;
+    add(total, y);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      CHECK(std::bit_cast<std::uint32_t>(total[i])
+            == std::bit_cast<std::uint32_t>(static_cast<float>(double{x[i]} + double{y[i]})));
+  });
 }
 
-TEST_CASE("squared_norm is within n * 2^-53 of the exact sum") {
-  for (const std::size_t count : sizes)
-    for (const int exponent_min : {-1, -149}) {
-      const auto x = numbers(count, exponent_min, 127, 3);
-      long double exact = 0; // 64 bits of mantissa: 2^11 times finer than what is tested.
-      for (const float value : x)
-        exact += static_cast<long double>(value) * value;
-      const auto error = std::fabs(static_cast<long double>(squared_norm(x)) - exact);
-      CHECK(error <= static_cast<long double>(count) * 0x1p-53L * exact);
-    }
-}
-
-TEST_CASE("squared_norm adds in the order of the 16 lanes") {
-  for (const std::size_t count : sizes)
-    for (const int exponent_min : {-1, -149})
-      for (const std::size_t offset : {0, 1, 5}) {
-        const auto all = numbers(count + offset, exponent_min, 127, 4);
-        const std::vector<float> x(all.begin() + static_cast<std::ptrdiff_t>(offset), all.end());
-        CHECK(squared_norm(std::span{all}.subspan(offset)) == squared_norm_by_lanes(x));
+TEST_CASE("axpy rounds the product and the sum") {
+  double most = 0;
+  on_all_inputs([&](const auto& x, const auto& y) {
+    for (const float a : {0.3f, -1.7e-5f, 0.0f, 1e10f}) {
+      auto result = y;
+      axpy(result, a, x);
+      const double found = worst(
+        result, [&](auto i) { return y[i] + double{a} * x[i]; },
+        [&](auto i) {
+          return u * std::fabs(double{a} * x[i]) + u * std::fabs(double{result[i]}) + half_denormal;
+        });
+      CHECK(found <= 1);
+      most = std::max(most, found);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const volatile float product = a * x[i]; // Rounded by itself: no fused multiply-add.
+        const float rounded = y[i] + product;
+        REQUIRE(std::bit_cast<std::uint32_t>(result[i]) == std::bit_cast<std::uint32_t>(rounded));
       }
+    }
+  });
+  CHECK(most > 0.3); // A bound that nothing comes near would prove nothing.
+}
+
+TEST_CASE("scale rounds each product once") {
+  on_all_inputs([](const auto& x, const auto&) {
+    for (const float a : {0.3f, -1.7e-5f, 0.0f, 1e10f}) {
+      auto result = x;
+      scale(result, a);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        CHECK(std::bit_cast<std::uint32_t>(result[i])
+              == std::bit_cast<std::uint32_t>(static_cast<float>(double{a} * x[i])));
+    }
+  });
+}
+
+TEST_CASE("clip moves what is beyond the limit to it, and nothing else") {
+  on_all_inputs([](auto x, const auto&) {
+    for (const float limit : {0.0f, 0.25f, 1e-40f, infinity}) {
+      if (x.size() > 3)
+        x[0] = infinity, x[1] = -infinity, x[2] = quiet, x.back() = -quiet;
+      auto result = x;
+      clip(result, limit);
+      for (std::size_t i = 0; i < x.size(); ++i)
+        if (std::isnan(x[i]))
+          CHECK(std::isnan(result[i]));
+        else
+          CHECK(result[i] == std::clamp(x[i], -limit, limit));
+    }
+  });
+}
+
+TEST_CASE("clip_by_norm scales to the limit, or leaves alone") {
+  on_all_inputs([](const auto& x, const auto&) {
+    long double squares = 0;
+    for (const float value : x)
+      squares += static_cast<long double>(value) * value;
+    const auto length = static_cast<double>(std::sqrt(squares));
+    if (length == 0)
+      return;
+    for (const double part : {0.25, 0.9, 1.1}) {
+      const auto limit = static_cast<float>(part * length);
+      if (limit == 0.0f || (part < 1 && !(limit < length)))
+        continue;
+      auto result = x;
+      const float factor = clip_by_norm(result, limit);
+      if (limit >= length) {
+        CHECK(factor == 1.0f);
+        CHECK(same_bits(result, x));
+        continue;
+      }
+      CHECK(factor == doctest::Approx(limit / length).epsilon(1e-6));
+      const double slack = 1 + static_cast<double>(x.size()) * 0x1p-29; // What norm(x) has.
+      CHECK(worst(
+              result, [&](auto i) { return x[i] * (limit / length); },
+              [&](auto i) {
+                return slack * (2 * u * std::fabs(x[i] * (limit / length))) + half_denormal;
+              })
+            <= 1);
+    }
+  });
+}
+
+TEST_CASE("clip_by_norm leaves a vector with NaN alone and zeroes one with infinity") {
+  on_every_target([] {
+    std::vector<float> x{3.0f, quiet, 4.0f}, y{3.0f, -infinity};
+    CHECK(clip_by_norm(x, 1.0f) == 1.0f);
+    CHECK(x[0] == 3.0f);
+    CHECK(clip_by_norm(y, 1.0f) == 0.0f);
+    CHECK(y[0] == 0.0f);
+    CHECK(std::isnan(y[1])); // Still noticed by first_non_finite.
+  });
+}
+
+TEST_CASE("dot and squared_norm are within n * 2^-53 of the exact sum") {
+  on_all_inputs([](const auto& x, const auto& y) {
+    long double products = 0, products_size = 0, squares = 0; // 2^11 times finer than the bound.
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const auto product = static_cast<long double>(x[i]) * y[i];
+      products += product, products_size += std::fabs(product);
+      squares += static_cast<long double>(x[i]) * x[i];
+    }
+    const auto bound = static_cast<long double>(x.size()) * 0x1p-53L;
+    CHECK(std::fabs(static_cast<long double>(dot(x, y)) - products) <= bound * products_size);
+    CHECK(std::fabs(static_cast<long double>(squared_norm(x)) - squares) <= bound * squares);
+    CHECK(std::fabs(static_cast<long double>(norm(x)) - std::sqrt(squares))
+          <= (bound / 2 + 0x1p-53L) * std::sqrt(squares));
+  });
+}
+
+TEST_CASE("dot and squared_norm add in the order of the 16 lanes, at any alignment") {
+  on_all_inputs([](const auto& x, const auto& y) {
+    for (const std::size_t offset : {0u, 1u, 5u}) {
+      if (offset > x.size())
+        continue;
+      const auto a = std::span{x}.subspan(offset), b = std::span{y}.subspan(offset);
+      CHECK(dot(a, b) == dot_by_lanes(a, b));
+      CHECK(squared_norm(a) == dot_by_lanes(a, a));
+    }
+  });
 }
 
 TEST_CASE("squared_norm neither overflows nor underflows") {
@@ -85,35 +276,40 @@ TEST_CASE("squared_norm neither overflows nor underflows") {
 }
 
 TEST_CASE("first_non_finite finds each position") {
-  const float quiet = std::numeric_limits<float>::quiet_NaN();
   const float payload = std::bit_cast<float>(0xff800001u);
-  for (const std::size_t count : {1u, 3u, 16u, 67u})
-    for (std::size_t position = 0; position < count; ++position)
-      for (const float bad : {quiet, payload, infinity, -infinity}) {
-        auto x = numbers(count, -149, 127, 5);
-        x[position] = bad;
-        CHECK(first_non_finite(x) == position);
-        x.back() = bad; // A second one behind it changes nothing.
-        CHECK(first_non_finite(x) == position);
-      }
+  on_every_target([&] {
+    for (const std::size_t count : {1u, 3u, 16u, 67u})
+      for (std::size_t position = 0; position < count; ++position)
+        for (const float bad : {quiet, payload, infinity, -infinity}) {
+          auto x = numbers(count, {-149, 127}, 5);
+          x[position] = bad;
+          CHECK(first_non_finite(x) == position);
+          x.back() = bad; // A second one behind it changes nothing.
+          CHECK(first_non_finite(x) == position);
+        }
+  });
 }
 
 TEST_CASE("first_non_finite finds positions around the ends of its stretches") {
-  for (const std::size_t position : {0u, 1023u, 1024u, 1025u, 2047u, 2048u, 4098u}) {
-    auto x = numbers(4099, -149, 127, 6);
-    x[position] = infinity;
-    CHECK(first_non_finite(x) == position);
-  }
+  on_every_target([] {
+    for (const std::size_t position : {0u, 1023u, 1024u, 1025u, 2047u, 2048u, 4098u}) {
+      auto x = numbers(4099, {-149, 127}, 6);
+      x[position] = infinity;
+      CHECK(first_non_finite(x) == position);
+    }
+  });
 }
 
 TEST_CASE("first_non_finite takes finite values for finite") {
   const float largest = std::numeric_limits<float>::max();
-  for (const std::size_t count : sizes) {
-    auto x = numbers(count, -149, 127, 7);
-    if (count > 1)
-      x[0] = largest, x[1] = -largest;
-    CHECK(first_non_finite(x) == count);
-  }
+  on_every_target([&] {
+    for (const std::size_t count : sizes) {
+      auto x = numbers(count, {-149, 127}, 7);
+      if (count > 1)
+        x[0] = largest, x[1] = -largest;
+      CHECK(first_non_finite(x) == count);
+    }
+  });
 }
 
 } // namespace troupe::kernels

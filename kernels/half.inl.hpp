@@ -1,0 +1,66 @@
+// The arithmetic of half.hpp, one number at a time; without branches, so that loops over it become
+// vector code.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace troupe::kernels::detail {
+
+constexpr std::uint32_t float_sign = 0x80000000, float_infinity = 0x7f800000;
+
+/// Both where the mask is all ones, and all zeros.
+constexpr std::uint32_t chosen(bool first, std::uint32_t a, std::uint32_t b) {
+  const std::uint32_t mask = -static_cast<std::uint32_t>(first);
+  return (a & mask) | (b & ~mask);
+}
+
+inline std::uint16_t fp16_of(float x) {
+  constexpr std::uint32_t infinity = 0x7c00, quiet = 0x7e00, largest = 0x7bff;
+  constexpr std::uint32_t normal_min = 0x38800000;   // 2^-14
+  constexpr std::uint32_t exponents_apart = 0x1c000; // (127 - 15) << 10
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const auto magnitude = bits & ~float_sign;
+  std::uint32_t normal = ((magnitude + 0xfff + ((magnitude >> 13) & 1)) >> 13) - exponents_apart;
+  normal = chosen(normal < largest, normal, largest);
+  // One half has the last place of a denormal of fp16, so the sum rounds to it.
+  const float shifted = std::bit_cast<float>(chosen(magnitude < normal_min, magnitude, 0)) + 0.5f;
+  const auto denormal = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5f);
+  auto result = chosen(magnitude < normal_min, denormal, normal);
+  result = chosen(magnitude < float_infinity, result, infinity);
+  result = chosen(magnitude > float_infinity, quiet, result);
+  return static_cast<std::uint16_t>(result | ((bits & float_sign) >> 16));
+}
+
+inline float float_of_fp16(std::uint16_t x) {
+  constexpr std::uint32_t exponents_apart = 0x38000000; // (127 - 15) << 23
+  const std::uint32_t magnitude = x & 0x7fffu;
+  const std::uint32_t normal = (magnitude << 13) + exponents_apart;
+  const std::uint32_t special = float_infinity | ((magnitude & 0x3ff) << 13);
+  const auto denormal = // Exact: 10 bits, and 2^-24 of a float is no denormal.
+    std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(magnitude))
+                                 * 0x1p-24f);
+  auto result = chosen(magnitude < 0x400, denormal, normal);
+  result = chosen(magnitude >= 0x7c00, special, result);
+  result = chosen(magnitude > 0x7c00, result | 0x400000, result);
+  return std::bit_cast<float>(result | (x & 0x8000u) << 16);
+}
+
+inline std::uint16_t bf16_of(float x) {
+  constexpr std::uint32_t infinity = 0x7f80, quiet = 0x7fc0, largest = 0x7f7f;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const auto magnitude = bits & ~float_sign;
+  auto result = (magnitude + 0x7fff + ((magnitude >> 16) & 1)) >> 16;
+  result = chosen(result < largest, result, largest);
+  result = chosen(magnitude < float_infinity, result, infinity);
+  result = chosen(magnitude > float_infinity, quiet, result);
+  return static_cast<std::uint16_t>(result | ((bits & float_sign) >> 16));
+}
+
+inline float float_of_bf16(std::uint16_t x) {
+  const std::uint32_t bits = std::uint32_t{x} << 16;
+  const bool is_nan = (bits & ~float_sign) > float_infinity;
+  return std::bit_cast<float>(bits | chosen(is_nan, 0x400000, 0));
+}
+
+} // namespace troupe::kernels::detail

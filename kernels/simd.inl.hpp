@@ -1,0 +1,122 @@
+// Loops over spans, compiled once for each CPU target; private to the .cpp files of this folder,
+// which include it behind hwy/foreach_target.h. `vector_ops_cpu.cpp` shows the form.
+//
+// Written with Mul and Add: MulAdd rounds once on some targets and twice on others. No tag has more
+// than 16 lanes, and targets whose width is unknown to the compiler are left out: accumulators
+// could not be arrays.
+#if defined(TROUPE_KERNELS_SIMD) == defined(HWY_TARGET_TOGGLE) // Seen once for each target.
+  #ifdef TROUPE_KERNELS_SIMD
+    #undef TROUPE_KERNELS_SIMD
+  #else
+    #define TROUPE_KERNELS_SIMD
+  #endif
+
+  #include "hwy/highway.h"
+
+  #include "hwy/cache_control.h"
+
+  #include <cstddef>
+
+HWY_BEFORE_NAMESPACE();
+namespace troupe::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using floats = hn::CappedTag<float, 16>;
+
+/// Calls body(tag, i) for the elements i, i + 1, ... of each whole vector of that tag, and then
+/// with narrower ones for what is left over. `body` is a generic lambda with HWY_ATTR.
+template <class D, class Body>
+HWY_INLINE void for_each_vector(D d, std::size_t i, std::size_t count, const Body& body) {
+  for (; i + hn::MaxLanes(d) <= count; i += hn::MaxLanes(d))
+    body(d, i);
+  if constexpr (hn::MaxLanes(D{}) > 1)
+    for_each_vector(hn::Half<D>{}, i, count, body);
+}
+
+template <class Body>
+HWY_INLINE void for_each_vector(std::size_t count, const Body& body) {
+  for_each_vector(floats{}, 0, count, body);
+}
+
+/// min(max(value, -limit), limit), and NaN where that is NaN. Not Min and Max: which of a number
+/// and a NaN they take is up to the target.
+template <class D>
+HWY_INLINE hn::Vec<D> clamped(D d, hn::Vec<D> value, float limit) {
+  const auto high = hn::Set(d, limit), low = hn::Set(d, -limit);
+  const auto raised = hn::IfThenElse(hn::Lt(value, low), low, value);
+  return hn::IfThenElse(hn::Gt(raised, high), high, raised);
+}
+
+/// Notices NaN and infinity in passing, without a branch for each vector.
+class finite_watch {
+  using wide = hn::RebindToSigned<floats>;
+
+public:
+  HWY_INLINE finite_watch() : seen_(hn::Zero(wide())) {}
+  template <class D>
+  HWY_INLINE void note(D d, hn::Vec<D> value) {
+    constexpr hn::RebindToSigned<D> bits;
+    // Carries into the sign where all bits of the exponent are set.
+    const auto magnitude = hn::And(hn::BitCast(bits, value), hn::Set(bits, 0x7fffffff));
+    const auto carried = hn::Add(magnitude, hn::Set(bits, 0x00800000));
+    if constexpr (hn::MaxLanes(d) == hn::MaxLanes(floats{}))
+      seen_ = hn::Or(seen_, carried);
+    else
+      narrow_ = narrow_ && hn::AllFalse(bits, hn::Lt(carried, hn::Zero(bits)));
+  }
+  HWY_INLINE bool all_finite() const {
+    return narrow_ && hn::AllFalse(wide(), hn::Lt(seen_, hn::Zero(wide())));
+  }
+
+private:
+  hn::Vec<wide> seen_;
+  bool narrow_ = true;
+};
+
+/// Asks for what a loop that only reads comes to a good while later. Processors do so themselves,
+/// but stop at the end of a page: four pages ahead, a core reads up to a quarter faster.
+HWY_INLINE void prefetch_ahead(const float* at) { hwy::Prefetch(at + 4096); }
+
+/// Part of the results, not a tuning number.
+constexpr std::size_t lane_count = 16;
+
+/// Sum over `count` elements in float64. Element i is added to lane i % 16 in the order of i; then
+/// lane k + 8 is added to lane k for k < 8, k + 4 for k < 4, and so on. term(tag, i) is a vector of
+/// the terms of elements i, i + 1, ...; the tag's lanes are float64. `read`: where the floats
+/// lie that terms are made of.
+template <class Term, class... Floats>
+HWY_INLINE double sum_in_lanes(std::size_t count, const Term& term, const Floats*... read) {
+  constexpr hn::CappedTag<double, lane_count> d;
+  constexpr hn::CappedTag<double, 1> one;
+  constexpr std::size_t width = hn::MaxLanes(d), vectors = lane_count / width;
+  hn::Vec<decltype(d)> sums[vectors];
+  for (auto& sum : sums)
+    sum = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + lane_count <= count; i += lane_count) {
+    (prefetch_ahead(read + i), ...);
+    for (std::size_t k = 0; k < vectors; ++k)
+      sums[k] = hn::Add(sums[k], term(d, i + k * width));
+  }
+  HWY_ALIGN double lanes[lane_count];
+  for (std::size_t k = 0; k < vectors; ++k)
+    hn::Store(sums[k], d, lanes + k * width);
+  for (std::size_t k = 0; i < count; ++k, ++i)
+    lanes[k] += hn::GetLane(term(one, i));
+  for (std::size_t half = lane_count / 2; half > 0; half /= 2)
+    for (std::size_t k = 0; k < half; ++k)
+      lanes[k] += lanes[k + half];
+  return lanes[0];
+}
+
+/// As many floats from `from` on as `d` has lanes, in float64.
+template <class D>
+HWY_INLINE hn::Vec<D> load_doubles(D d, const float* from) {
+  return hn::PromoteTo(d, hn::LoadU(hn::Rebind<float, D>{}, from));
+}
+
+} // namespace troupe::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
