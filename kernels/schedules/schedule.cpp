@@ -18,6 +18,17 @@ std::uint32_t owner_of_chunk(const schedule& plan, std::uint32_t chunk) {
   return chunk / (plan.chunks / plan.devices);
 }
 
+std::uint64_t fingerprint_of(const schedule& plan) {
+  std::uint64_t hash = 14695981039346656037u; // FNV-1a, on whole numbers.
+  const auto add = [&](std::uint64_t x) { hash = (hash ^ x) * 1099511628211u; };
+  for (const std::uint64_t x : {plan.devices, plan.staging, plan.chunks})
+    add(x);
+  for (const auto& step : plan.steps)
+    add(((std::uint64_t{step.from} << 32 | step.to) * 31 + step.chunk) * 2
+        + static_cast<std::uint64_t>(step.kind));
+  return hash;
+}
+
 std::vector<std::vector<std::uint32_t>> dependencies(const schedule& plan) {
   struct cell { // One chunk of one place.
     std::optional<std::uint32_t> writer;

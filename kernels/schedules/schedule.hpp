@@ -58,6 +58,9 @@ chunk_range range_of_chunk(std::size_t count, std::uint32_t chunks, std::uint32_
 /// Requires: chunks is a multiple of devices.
 std::uint32_t owner_of_chunk(const schedule& plan, std::uint32_t chunk);
 
+/// Equal for equal schedules; for others that ranks may have by mistake it differs.
+std::uint64_t fingerprint_of(const schedule& plan);
+
 /// For each step the earlier steps that must be done before it may begin; what follows from others
 /// by transitivity may be left out. Requires: places and chunks of all steps exist.
 std::vector<std::vector<std::uint32_t>> dependencies(const schedule& plan);

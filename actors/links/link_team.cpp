@@ -1,0 +1,385 @@
+#include "actors/links/link_team.hpp"
+
+#include "kernels/schedules/strategies.hpp"
+#include "kernels/vector_ops.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Between two attempts to reach a rank that does not listen yet.
+constexpr std::chrono::milliseconds connect_pause{20};
+/// How soon a failure is noticed by a caller that sleeps.
+constexpr std::chrono::milliseconds sleep_max{50};
+/// In place of a step's number: this rank has done the sum, and ends.
+constexpr std::uint32_t farewell = 0xffffffff;
+
+std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
+
+/// Messages of one sum that are still read from the buffer. Their last reader may be any thread,
+/// with a lock of the links held, so this only counts; it outlives the sum.
+struct departures {
+  explicit departures(std::uint32_t chunks) : left(chunks) {}
+  std::vector<std::atomic<std::uint32_t>> left; ///< By chunk: that are not read any more.
+};
+
+} // namespace
+
+class link_team::state {
+public:
+  state(const hello& self, const link_team_options& options, std::size_t ranks)
+      : rank_(self.from.index), options_(options), links_of_(ranks), parted_(ranks),
+        links_(self, events(), options.links) {}
+
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(links_of_.size()); }
+
+  // -- forming --
+
+  result<void> form(const std::vector<endpoint>& addresses, int listener) {
+    if (auto listening = links_.listen_on(listener); !listening)
+      return listening.error();
+    std::unique_lock lock{mutex_};
+    const auto until = clock::now() + options_.forming;
+    auto retry_at = clock::now();
+    while (true) {
+      const auto missing = std::ranges::find_if(
+        links_of_, [this](const auto& link) { return !link && &link != &links_of_[rank_]; });
+      if (missing == links_of_.end())
+        return {};
+      const auto now = clock::now();
+      if (now >= until)
+        return {errc::timed_out, rank_name(static_cast<std::uint32_t>(missing - links_of_.begin()))
+                                   + " did not come within "
+                                   + std::to_string(options_.forming.count() / 1000) + " s"
+                                   + (why_not_.empty() ? "" : ": " + why_not_)};
+      if (now >= retry_at) {
+        connect(addresses);
+        retry_at = now + connect_pause;
+      }
+      news_.wait_until(lock, std::min(retry_at, until));
+    }
+  }
+
+  // -- sums --
+
+  result<void> sum(const flow_plan& plan, std::span<float> numbers) {
+    {
+      const std::lock_guard lock{mutex_};
+      ++sum_;
+      plan_ = &plan;
+      numbers_ = numbers;
+      flow_ = chunk_flow{plan};
+      departures_ = std::make_shared<departures>(plan.chunks);
+      for (auto& early : std::exchange(early_, {}))
+        take_in(early.from, std::move(early.item));
+      for (std::uint32_t other = 0; other < ranks(); ++other)
+        note_parting(other);
+      go_on();
+    }
+    auto until = clock::now() + options_.deadline;
+    auto seen = moves_.load();
+    while (!finished_.reached(sum_)) {
+      finished_.wait(sum_, options_.wait, sleep_max);
+      const std::lock_guard lock{mutex_};
+      if (failed_)
+        break;
+      go_on(); // A message may have left without any event.
+      if (const auto moves = moves_.load(); moves != seen) {
+        seen = moves;
+        until = clock::now() + options_.deadline;
+      } else if (clock::now() >= until) {
+        fail({errc::timed_out, "nothing arrived for "
+                                 + std::to_string(options_.deadline.count() / 1000)
+                                 + " s: a rank hangs or does not take part"});
+      }
+    }
+    const std::lock_guard lock{mutex_};
+    flow_ = {};
+    plan_ = nullptr;
+    inbox_.clear();
+    return failed_ ? result<void>{*failed_} : result<void>{};
+  }
+
+  void stop() { links_.stop(); }
+
+  /// Stops when the others have what they need of this rank: they may still be adding up what this
+  /// one has done with, and what lies unread in a link is lost with it.
+  void part() {
+    std::unique_lock lock{mutex_};
+    if (!failed_) {
+      for (const auto& link : links_of_)
+        if (link)
+          links_.send(*link, request_list{request_message{number_of(farewell), {push_of(0), {}}}});
+      news_.wait_for(lock, options_.parting, [this] {
+        for (std::uint32_t other = 0; other < ranks(); ++other)
+          if (links_of_[other] && !parted_[other])
+            return false;
+        return true;
+      });
+    }
+    lock.unlock();
+    stop();
+  }
+
+private:
+  struct early_item {
+    std::uint32_t from;
+    request_message item;
+  };
+
+  link_events events() {
+    link_events made;
+    made.opened = [this](link_id link, const hello& peer, const std::string&) {
+      const std::lock_guard lock{mutex_};
+      const auto other = peer.from.index;
+      if (other >= links_of_.size() || other == rank_)
+        return;
+      connecting_.erase(other);
+      links_of_[other] = link;
+      ranks_of_[link] = other;
+      news_.notify_all();
+    };
+    made.received = [this](link_id link, message what) {
+      const std::lock_guard lock{mutex_};
+      const auto from = ranks_of_.find(link);
+      auto* requests = std::get_if<request_list>(&what);
+      if (from == ranks_of_.end() || !requests)
+        return;
+      for (auto& item : requests->items)
+        take_in(from->second, std::move(item));
+      go_on();
+    };
+    made.lost = [this](link_id link, const failure& why) {
+      const std::lock_guard lock{mutex_};
+      std::erase_if(connecting_, [&](const auto& each) { return each.second == link; });
+      if (const auto from = ranks_of_.find(link); from != ranks_of_.end()) {
+        links_of_[from->second].reset();
+        if (!parted_[from->second] || (adding() && flow_.awaits(from->second)))
+          fail({errc::peer_lost, rank_name(from->second) + " is lost: " + why.text});
+      } else {
+        why_not_ = why.text;
+      }
+      news_.notify_all();
+    };
+    made.rejected = [](const std::string&, const failure&) {};
+    made.settle = [this] {
+      const std::lock_guard lock{mutex_};
+      go_on();
+    };
+    return made;
+  }
+
+  // All of these with the lock held.
+
+  /// To those behind this rank; those before it connect to it.
+  void connect(const std::vector<endpoint>& addresses) {
+    for (auto other = rank_ + 1; other < ranks(); ++other)
+      if (!links_of_[other] && !connecting_.contains(other))
+        connecting_[other] = links_.connect(addresses[other]);
+  }
+
+  std::uint64_t number_of(std::uint32_t step) const { return std::uint64_t{sum_} << 32 | step; }
+
+  /// Without a chunk.
+  update push_of(std::uint64_t fingerprint) const {
+    update push;
+    push.step.clock = numbers_.size();
+    push.base_version = fingerprint;
+    push.tables = {{0}};
+    return push;
+  }
+
+  bool adding() const { return plan_ && !finished_.reached(sum_); }
+
+  /// A rank that ended before this sum takes no part in it.
+  void note_parting(std::uint32_t other) {
+    if (adding() && parted_[other] && *parted_[other] < sum_)
+      fail({errc::peer_lost, rank_name(other) + " is lost: it ended"});
+  }
+
+  void take_in(std::uint32_t from, request_message item) {
+    const auto sum = static_cast<std::uint32_t>(item.number >> 32);
+    if (static_cast<std::uint32_t>(item.number) == farewell) {
+      parted_[from] = sum;
+      note_parting(from);
+      news_.notify_all();
+      return;
+    }
+    if (sum == sum_ + 1) { // The others may have begun it.
+      early_.push_back({from, std::move(item)});
+      return;
+    }
+    const auto number = static_cast<std::uint32_t>(item.number);
+    const auto* push = item.what.push ? &*item.what.push : nullptr;
+    if (!push || push->pieces.size() > 1 || sum != sum_ || !plan_) {
+      fail({errc::malformed, rank_name(from) + " sent what is no chunk of this sum"});
+      return;
+    }
+    if (push->base_version != plan_->fingerprint || push->step.clock != numbers_.size()) {
+      fail({errc::shape_mismatch,
+            rank_name(from) + " adds up " + std::to_string(push->step.clock)
+              + " numbers, this rank " + std::to_string(numbers_.size())
+              + (push->base_version != plan_->fingerprint ? ", by another schedule" : "")});
+      return;
+    }
+    if (!flow_.arrived(number, from)) {
+      fail({errc::malformed, rank_name(from) + " sent a chunk that is not of the schedule"});
+      return;
+    }
+    inbox_[number] = push->pieces.empty() ? piece{} : push->pieces[0];
+    moves_.fetch_add(1);
+  }
+
+  /// Does all that can be done now.
+  void go_on() {
+    if (failed_ || !adding())
+      return;
+    note_departures();
+    while (const auto now = flow_.next()) {
+      const auto range = kernels::range_of_chunk(numbers_.size(), plan_->chunks, now->step.chunk);
+      const auto chunk = numbers_.subspan(range.begin, range.size);
+      if (now->step.from == rank_) {
+        send(*now, range, chunk);
+      } else if (!take(*now, chunk)) {
+        return;
+      }
+      note_departures();
+    }
+    if (flow_.done())
+      finished_.publish(sum_);
+  }
+
+  void note_departures() {
+    for (auto& [chunk, count] : leaving_)
+      for (; count > 0 && departures_->left[chunk].load() > 0; --count) {
+        departures_->left[chunk].fetch_sub(1);
+        flow_.left(chunk);
+      }
+    std::erase_if(leaving_, [](const auto& each) { return each.second == 0; });
+  }
+
+  void send(const flow_plan::own_step& what, const kernels::chunk_range& range,
+            std::span<float> chunk) {
+    update push = push_of(plan_->fingerprint);
+    const auto number = what.step.chunk;
+    if (chunk.empty()) {
+      flow_.left(number);
+      deliver(what, std::move(push));
+      return;
+    }
+    // The last handle to the values says that nobody reads them any more.
+    push.pieces = {
+      {{{0}, range.begin, range.size}, {chunk.data(), [all = departures_, number](const float*) {
+                                          all->left[number].fetch_add(1);
+                                        }}}};
+    ++leaving_[number];
+    deliver(what, std::move(push));
+  }
+
+  void deliver(const flow_plan::own_step& what, update push) {
+    if (const auto link = links_of_[what.step.to])
+      links_.send(*link,
+                  request_list{request_message{number_of(what.number), {std::move(push), {}}}});
+  }
+
+  bool take(const flow_plan::own_step& what, std::span<float> chunk) {
+    const auto found = inbox_.extract(what.number);
+    const auto& piece = found.mapped();
+    if (piece.where.count != chunk.size()) {
+      fail({errc::shape_mismatch, rank_name(what.step.from) + " sent a chunk of another size"});
+      return false;
+    }
+    if (chunk.empty())
+      return true;
+    const std::span from{piece.values.get(), chunk.size()};
+    if (what.step.kind == kernels::step_kind::reduce)
+      kernels::add(chunk, from);
+    else
+      std::memcpy(chunk.data(), from.data(), chunk.size_bytes());
+    return true;
+  }
+
+  void fail(failure why) {
+    if (failed_)
+      return;
+    failed_ = std::move(why);
+    finished_.wake();
+  }
+
+  const std::uint32_t rank_;
+  const link_team_options options_;
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::vector<std::optional<link_id>> links_of_;     ///< By rank.
+  std::vector<std::optional<std::uint32_t>> parted_; ///< By rank that ended: its last sum.
+  std::map<link_id, std::uint32_t> ranks_of_;
+  std::map<std::uint32_t, link_id> connecting_;
+  std::string why_not_; ///< What a connection met last.
+
+  std::uint32_t sum_ = 0;
+  const flow_plan* plan_ = nullptr; ///< Of the sum.
+  std::span<float> numbers_;
+  chunk_flow flow_;
+  std::map<std::uint32_t, piece> inbox_;           ///< By step: what has arrived and was not taken.
+  std::vector<early_item> early_;                  ///< Of the next sum.
+  std::map<std::uint32_t, std::uint32_t> leaving_; ///< By chunk: messages on their way.
+  std::shared_ptr<departures> departures_;
+  std::optional<failure> failed_;
+  kernels::progress finished_; ///< Sums.
+  std::atomic<std::uint64_t> moves_{0};
+  transport links_; ///< The last one: its thread uses all others.
+};
+
+result<std::unique_ptr<link_team>> link_team::form(const hello& self,
+                                                   const std::vector<endpoint>& addresses,
+                                                   int listener, const link_team_options& options) {
+  assert(self.from.index < addresses.size());
+  auto made = std::make_unique<state>(self, options, addresses.size());
+  if (auto formed = made->form(addresses, listener); !formed) {
+    made->stop();
+    return formed.error();
+  }
+  return std::unique_ptr<link_team>{new link_team{std::move(made)}};
+}
+
+link_team::link_team(std::unique_ptr<state> made) : state_(std::move(made)) {}
+
+link_team::~link_team() { state_->part(); }
+
+std::uint32_t link_team::rank() const { return state_->rank(); }
+
+std::uint32_t link_team::ranks() const { return state_->ranks(); }
+
+result<void> link_team::sum(const flow_plan& plan, std::span<float> numbers) {
+  return state_->sum(plan, numbers);
+}
+
+kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
+  constexpr std::size_t ring_bytes_min = 64 * 1024; // Less: latency counts, a ring has most of it.
+  constexpr std::size_t chunk_bytes = 256 * 1024;   // As a link cuts what it sends anyway.
+  if (bytes < ring_bytes_min)
+    return kernels::block(ranks, 1);
+  std::uint32_t pieces = 1;
+  while (std::size_t{ranks} * pieces * chunk_bytes < bytes)
+    pieces *= 2;
+  const std::array ring{kernels::ring_in_order(ranks)};
+  return kernels::rings(ring, pieces);
+}
+
+} // namespace troupe

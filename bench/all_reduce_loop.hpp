@@ -1,0 +1,104 @@
+// What every contestant of the all-reduce does on each of its ranks: sums of each size, checked
+// once before and once after, and timed in between. Rank 0 prints one line of JSON for each size.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe::bench {
+
+struct all_reduce_options {
+  std::string contestant;
+  std::string ranks_are; ///< threads or processes.
+  std::size_t ranks = 2, rank = 0;
+  std::vector<std::size_t> sizes; ///< Bytes.
+  double seconds = 0.2;           ///< For each size.
+};
+
+/// The word behind `name` on the command line.
+inline std::string argument(int argc, char** argv, const std::string& name,
+                            const std::string& otherwise) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (argv[i] == name)
+      return argv[i + 1];
+  return otherwise;
+}
+
+/// "--ranks 2 --sizes 1024,4096 --seconds 0.2": what all contestants take.
+inline void read_arguments(int argc, char** argv, all_reduce_options& options) {
+  options.ranks = std::stoul(argument(argc, argv, "--ranks", "2"));
+  options.seconds = std::stod(argument(argc, argv, "--seconds", "0.2"));
+  const auto sizes = argument(argc, argv, "--sizes", "1024,65536,1048576");
+  for (std::size_t at = 0; at < sizes.size(); at = sizes.find(',', at) + 1) {
+    options.sizes.push_back(std::stoul(sizes.substr(at)));
+    if (sizes.find(',', at) == std::string::npos)
+      break;
+  }
+}
+
+/// `sum(numbers)` adds up the numbers of all ranks, in place; also a single one, which is not of
+/// `memory`.
+/// `memory`: as much as the largest size, touched before.
+template <class Sum>
+void all_reduce_loop(const all_reduce_options& options, std::span<float> memory, Sum sum) {
+  const auto now = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+  };
+  const auto check = [&](std::span<float> numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] = static_cast<float>((i + 7 * options.rank) % 1009);
+    sum(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      std::size_t expected = 0;
+      for (std::size_t rank = 0; rank < options.ranks; ++rank)
+        expected += (i + 7 * rank) % 1009;
+      if (numbers[i] != static_cast<float>(expected)) {
+        std::fprintf(stderr, "%s: wrong sum at %zu of %zu\n", options.contestant.c_str(), i,
+                     numbers.size());
+        std::abort();
+      }
+    }
+  };
+  for (const std::size_t bytes : options.sizes) {
+    const auto numbers = memory.first(std::max<std::size_t>(bytes / sizeof(float), 1));
+    check(numbers);
+    std::ranges::fill(numbers, 0.0f);
+    // A sample of small sums is many of them: the clock must not count.
+    const std::size_t calls = std::clamp<std::size_t>((4 << 20) / bytes, 1, 100);
+    std::vector<double> samples;
+    const double begin = now();
+    for (bool more = true; more;) {
+      const double start = now();
+      for (std::size_t call = 0; call < calls; ++call)
+        sum(numbers);
+      samples.push_back((now() - start) / static_cast<double>(calls));
+      // All ranks do what rank 0 wants.
+      float go_on =
+        options.rank == 0 && (samples.size() < 4 || now() - begin < options.seconds) ? 1 : 0;
+      sum(std::span{&go_on, 1});
+      more = go_on > 0;
+    }
+    check(numbers);
+    if (options.rank != 0)
+      continue;
+    samples.erase(samples.begin()); // Warms up.
+    std::ranges::sort(samples);
+    const double median = samples[samples.size() / 2];
+    std::printf("{\"contestant\": \"%s\", \"ranks_are\": \"%s\", \"ranks\": %zu, \"bytes\": %zu, "
+                "\"us\": %.3f, \"us_min\": %.3f, \"us_max\": %.3f, \"gb_s\": %.4f}\n",
+                options.contestant.c_str(), options.ranks_are.c_str(), options.ranks, bytes,
+                median * 1e6, samples.front() * 1e6, samples.back() * 1e6,
+                static_cast<double>(bytes) / median * 1e-9);
+    std::fflush(stdout);
+  }
+}
+
+} // namespace troupe::bench

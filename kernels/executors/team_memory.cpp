@@ -1,0 +1,174 @@
+#include "kernels/executors/team_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <functional>
+#include <new>
+#include <string>
+#include <utility>
+
+namespace troupe::kernels {
+
+struct team_memory::header {
+  std::uint64_t magic;
+  std::uint32_t ranks;
+  std::atomic<std::uint32_t> failure;
+  std::uint64_t room_floats; ///< Of a rank.
+};
+
+namespace {
+
+constexpr std::uint64_t magic = 0x74726f7570653031; // "troupe01"
+constexpr std::size_t page = 4096;
+constexpr std::size_t lines_begin = 256;
+
+std::size_t up_to_page(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+std::size_t slots_begin(std::uint32_t ranks) { return lines_begin + ranks * sizeof(team_line); }
+
+std::size_t parts_begin(std::uint32_t ranks) {
+  return up_to_page(slots_begin(ranks) + 2 * ranks * team_slot_floats * sizeof(float));
+}
+
+std::size_t room_begin(std::uint32_t ranks) {
+  return parts_begin(ranks) + (ranks + 1) * team_part_floats * sizeof(float);
+}
+
+} // namespace
+
+std::optional<team_memory> team_memory::make(int descriptor, std::uint32_t ranks,
+                                             std::size_t room_floats) {
+  assert(ranks > 0 && ranks <= ranks_max);
+  const std::size_t room_of_rank = up_to_page(room_floats * sizeof(float));
+  const std::size_t size = room_begin(ranks) + (ranks + 1) * room_of_rank;
+  const bool of_threads = descriptor < 0;
+  void* mapped = MAP_FAILED;
+  if (of_threads || ftruncate(descriptor, static_cast<off_t>(size)) == 0)
+    mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | (of_threads ? MAP_ANONYMOUS : 0), descriptor, 0);
+  if (mapped == MAP_FAILED) {
+    if (!of_threads)
+      close(descriptor);
+    return std::nullopt;
+  }
+  team_memory made{descriptor, static_cast<std::byte*>(mapped), size};
+  new (mapped) header{magic, ranks, 0, room_of_rank / sizeof(float)};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    new (&made.line(rank)) team_line;
+  return made;
+}
+
+std::optional<team_memory> team_memory::of_threads(std::uint32_t ranks) {
+  return make(-1, ranks, 0);
+}
+
+std::optional<team_memory> team_memory::of_processes(std::uint32_t ranks, std::size_t room_floats) {
+  const int descriptor = memfd_create("troupe-team", MFD_CLOEXEC);
+  if (descriptor < 0)
+    return std::nullopt;
+  return make(descriptor, ranks, room_floats);
+}
+
+std::optional<team_memory> team_memory::attach(int descriptor) {
+  struct stat about {};
+  if (fstat(descriptor, &about) != 0 || static_cast<std::size_t>(about.st_size) < page)
+    return std::nullopt;
+  const auto size = static_cast<std::size_t>(about.st_size);
+  const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  void* mapped =
+    own < 0 ? MAP_FAILED : mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, own, 0);
+  if (mapped == MAP_FAILED) {
+    if (own >= 0)
+      close(own);
+    return std::nullopt;
+  }
+  team_memory made{own, static_cast<std::byte*>(mapped), size};
+  const auto& head = made.head();
+  if (head.magic != magic || head.ranks == 0 || head.ranks > ranks_max
+      || size != room_begin(head.ranks) + (head.ranks + 1) * head.room_floats * sizeof(float))
+    return std::nullopt;
+  return made;
+}
+
+team_memory::team_memory(team_memory&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
+
+team_memory::~team_memory() {
+  if (begin_)
+    munmap(begin_, size_);
+  if (descriptor_ >= 0)
+    close(descriptor_);
+}
+
+const team_memory::header& team_memory::head() const {
+  static_assert(sizeof(header) <= lines_begin);
+  return *reinterpret_cast<const header*>(begin_);
+}
+
+std::uint32_t team_memory::ranks() const { return head().ranks; }
+
+team_line& team_memory::line(std::uint32_t rank) const {
+  return reinterpret_cast<team_line*>(begin_ + lines_begin)[rank];
+}
+
+std::atomic<std::uint32_t>& team_memory::failure() const {
+  return reinterpret_cast<header*>(begin_)->failure;
+}
+
+std::span<float> team_memory::slot(std::uint32_t rank, std::uint32_t parity) const {
+  auto* slots = reinterpret_cast<float*>(begin_ + slots_begin(ranks()));
+  return {slots + (2 * rank + parity) * team_slot_floats, team_slot_floats};
+}
+
+std::span<float> team_memory::part(std::uint32_t rank) const {
+  auto* parts = reinterpret_cast<float*>(begin_ + parts_begin(ranks()));
+  return {parts + rank * team_part_floats, team_part_floats};
+}
+
+std::span<float> team_memory::room(std::uint32_t rank) const {
+  auto* rooms = reinterpret_cast<float*>(begin_ + room_begin(ranks()));
+  return {rooms + rank * head().room_floats, head().room_floats};
+}
+
+std::optional<std::uint64_t> team_memory::offset_of(std::span<const float> numbers) const {
+  const auto* from = reinterpret_cast<const std::byte*>(numbers.data());
+  const auto* room_from = begin_ + room_begin(ranks());
+  if (std::less{}(from, room_from) || std::less{}(begin_ + size_, from + numbers.size_bytes()))
+    return std::nullopt;
+  return static_cast<std::uint64_t>(from - begin_);
+}
+
+int team_memory::lock_seat(std::uint32_t rank) const {
+  // A lock belongs to an open file: one of its own ends with this process, however it ends, and
+  // not with a copy of the team's descriptor.
+  const auto path = "/proc/self/fd/" + std::to_string(descriptor_);
+  const int own = open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = rank;
+  lock.l_len = 1;
+  if (own >= 0 && fcntl(own, F_OFD_SETLK, &lock) != 0) {
+    close(own);
+    return -1;
+  }
+  return own;
+}
+
+bool team_memory::seat_is_locked(std::uint32_t rank) const {
+  if (descriptor_ < 0)
+    return true;
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = rank;
+  lock.l_len = 1;
+  return fcntl(descriptor_, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+} // namespace troupe::kernels

@@ -1,0 +1,120 @@
+#include "kernels/executors/team_plan.hpp"
+
+#include "kernels/schedules/strategies.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <utility>
+
+namespace troupe::kernels {
+
+namespace {
+
+/// Chunk by chunk, of all owners at the same time.
+std::vector<schedule_step> in_groups(const schedule& plan) {
+  const std::uint32_t groups =
+    plan.chunks % plan.devices == 0 ? plan.chunks / plan.devices : plan.chunks;
+  auto steps = plan.steps;
+  std::ranges::stable_sort(steps, {},
+                           [&](const schedule_step& step) { return step.chunk % groups; });
+  return steps;
+}
+
+std::uint32_t runner_of(const schedule& plan, const schedule_step& step) {
+  const auto wanted = step.kind == step_kind::reduce ? step.to : step.from;
+  const auto other = step.kind == step_kind::reduce ? step.from : step.to;
+  assert(wanted < plan.devices || other < plan.devices);
+  return wanted < plan.devices ? wanted : other;
+}
+
+/// Walks back from what a rank is to have in the end.
+std::vector<schedule_step> steps_for(const schedule& plan, std::uint32_t rank) {
+  std::vector<bool> needed(std::size_t{plan.devices + plan.staging} * plan.chunks);
+  const auto cell = [&](std::uint32_t place, std::uint32_t chunk) {
+    return std::size_t{place} * plan.chunks + chunk;
+  };
+  for (std::uint32_t chunk = 0; chunk < plan.chunks; ++chunk)
+    needed[cell(rank, chunk)] = true;
+  std::vector<schedule_step> steps;
+  for (auto step = plan.steps.rbegin(); step != plan.steps.rend(); ++step)
+    if (needed[cell(step->to, step->chunk)]) {
+      if (step->kind == step_kind::copy)
+        needed[cell(step->to, step->chunk)] = false;
+      needed[cell(step->from, step->chunk)] = true;
+      steps.push_back(*step);
+    }
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+/// Puts steps into works, rank by rank.
+class works_maker {
+public:
+  explicit works_maker(const schedule& plan)
+      : plan_(plan), works_(plan.devices),
+        seen_(plan.devices, std::vector<std::uint32_t>(plan.devices)) {}
+
+  std::vector<std::vector<team_work>> make() && {
+    const auto before = dependencies(plan_);
+    for (std::uint32_t i = 0; i < plan_.steps.size(); ++i)
+      add(plan_.steps[i], before[i]);
+    return std::move(works_);
+  }
+
+private:
+  struct place_of_step {
+    std::uint32_t rank, works;
+  };
+
+  void add(const schedule_step& step, const std::vector<std::uint32_t>& before) {
+    const auto rank = runner_of(plan_, step);
+    std::vector<team_wait> waits;
+    for (const auto earlier : before) {
+      const auto& at = done_in_[earlier];
+      if (at.rank != rank && seen_[rank][at.rank] < at.works) {
+        seen_[rank][at.rank] = at.works;
+        std::erase_if(waits, [&](const team_wait& wait) { return wait.rank == at.rank; });
+        waits.push_back({at.rank, at.works});
+      }
+    }
+    auto& works = works_[rank];
+    // A wait in the middle of a work could be for someone who waits for its first steps.
+    if (works.empty() || works.back().chunk != step.chunk || !waits.empty())
+      works.push_back({step.chunk, std::move(waits), {}});
+    works.back().steps.push_back(step);
+    done_in_.push_back({rank, static_cast<std::uint32_t>(works.size())});
+  }
+
+  const schedule& plan_;
+  std::vector<std::vector<team_work>> works_;
+  std::vector<std::vector<std::uint32_t>> seen_; ///< By rank: works of others waited for.
+  std::vector<place_of_step> done_in_;           ///< By step.
+};
+
+} // namespace
+
+team_plan plan_for_team(schedule plan) {
+  team_plan made;
+  made.fingerprint = fingerprint_of(plan);
+  for (std::uint32_t rank = 0; rank < plan.devices; ++rank)
+    made.own_steps.push_back(steps_for(plan, rank));
+  plan.steps = in_groups(plan);
+  made.works = works_maker{plan}.make();
+  for (const auto& works : made.works)
+    made.works_max = std::max(made.works_max, static_cast<std::uint32_t>(works.size()));
+  made.source = std::move(plan);
+  return made;
+}
+
+schedule schedule_for_team(std::uint32_t devices, std::size_t bytes) {
+  // 128 KiB: with as much of each other rank it stays in a cache of 1 MiB. A power of two keeps
+  // chunks of common sizes on cache lines.
+  constexpr std::size_t chunk_bytes = 128 * 1024;
+  std::uint32_t pieces = 1;
+  while (std::size_t{devices} * pieces * chunk_bytes < bytes)
+    pieces *= 2;
+  return block(devices, pieces);
+}
+
+} // namespace troupe::kernels

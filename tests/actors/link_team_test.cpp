@@ -1,0 +1,207 @@
+#include "actors/links/link_team.hpp"
+
+#include "kernels/schedules/strategies.hpp"
+#include "kernels/schedules/verify.hpp"
+#include "serialization/wire.hpp"
+#include "tests/kernels/every_strategy.hpp"
+#include "tests/kernels/schedules_interpreter.hpp"
+
+#include "doctest/doctest.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+using numbers = std::vector<std::vector<float>>;
+
+link_team_options options_of(bool tcp) {
+  link_team_options made;
+  made.links.unix_sockets = !tcp;
+  return made;
+}
+
+struct meeting {
+  explicit meeting(std::uint32_t ranks) {
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      listeners.push_back(*make_listener({"127.0.0.1", 0}));
+      addresses.push_back(*local_endpoint(listeners.back()));
+    }
+  }
+
+  auto form(std::uint32_t rank, const link_team_options& options) {
+    const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
+    return link_team::form(self, addresses, listeners[rank], options);
+  }
+
+  std::vector<int> listeners;
+  std::vector<endpoint> addresses;
+};
+
+void on_threads(std::uint32_t ranks, const std::function<void(std::uint32_t)>& body) {
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    threads.emplace_back(body, rank);
+  for (auto& thread : threads)
+    thread.join();
+}
+
+numbers begin_of(std::uint32_t ranks, std::size_t count) {
+  numbers made(ranks, std::vector<float>(count));
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    for (std::size_t i = 0; i < count; ++i)
+      made[rank][i] = static_cast<float>((i * 7 + rank * 13) % 1000) / 3.0f;
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
+  for (const bool tcp : {false, true})
+    for (const std::uint32_t ranks : {2u, 3u, 4u}) {
+      // The largest ones have chunks that go by the arena, or leave in pieces.
+      const std::array counts{std::size_t{0}, std::size_t{1}, std::size_t{1000},
+                              std::size_t{600'000}};
+      const auto plans = kernels::all_of(ranks, 2);
+      CAPTURE(tcp);
+      CAPTURE(ranks);
+      meeting place{ranks};
+      std::vector<std::string> wrong(ranks);
+      on_threads(ranks, [&](std::uint32_t rank) {
+        auto team = place.form(rank, options_of(tcp));
+        if (!team) {
+          wrong[rank] = team.error().text;
+          return;
+        }
+        for (const auto& [name, plan] : plans)
+          for (const auto count : counts) {
+            if (plan.staging > 0)
+              continue;
+            auto buffers = begin_of(ranks, count);
+            const auto summed = (*team)->sum(plan_of_rank(plan, rank), buffers[rank]);
+            if (!summed) {
+              wrong[rank] = name + ": " + summed.error().text;
+              return;
+            }
+            auto expected = begin_of(ranks, count);
+            kernels::interpret(plan, expected);
+            if (buffers[rank] != expected[rank])
+              wrong[rank] = name + ": other bytes";
+          }
+      });
+      for (const auto& each : wrong)
+        CHECK_EQ(each, "");
+    }
+}
+
+TEST_CASE("a_schedule_for_links_is_a_proven_all_reduce") {
+  for (const std::uint32_t ranks : {2u, 3u, 8u})
+    for (const std::size_t bytes : {std::size_t{4}, std::size_t{1} << 20, std::size_t{40} << 20})
+      CHECK_EQ(kernels::fault_of(schedule_for_links(ranks, bytes)).value_or("none"), "none");
+}
+
+TEST_CASE("a_rank_that_ends_ends_the_sum_of_the_others") {
+  meeting place{3};
+  std::vector<errc> ends(3, errc{});
+  on_threads(3, [&](std::uint32_t rank) {
+    auto team = *place.form(rank, options_of(false));
+    const auto plan = plan_of_rank(kernels::block(3, 1), rank);
+    std::vector<float> values(100'000);
+    if (!team->sum(plan, values) || rank == 1)
+      return;
+    const auto summed = team->sum(plan, values);
+    const auto again = team->sum(plan, values);
+    if (!summed && !again && again.error().code == summed.error().code)
+      ends[rank] = summed.error().code;
+  });
+  CHECK_EQ(ends[0], errc::peer_lost);
+  CHECK_EQ(ends[2], errc::peer_lost);
+}
+
+TEST_CASE("a_rank_that_has_done_its_part_ends_without_disturbing_the_others") {
+  // Each time another rank is the first to have all, and many megabytes are still on their way.
+  for (std::uint32_t round = 0; round < 8; ++round) {
+    meeting place{3};
+    std::vector<std::string> wrong(3);
+    on_threads(3, [&](std::uint32_t rank) {
+      auto team = *place.form(rank, options_of(round % 2 == 0));
+      std::vector<float> values(500'000, 1.0f);
+      const auto plan = plan_of_rank(kernels::central(3, round % 3, 4), rank);
+      if (const auto summed = team->sum(plan, values); !summed)
+        wrong[rank] = summed.error().text;
+      else if (values != std::vector<float>(values.size(), 3.0f))
+        wrong[rank] = "another sum";
+    });
+    for (const auto& each : wrong)
+      CHECK_EQ(each, "");
+  }
+}
+
+TEST_CASE("a_rank_that_ends_before_a_sum_is_named") {
+  meeting place{2};
+  on_threads(2, [&](std::uint32_t rank) {
+    auto team = *place.form(rank, options_of(false));
+    if (rank == 1)
+      return;
+    std::vector<float> values(10);
+    const auto summed = team->sum(plan_of_rank(kernels::block(2, 1), rank), values);
+    CHECK_EQ(summed ? "" : summed.error().text, "rank 1 is lost: it ended");
+  });
+}
+
+TEST_CASE("a_rank_that_takes_no_part_is_waited_for_until_the_deadline") {
+  meeting place{2};
+  auto options = options_of(false);
+  options.deadline = 100ms;
+  std::atomic<bool> over = false;
+  on_threads(2, [&](std::uint32_t rank) {
+    auto team = *place.form(rank, options);
+    if (rank == 1) {
+      over.wait(false);
+      return;
+    }
+    std::vector<float> values(10);
+    const auto summed = team->sum(plan_of_rank(kernels::block(2, 1), rank), values);
+    CHECK_EQ(summed.error().code, errc::timed_out);
+    over = true;
+    over.notify_all();
+  });
+}
+
+TEST_CASE("ranks_over_links_with_other_counts_or_schedules_fail") {
+  for (const bool other_plan : {false, true}) {
+    meeting place{2};
+    std::vector<std::string> texts(2);
+    on_threads(2, [&](std::uint32_t rank) {
+      auto team = *place.form(rank, options_of(false));
+      std::vector<float> values(rank == 1 && !other_plan ? 11 : 10);
+      const auto plan = rank == 1 && other_plan ? kernels::block(2, 2) : kernels::block(2, 1);
+      const auto summed = team->sum(plan_of_rank(plan, rank), values);
+      texts[rank] = summed ? "" : summed.error().text;
+    });
+    // One of them may have seen the other one end.
+    CHECK_NE(texts[0], "");
+    CHECK_NE(texts[1], "");
+    CHECK((texts[0] + texts[1]).find(other_plan ? "by another schedule" : "numbers, this rank")
+          != std::string::npos);
+  }
+}
+
+TEST_CASE("a_rank_that_never_comes_is_named") {
+  meeting place{2};
+  auto options = options_of(false);
+  options.forming = 100ms;
+  const auto team = place.form(1, options);
+  REQUIRE_FALSE(team);
+  CHECK_EQ(team.error().code, errc::timed_out);
+  CHECK(team.error().text.starts_with("rank 0 did not come within"));
+}
+
+} // namespace troupe
