@@ -3,6 +3,7 @@
 #include "actors/graph/program.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
 #include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/device_trainer.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
 
@@ -26,14 +27,25 @@ int main(int argc, char** argv) {
   program.command_line().add_flag(
     "--sparse", sparse, "Keep the first layer's weights as rows; workers ask for those they touch");
 
+  std::string device = "cpu";
+  program.command_line()
+    .add_option("--device", device,
+                "Where workers compute: cpu, auto, cuda:all, cuda:0,1, cuda-twin (a GPU emulated), "
+                "or some of them in turn: cuda:0+cpu")
+    ->capture_default_str();
+
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     auto samples =
       std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
     const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
+    const auto places = async_sgd::required(choose_places(device, model, options));
     troupe::graph g;
     g.name_data("labels " + async_sgd::checksum_of(samples->train));
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
-    g.workers(samples->train.labels.size(), [=] { return make_trainer(model, samples); })
+    g.workers(samples->train.labels.size(),
+              [=](std::uint32_t worker) {
+                return make_trainer_at(places[worker % places.size()], model, samples);
+              })
       .into(parameters);
     g.judge([=] { return make_evaluator(model, samples); }).of(parameters);
     return g;

@@ -44,7 +44,7 @@ void declare(CLI::App& app, options& chosen) {
   app.add_option("--epochs", chosen.epochs, "Passes over the training data")
     ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   app.add_option("--lr", chosen.lr, "Learning rate")->check(CLI::Range(1e-6f, 1e6f));
-  app.add_option("--optimizer", chosen.optimizer, "sgd, momentum, adagrad or adam");
+  app.add_option("--optimizer", chosen.optimizer, troupe::optimizer_choices);
   app.add_option("--seed", chosen.seed, "Seed of initial values and of the order of samples");
   app.add_flag("--json", chosen.json, "Print one JSON object at the end instead of lines");
 }

@@ -1,0 +1,160 @@
+// Speed of the kernels' CUDA twins, next to a copy within the device's memory that moves as many
+// bytes. Rounds alternate between the copy and the kernel.
+//
+//   cuda_bench [--full] [--json] [--emulate] [--device N]
+//
+// GB/s counts bytes read and bytes written. Where there is no device, a line says so. --emulate: on
+// the host, which shows that the benchmark works, and of speed nothing.
+#include "bench/options.hpp"
+#include "bench/report.hpp"
+#include "kernels/devices/emulated_platform.hpp"
+#include "kernels/devices/memory.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/vector_ops.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace troupe;
+
+template <class T>
+T must(result<T> outcome) {
+  if (!outcome)
+    throw std::runtime_error{outcome.error().text};
+  return *std::move(outcome);
+}
+
+class device_bench {
+public:
+  device_bench(device_platform& on, std::uint32_t device, std::size_t rounds)
+      : on_(on), device_(device), rounds_(rounds), stream_(must(make_stream(on, device))),
+        begin_(must(make_event(on, device))), end_(must(make_event(on, device))) {}
+
+  const kernels::stream& stream() const { return stream_.get(); }
+
+  device_memory<float> floats(std::size_t count) {
+    auto made = must(make_memory<float>(on_, device_, count));
+    on_.clear(stream(), made.data(), count * sizeof(float));
+    return made;
+  }
+
+  bench::row measure(const std::string& name, std::size_t bytes, std::size_t calls,
+                     const std::function<void()>& enqueue) {
+    const auto from = floats(bytes / 8), to = floats(bytes / 8);
+    const auto copy = [&] { on_.copy(stream(), to.data(), from.data(), bytes / 2); };
+    ms_of(calls, enqueue); // Warm-up: the code is loaded with the first launch.
+    ms_of(calls, copy);
+    std::vector<double> rates, copied, ratios;
+    for (std::size_t round = 0; round < rounds_; ++round) {
+      const double copying = ms_of(calls, copy), working = ms_of(calls, enqueue);
+      const double all = static_cast<double>(bytes * calls) * 1e-6;
+      rates.push_back(all / working);
+      copied.push_back(all / copying);
+      ratios.push_back(copying / working);
+    }
+    bench::row row;
+    row.text("kernel", "kernel", name)
+      .hidden("bytes", bytes)
+      .range("gb_per_s", "GB/s", bench::spread_of(rates), 1)
+      .range("copy_gb_per_s", "copy, GB/s", bench::spread_of(copied), 1)
+      .range("ratio", "ratio to copy", bench::spread_of(ratios), 2);
+    return row;
+  }
+
+private:
+  double ms_of(std::size_t calls, const std::function<void()>& enqueue) {
+    on_.record(stream(), begin_.get());
+    for (std::size_t call = 0; call < calls; ++call)
+      enqueue();
+    on_.record(stream(), end_.get());
+    if (auto done = on_.synchronize(stream()); !done)
+      throw std::runtime_error{done.error().text};
+    return on_.elapsed_ms(begin_.get(), end_.get());
+  }
+
+  device_platform& on_;
+  std::uint32_t device_;
+  std::size_t rounds_;
+  owned_stream stream_;
+  owned_event begin_, end_;
+};
+
+std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, bool full) {
+  device_bench at{on, device, full ? 21u : 3u};
+  const std::size_t count = full ? 64u << 20 : 4u << 10, calls = full ? 10 : 1;
+  const auto weights = at.floats(count), gradient = at.floats(count), state = at.floats(2 * count);
+  const auto partials = must(make_memory<double>(on, device, kernels::partials_max));
+  const auto indices = must(make_memory<std::uint64_t>(on, device, kernels::partials_max));
+  const auto result = must(make_memory<double>(on, device, 1));
+  const auto index = must(make_memory<std::uint64_t>(on, device, 1));
+  const auto flag = must(make_memory<std::uint32_t>(on, device, 1));
+  std::vector<bench::row> rows;
+  const auto step = [&](const char* name, kernels::optimizer kind) {
+    const std::size_t states = kernels::state_per_weight(kind);
+    const auto used = state.span().first(states * count);
+    rows.push_back(at.measure(name, 4 * count * (3 + 2 * states), calls, [&, used, kind] {
+      kernels::optimizer_step(at.stream(), weights.span(), used, weights.span(), used,
+                              gradient.span(), {.kind = kind, .step = 9}, flag.data());
+    }));
+  };
+  step("sgd", kernels::optimizer::sgd);
+  step("momentum", kernels::optimizer::momentum);
+  step("nesterov", kernels::optimizer::nesterov);
+  step("adagrad", kernels::optimizer::adagrad);
+  step("adam", kernels::optimizer::adam);
+  step("adamw", kernels::optimizer::adamw);
+  step("ftrl", kernels::optimizer::ftrl);
+  rows.push_back(at.measure("add", 12 * count, calls,
+                            [&] { kernels::add(at.stream(), weights.span(), gradient.span()); }));
+  rows.push_back(at.measure("squared_norm", 4 * count, calls, [&] {
+    kernels::squared_norm(at.stream(), gradient.span(),
+                          partials.span().first<kernels::partials_max>(), result.data());
+  }));
+  rows.push_back(at.measure("first_non_finite", 4 * count, calls, [&] {
+    kernels::first_non_finite(at.stream(), gradient.span(),
+                              indices.span().first<kernels::partials_max>(), index.data());
+  }));
+  return rows;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Speed of the kernels on a CUDA device"};
+  bool full = false, json = false, emulate = false;
+  std::uint32_t device = 0;
+  app.add_flag("--full", full, "64 Mi floats, 21 rounds");
+  app.add_flag("--json", json, "One object a line");
+  app.add_flag("--emulate", emulate, "On the host: shows that the benchmark works");
+  app.add_option("--device", device, "Which device")->capture_default_str();
+  if (const auto status = bench::parse(app, argc, argv))
+    return *status;
+  try {
+    std::unique_ptr<device_platform> on;
+    if (emulate) {
+      on = emulate_devices({});
+    } else {
+      auto cuda = open_cuda();
+      if (!cuda) {
+        fmt::print("not run on a GPU: {}\n", cuda.error().text);
+        return 0;
+      }
+      on = *std::move(cuda);
+    }
+    const auto info = must(on->describe(device));
+    bench::print(fmt::format("kernels on device {}: {}", device, info.name),
+                 measure_all(*on, device, full), json);
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "cuda_bench: {}\n", problem.what());
+    return 1;
+  }
+}

@@ -1,0 +1,204 @@
+#include "examples/02_async_sgd/device_network.hpp"
+
+#include "kernels/layers.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <variant>
+
+using troupe::result;
+
+namespace async_sgd {
+
+namespace {
+
+/// Moves what was made into its place; the failure, where nothing was.
+template <class T>
+result<void> put(T& place, result<T> made) {
+  if (!made)
+    return made.error();
+  place = *std::move(made);
+  return {};
+}
+
+/// The first failure.
+result<void> all_of(std::initializer_list<result<void>> outcomes) {
+  for (const auto& x : outcomes)
+    if (!x)
+      return x;
+  return {};
+}
+
+void make_dense(const sparse_rows& from, std::size_t features, std::span<const std::uint32_t> which,
+                float* out) {
+  std::fill_n(out, which.size() * features, 0.0f);
+  for (const std::uint32_t sample : which) {
+    for (std::uint64_t k = from.first[sample]; k < from.first[sample + 1]; ++k)
+      out[from.columns[k]] += from.values[k];
+    out += features;
+  }
+}
+
+} // namespace
+
+result<device_network> device_network::make(std::shared_ptr<troupe::device_platform> on,
+                                            std::uint32_t device,
+                                            std::vector<std::uint32_t> widths) {
+  device_network made{std::move(on)};
+  made.widths_ = std::move(widths);
+  if (auto prepared = made.prepare(device); !prepared)
+    return prepared.error();
+  return made;
+}
+
+result<void> device_network::prepare(std::uint32_t device) {
+  device_ = device;
+  layers_.resize(widths_.size() - 1);
+  if (auto made = all_of(
+        {put(upload_, make_stream(*on_, device)), put(compute_, make_stream(*on_, device)),
+         put(download_, make_stream(*on_, device)), put(losses_ready_, make_event(*on_, device))});
+      !made)
+    return made;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    auto& x = layers_[i];
+    const std::size_t count = weights_of(i) + widths_[i + 1];
+    if (auto made = all_of({put(x.parameters, troupe::make_memory<float>(*on_, device, count)),
+                            put(x.gradient, troupe::make_memory<float>(*on_, device, count)),
+                            put(x.parameters_here, troupe::make_pinned<float>(*on_, count)),
+                            put(x.gradient_here, troupe::make_pinned<float>(*on_, count)),
+                            put(x.uploaded, make_event(*on_, device)),
+                            put(x.computed, make_event(*on_, device)),
+                            put(x.downloaded, make_event(*on_, device))});
+        !made)
+      return made;
+  }
+  return put(blas_, troupe::open_blas(*on_, device));
+}
+
+result<void> device_network::reserve(std::size_t rows) {
+  if (rows <= rows_max_)
+    return {};
+  const auto floats = [&](std::size_t width) {
+    return troupe::make_memory<float>(*on_, device_, rows * width);
+  };
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const std::size_t width = widths_[i + 1];
+    if (auto made = put(layers_[i].output, floats(width)); !made)
+      return made;
+    if (i + 1 < layers_.size())
+      if (auto made = put(layers_[i].delta, floats(width)); !made)
+        return made;
+  }
+  auto made = all_of({put(input_, floats(widths_.front())), put(losses_, floats(1)),
+                      put(input_here_, troupe::make_pinned<float>(*on_, rows * widths_.front())),
+                      put(losses_here_, troupe::make_pinned<float>(*on_, rows)),
+                      put(labels_, troupe::make_memory<std::uint32_t>(*on_, device_, rows)),
+                      put(labels_here_, troupe::make_pinned<std::uint32_t>(*on_, rows))});
+  if (made)
+    rows_max_ = rows;
+  return made;
+}
+
+void device_network::upload_rows(const samples& data, std::span<const std::uint32_t> which) {
+  const std::size_t rows = which.size(), count = rows * widths_.front();
+  if (const auto* sparse = std::get_if<sparse_rows>(&data.rows))
+    make_dense(*sparse, widths_.front(), which, input_here_.data());
+  else
+    gather(data, widths_.front(), which, input_here_.span().first(count));
+  for (std::size_t i = 0; i < rows; ++i)
+    labels_here_.data()[i] = data.labels[which[i]];
+  const auto& at = upload_.get();
+  on_->copy(at, input_.data(), input_here_.data(), count * sizeof(float));
+  on_->copy(at, labels_.data(), labels_here_.data(), rows * sizeof(std::uint32_t));
+}
+
+void device_network::upload(std::size_t index, troupe::const_tensors parameters) {
+  auto& x = layers_[index];
+  const auto weights = parameters[2 * index], bias = parameters[2 * index + 1];
+  assert(weights.size() == weights_of(index) && bias.size() == widths_[index + 1]);
+  std::ranges::copy(bias, std::ranges::copy(weights, x.parameters_here.data()).out);
+  on_->copy(upload_.get(), x.parameters.data(), x.parameters_here.data(),
+            x.parameters.size() * sizeof(float));
+  on_->record(upload_.get(), x.uploaded.get());
+}
+
+result<void> device_network::forward(std::size_t index, std::size_t rows) {
+  auto& x = layers_[index];
+  const auto& at = compute_.get();
+  const std::size_t width = widths_[index + 1];
+  const float* const in = index == 0 ? input_.data() : layers_[index - 1].output.data();
+  on_->wait(at, x.uploaded.get());
+  if (auto done = blas_->multiply(at, {false, false, rows, width, widths_[index]}, in,
+                                  x.parameters.data(), x.output.data());
+      !done)
+    return done;
+  troupe::kernels::add_bias(at, x.output.span().first(rows * width),
+                            x.parameters.span().subspan(weights_of(index)),
+                            index + 1 < layers_.size());
+  return {};
+}
+
+result<void> device_network::backward(std::size_t index, std::size_t rows) {
+  auto& x = layers_[index];
+  const auto& at = compute_.get();
+  const std::size_t in_width = widths_[index], width = widths_[index + 1];
+  const auto delta = (index + 1 < layers_.size() ? x.delta : x.output).span().first(rows * width);
+  const float* const in = index == 0 ? input_.data() : layers_[index - 1].output.data();
+  troupe::kernels::sum_rows(at, x.gradient.span().subspan(weights_of(index)), delta);
+  if (auto done = blas_->multiply(at, {true, false, in_width, width, rows}, in, delta.data(),
+                                  x.gradient.data());
+      !done)
+    return done;
+  on_->record(at, x.computed.get());
+  on_->wait(download_.get(), x.computed.get());
+  on_->copy(download_.get(), x.gradient_here.data(), x.gradient.data(),
+            x.gradient.size() * sizeof(float));
+  on_->record(download_.get(), x.downloaded.get());
+  if (index == 0)
+    return {};
+  auto& below = layers_[index - 1];
+  if (auto done = blas_->multiply(at, {false, true, rows, in_width, width}, delta.data(),
+                                  x.parameters.data(), below.delta.data());
+      !done)
+    return done;
+  troupe::kernels::relu_gradient(at, below.delta.span().first(rows * in_width),
+                                 below.output.span().first(rows * in_width));
+  return {};
+}
+
+result<double> device_network::gradient(const samples& data, std::span<const std::uint32_t> which,
+                                        troupe::const_tensors parameters,
+                                        troupe::mutable_tensors gradients) {
+  const std::size_t rows = which.size(), classes = widths_.back();
+  assert(rows > 0 && parameters.size() == 2 * layers_.size());
+  if (auto enough = reserve(rows); !enough)
+    return enough.error();
+  upload_rows(data, which);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    upload(i, parameters);
+    if (auto done = forward(i, rows); !done)
+      return done.error();
+  }
+  const auto& at = compute_.get();
+  troupe::kernels::softmax_delta(at, layers_.back().output.span().first(rows * classes),
+                                 labels_.span().first(rows), losses_.span().first(rows));
+  on_->record(at, losses_ready_.get());
+  on_->wait(download_.get(), losses_ready_.get());
+  on_->copy(download_.get(), losses_here_.data(), losses_.data(), rows * sizeof(float));
+  for (std::size_t i = layers_.size(); i-- > 0;)
+    if (auto done = backward(i, rows); !done)
+      return done.error();
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    if (auto done = on_->synchronize(layers_[i].downloaded.get()); !done)
+      return done.error();
+    const float* const from = layers_[i].gradient_here.data();
+    std::copy_n(from, weights_of(i), gradients[2 * i].data());
+    std::copy_n(from + weights_of(i), widths_[i + 1], gradients[2 * i + 1].data());
+  }
+  double loss = 0.0;
+  for (const float x : losses_here_.span().first(rows))
+    loss += static_cast<double>(x);
+  return loss / static_cast<double>(rows);
+}
+
+} // namespace async_sgd

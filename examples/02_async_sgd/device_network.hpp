@@ -1,0 +1,74 @@
+// The network of network.hpp on a device: the same formulas, cuBLAS for products, copies that
+// overlap with computing.
+//
+//   upload    rows, W(1), b(1) | W(2), b(2) | ...
+//   compute                    | layer 1    | layer 2 ... | dW(last) | dW(..)  | ...
+//   download                                                         | dW(last)| ...
+//
+// Rows and parameters go up layer by layer, through pinned memory, and a layer begins when its own
+// are there; gradients come down layer by layer while the layers below them are computed.
+#pragma once
+
+#include "actors/training/trainer.hpp"
+#include "kernels/devices/blas.hpp"
+#include "kernels/devices/memory.hpp"
+#include "examples/02_async_sgd/dataset.hpp"
+#include "serialization/error.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace async_sgd {
+
+/// Thread safety: none. Cost: allocates only when a batch is larger than all before.
+class device_network {
+public:
+  /// Takes memory for the parameters. Errors: device_failed: that is not there, or no cuBLAS.
+  static troupe::result<device_network> make(std::shared_ptr<troupe::device_platform> on,
+                                             std::uint32_t device,
+                                             std::vector<std::uint32_t> widths);
+
+  /// As network::forward and ::backward; sparse rows are made dense on the way. Returns the mean
+  /// loss. Errors: device_failed.
+  troupe::result<double> gradient(const samples& data, std::span<const std::uint32_t> which,
+                                  troupe::const_tensors parameters,
+                                  troupe::mutable_tensors gradients);
+
+private:
+  struct layer {
+    /// Weights, then biases, in one piece each.
+    troupe::device_memory<float> parameters, gradient;
+    troupe::pinned_memory<float> parameters_here, gradient_here;
+    troupe::owned_event uploaded, computed, downloaded;
+    troupe::device_memory<float> output; ///< Of the last: logits, then their delta.
+    troupe::device_memory<float> delta;  ///< Of hidden layers.
+  };
+
+  explicit device_network(std::shared_ptr<troupe::device_platform> on) : on_(std::move(on)) {}
+  troupe::result<void> prepare(std::uint32_t device);
+  troupe::result<void> reserve(std::size_t rows);
+  void upload_rows(const samples& data, std::span<const std::uint32_t> which);
+  void upload(std::size_t index, troupe::const_tensors parameters);
+  troupe::result<void> forward(std::size_t index, std::size_t rows);
+  troupe::result<void> backward(std::size_t index, std::size_t rows);
+  std::size_t weights_of(std::size_t index) const {
+    return std::size_t{widths_[index]} * widths_[index + 1];
+  }
+
+  std::shared_ptr<troupe::device_platform> on_; ///< First: all others give back to it.
+  std::uint32_t device_ = 0;
+  std::vector<std::uint32_t> widths_;
+  std::unique_ptr<troupe::device_blas> blas_;
+  troupe::owned_stream upload_, compute_, download_;
+  troupe::owned_event losses_ready_;
+  std::vector<layer> layers_;
+  std::size_t rows_max_ = 0;
+  troupe::device_memory<float> input_, losses_;
+  troupe::pinned_memory<float> input_here_, losses_here_;
+  troupe::device_memory<std::uint32_t> labels_;
+  troupe::pinned_memory<std::uint32_t> labels_here_;
+};
+
+} // namespace async_sgd

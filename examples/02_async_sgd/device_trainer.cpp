@@ -1,0 +1,82 @@
+#include "examples/02_async_sgd/device_trainer.hpp"
+
+#include "kernels/devices/emulated_platform.hpp"
+#include "examples/02_async_sgd/device_network.hpp"
+#include "examples/02_async_sgd/required.hpp"
+
+#include "fmt/core.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+using troupe::device_place;
+using troupe::errc;
+using troupe::result;
+
+namespace async_sgd {
+
+namespace {
+
+class device_trainer final : public troupe::trainer {
+public:
+  device_trainer(device_network network, std::shared_ptr<const dataset> data)
+      : network_(std::move(network)), data_(std::move(data)) {}
+
+  double gradient(const troupe::batch& work, troupe::const_tensors parameters,
+                  troupe::mutable_tensors gradients) override {
+    return required(network_.gradient(data_->train, work.samples, parameters, gradients));
+  }
+
+private:
+  device_network network_;
+  std::shared_ptr<const dataset> data_;
+};
+
+} // namespace
+
+result<std::vector<device_place>> choose_places(const std::string& text, const model& shape,
+                                                const troupe::run_options& options) {
+  const auto choice = troupe::device_choice::parse(text);
+  if (!choice)
+    return choice.error();
+  if (choice->cpu_only())
+    return std::vector<device_place>(1);
+  if (shape.sparse)
+    return {errc::invalid_argument,
+            "--sparse keeps weights as rows, which only workers on a CPU know: use --device cpu"};
+  if (options.record_directory || options.replay_directory)
+    return {errc::invalid_argument,
+            "a replay computes every gradient again on the CPU, so it has other bytes than one of "
+            "--device "
+              + text + ": use --device cpu"};
+  const auto is_worker = [](const troupe::process_name& x) {
+    return x.role == troupe::role::worker;
+  };
+  if (!options.here.empty() && std::ranges::none_of(options.here, is_worker))
+    return std::vector<device_place>(1); // Whatever this host has, no worker of it will need.
+  if (!choice->asks_for_cuda())
+    return choice->places(0u);
+  const auto cuda = troupe::open_cuda();
+  auto places = choice->places(cuda ? result<std::uint32_t>{(*cuda)->devices()} : cuda.error());
+  if (places && !cuda)
+    fmt::print(stderr, "--device {}: {}; in its place workers compute on the CPU\n", text,
+               cuda.error().text);
+  return places;
+}
+
+std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& place,
+                                                 const model& shape,
+                                                 std::shared_ptr<const dataset> data) {
+  if (place.kind == troupe::device_kind::cpu)
+    return make_trainer(shape, std::move(data));
+  std::shared_ptr<troupe::device_platform> on;
+  if (place.kind == troupe::device_kind::twin)
+    on = troupe::emulate_devices({});
+  else
+    on = required(troupe::open_cuda());
+  auto network = required(device_network::make(std::move(on), place.device, shape.widths));
+  return std::make_unique<device_trainer>(std::move(network), std::move(data));
+}
+
+} // namespace async_sgd

@@ -1,0 +1,225 @@
+// The devices that CUDA's runtime knows. The runtime is linked statically and loads the driver
+// itself, so this runs, and says what is missing, on any machine.
+#include "kernels/devices/platform.hpp"
+
+#if defined(TROUPE_CUDA_FOUND)
+
+  #include "fmt/core.h"
+
+  #include <cuda_runtime_api.h>
+
+  #include <optional>
+  #include <utility>
+
+namespace troupe {
+
+struct device_event {
+  cudaEvent_t handle = nullptr;
+};
+
+namespace {
+
+/// Forgets the error, which would else come up in whatever is called next.
+failure cuda_failure(cudaError_t error, const char* call, const char* file, int line) {
+  cudaGetLastError();
+  return {errc::device_failed,
+          fmt::format("CUDA failed: {} ({}:{}: {})", cudaGetErrorString(error), file, line, call)};
+}
+
+  /// Returns from the function with a failure where the call failed.
+  #define TROUPE_CUDA_TRY(call)                                                                    \
+    if (const cudaError_t tried = (call); tried != cudaSuccess)                                    \
+      return cuda_failure(tried, #call, __FILE_NAME__, __LINE__);
+
+class cuda_devices final : public device_platform {
+public:
+  explicit cuda_devices(std::uint32_t count) : count_(count) {}
+
+  std::uint32_t devices() const override { return count_; }
+  bool emulated() const override { return false; }
+
+  result<device_info> describe(std::uint32_t device) override {
+    if (auto there = use(device); !there)
+      return there.error();
+    cudaDeviceProp properties{};
+    TROUPE_CUDA_TRY(cudaGetDeviceProperties(&properties, static_cast<int>(device)));
+    std::size_t free = 0, total = 0;
+    TROUPE_CUDA_TRY(cudaMemGetInfo(&free, &total));
+    return device_info{properties.name, total, free};
+  }
+
+  result<void*> allocate(std::uint32_t device, std::size_t bytes) override {
+    if (auto there = use(device); !there)
+      return there.error();
+    void* memory = nullptr;
+    const cudaError_t error = cudaMalloc(&memory, bytes > 0 ? bytes : 1);
+    if (error == cudaErrorMemoryAllocation) {
+      cudaGetLastError();
+      std::size_t free = 0, total = 0;
+      cudaMemGetInfo(&free, &total);
+      return {errc::device_failed,
+              fmt::format("device {} is out of memory: {} bytes asked for, {} of {} are free",
+                          device, bytes, free, total)};
+    }
+    TROUPE_CUDA_TRY(error);
+    return memory;
+  }
+
+  result<void*> allocate_pinned(std::size_t bytes) override {
+    void* memory = nullptr;
+    TROUPE_CUDA_TRY(cudaHostAlloc(&memory, bytes > 0 ? bytes : 1, cudaHostAllocPortable));
+    return memory;
+  }
+
+  void release(std::uint32_t device, void* memory) noexcept override {
+    cudaSetDevice(static_cast<int>(device));
+    cudaFree(memory);
+  }
+
+  void release_pinned(void* memory) noexcept override { cudaFreeHost(memory); }
+
+  result<kernels::stream> make_stream(std::uint32_t device) override {
+    if (auto there = use(device); !there)
+      return there.error();
+    kernels::stream made{nullptr, nullptr, static_cast<int>(device)};
+    TROUPE_CUDA_TRY(cudaStreamCreateWithFlags(&made.cuda, cudaStreamNonBlocking));
+    return made;
+  }
+
+  result<device_event*> make_event(std::uint32_t device) override {
+    if (auto there = use(device); !there)
+      return there.error();
+    cudaEvent_t made = nullptr;
+    TROUPE_CUDA_TRY(cudaEventCreate(&made));
+    return new device_event{made};
+  }
+
+  void release(const kernels::stream& at) noexcept override {
+    cudaStreamSynchronize(at.cuda);
+    cudaStreamDestroy(at.cuda);
+  }
+
+  void release(device_event* event) noexcept override {
+    cudaEventDestroy(event->handle);
+    delete event;
+  }
+
+  void copy(const kernels::stream& at, void* to, const void* from, std::size_t bytes) override {
+    note(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, at.cuda), "cudaMemcpyAsync");
+  }
+
+  void clear(const kernels::stream& at, void* memory, std::size_t bytes) override {
+    note(cudaMemsetAsync(memory, 0, bytes, at.cuda), "cudaMemsetAsync");
+  }
+
+  void record(const kernels::stream& at, device_event* event) override {
+    note(cudaEventRecord(event->handle, at.cuda), "cudaEventRecord");
+  }
+
+  void wait(const kernels::stream& at, device_event* event) override {
+    note(cudaStreamWaitEvent(at.cuda, event->handle, 0), "cudaStreamWaitEvent");
+  }
+
+  result<void> synchronize(const kernels::stream& at) override {
+    note(cudaGetLastError(), "a launch"); // Launches have no result, as nothing enqueued has.
+    note(cudaStreamSynchronize(at.cuda), "cudaStreamSynchronize");
+    return outcome();
+  }
+
+  result<void> synchronize(device_event* event) override {
+    note(cudaGetLastError(), "a launch");
+    note(cudaEventSynchronize(event->handle), "cudaEventSynchronize");
+    return outcome();
+  }
+
+  result<bool> done(device_event* event) override {
+    const cudaError_t error = cudaEventQuery(event->handle);
+    if (error != cudaErrorNotReady)
+      note(error, "cudaEventQuery");
+    if (auto all = outcome(); !all)
+      return all.error();
+    return error == cudaSuccess;
+  }
+
+  void link_peers(std::span<const std::uint32_t> devices) override {
+    for (const std::uint32_t from : devices)
+      for (const std::uint32_t to : devices) {
+        int possible = 0;
+        if (from != to && use(from)
+            && cudaDeviceCanAccessPeer(&possible, static_cast<int>(from), static_cast<int>(to))
+                 == cudaSuccess
+            && possible != 0)
+          cudaDeviceEnablePeerAccess(static_cast<int>(to), 0);
+      }
+    cudaGetLastError(); // That it was enabled before.
+  }
+
+  double elapsed_ms(device_event* from, device_event* to) override {
+    float ms = 0.0f;
+    note(cudaEventElapsedTime(&ms, from->handle, to->handle), "cudaEventElapsedTime");
+    return static_cast<double>(ms);
+  }
+
+private:
+  result<void> use(std::uint32_t device) {
+    if (device >= count_)
+      return {errc::device_failed, fmt::format("there is no device {}, only {}", device, count_)};
+    TROUPE_CUDA_TRY(cudaSetDevice(static_cast<int>(device)));
+    return {};
+  }
+
+  void note(cudaError_t error, const char* what) {
+    if (error != cudaSuccess && !failed_)
+      failed_ = cuda_failure(error, what, __FILE_NAME__, __LINE__);
+  }
+
+  result<void> outcome() {
+    if (!failed_)
+      return {};
+    return *std::exchange(failed_, std::nullopt);
+  }
+
+  std::uint32_t count_;
+  std::optional<failure> failed_;
+};
+
+/// "13.0" of 13000.
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+} // namespace
+
+result<std::unique_ptr<device_platform>> open_cuda() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  cudaGetLastError();
+  if (error == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    if (driver == 0)
+      return {errc::device_failed, "no CUDA driver here"};
+    return {errc::device_failed,
+            fmt::format("the CUDA driver here is for CUDA {}, this program needs {}",
+                        version_text(driver), version_text(CUDART_VERSION))};
+  }
+  if (error == cudaErrorNoDevice || (error == cudaSuccess && count == 0))
+    return {errc::device_failed, "no CUDA device here"};
+  TROUPE_CUDA_TRY(error);
+  return std::unique_ptr<device_platform>{
+    std::make_unique<cuda_devices>(static_cast<std::uint32_t>(count))};
+}
+
+} // namespace troupe
+
+#else
+
+namespace troupe {
+
+result<std::unique_ptr<device_platform>> open_cuda() {
+  return {errc::device_failed, "this program was built without CUDA"};
+}
+
+} // namespace troupe
+
+#endif

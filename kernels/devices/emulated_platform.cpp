@@ -1,0 +1,273 @@
+#include "kernels/devices/emulated_platform.hpp"
+
+#include "fmt/core.h"
+
+#include <algorithm>
+#include <cassert>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <new>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// Times of recording: how often it was asked for, and which of them have been reached.
+struct device_event {
+  std::uint32_t device = 0;
+  std::uint64_t recorded = 0;
+  std::uint64_t reached = 0;
+  std::chrono::steady_clock::time_point time{}; ///< When that was.
+};
+
+namespace {
+
+constexpr std::size_t alignment = 256; // As CUDA's.
+
+/// Work that waits, or an event that has to be reached before what follows.
+struct operation {
+  std::function<void()> work;
+  const device_event* event = nullptr;
+  std::uint64_t until = 0;
+
+  bool ready() const { return !event || event->reached >= until; }
+};
+
+class queue final : public kernels::emulated_queue {
+public:
+  void push(std::function<void()> work) override { waiting.push_back({std::move(work)}); }
+  std::deque<operation> waiting;
+};
+
+class emulation final : public emulated_platform {
+public:
+  explicit emulation(const emulation_options& options)
+      : options_(options), used_(options.devices), state_(options.seed) {}
+
+  ~emulation() override {
+    for (const auto& [memory, about] : blocks_)
+      ::operator delete (memory, std::align_val_t{alignment});
+  }
+
+  std::uint32_t devices() const override { return options_.devices; }
+  bool emulated() const override { return true; }
+
+  result<device_info> describe(std::uint32_t device) override {
+    if (auto there = check(device); !there)
+      return there.error();
+    return device_info{"emulated on the host", options_.memory_bytes,
+                       options_.memory_bytes - used_[device]};
+  }
+
+  result<void*> allocate(std::uint32_t device, std::size_t bytes) override {
+    if (auto there = check(device); !there)
+      return there.error();
+    if (bytes > options_.memory_bytes - used_[device])
+      return {errc::device_failed,
+              fmt::format("device {} is out of memory: {} bytes asked for, {} of {} are free",
+                          device, bytes, options_.memory_bytes - used_[device],
+                          options_.memory_bytes)};
+    used_[device] += bytes;
+    return keep(device, bytes);
+  }
+
+  result<void*> allocate_pinned(std::size_t bytes) override { return keep({}, bytes); }
+  void release(std::uint32_t, void* memory) noexcept override { drop(memory); }
+  void release_pinned(void* memory) noexcept override { drop(memory); }
+
+  result<kernels::stream> make_stream(std::uint32_t device) override {
+    if (auto there = check(device); !there)
+      return there.error();
+    queues_.push_back(std::make_unique<queue>());
+    return kernels::stream{nullptr, queues_.back().get(), static_cast<int>(device)};
+  }
+
+  result<device_event*> make_event(std::uint32_t device) override {
+    if (auto there = check(device); !there)
+      return there.error();
+    return new device_event{device, 0, 0, {}};
+  }
+
+  void release(const kernels::stream& at) noexcept override {
+    run_until([&] { return queue_of(at).waiting.empty(); });
+    std::erase_if(queues_, [&](const auto& x) { return x.get() == at.emulated; });
+  }
+
+  void release(device_event* event) noexcept override {
+    // Work that waits still knows it.
+    run_until([&] { return event->reached == event->recorded; });
+    for (const auto& x : queues_)
+      run_until([&] {
+        return std::ranges::none_of(x->waiting, [=](auto& op) { return op.event == event; });
+      });
+    delete event;
+  }
+
+  void copy(const kernels::stream& at, void* to, const void* from, std::size_t bytes) override {
+    if (bytes == 0 || !usable(at))
+      return;
+    note(covered(to, bytes) && covered(from, bytes),
+         "a copy from or to memory that is neither of a device nor pinned");
+    at.emulated->push([=] { std::memcpy(to, from, bytes); });
+  }
+
+  void clear(const kernels::stream& at, void* memory, std::size_t bytes) override {
+    if (bytes == 0 || !usable(at))
+      return;
+    at.emulated->push([=] { std::memset(memory, 0, bytes); });
+  }
+
+  void record(const kernels::stream& at, device_event* event) override {
+    const std::uint64_t number = ++event->recorded;
+    at.emulated->push([=] {
+      event->reached = std::max(event->reached, number);
+      event->time = std::chrono::steady_clock::now();
+    });
+  }
+
+  void wait(const kernels::stream& at, device_event* event) override {
+    queue_of(at).waiting.push_back({{}, event, event->recorded});
+  }
+
+  result<void> synchronize(const kernels::stream& at) override {
+    usable(at);
+    run_until([&] { return queue_of(at).waiting.empty(); });
+    return outcome();
+  }
+
+  result<void> synchronize(device_event* event) override {
+    run_until([&] { return event->reached == event->recorded; });
+    return outcome();
+  }
+
+  result<bool> done(device_event* event) override {
+    step();
+    if (auto all = outcome(); !all)
+      return all.error();
+    return event->reached == event->recorded;
+  }
+
+  void link_peers(std::span<const std::uint32_t>) override {}
+
+  double elapsed_ms(device_event* from, device_event* to) override {
+    return std::chrono::duration<double, std::milli>(to->time - from->time).count();
+  }
+
+  void lose(std::uint32_t device) override { lost_.insert(device); }
+
+private:
+  struct block {
+    std::optional<std::uint32_t> device; ///< Nullopt: pinned memory.
+    std::size_t bytes;
+  };
+
+  static queue& queue_of(const kernels::stream& at) { return static_cast<queue&>(*at.emulated); }
+
+  result<void> check(std::uint32_t device) const {
+    if (device >= options_.devices)
+      return {errc::device_failed,
+              fmt::format("there is no device {}, only {}", device, options_.devices)};
+    if (lost_.contains(device))
+      return {errc::device_failed, fmt::format("device {} is lost", device)};
+    return {};
+  }
+
+  void note(bool right, const char* what) {
+    if (!right && !failed_)
+      failed_ = failure{errc::device_failed, what};
+  }
+
+  bool usable(const kernels::stream& at) {
+    auto there = check(static_cast<std::uint32_t>(at.device));
+    if (!there && !failed_)
+      failed_ = there.error();
+    return static_cast<bool>(there);
+  }
+
+  result<void> outcome() {
+    if (!failed_)
+      return {};
+    return *std::exchange(failed_, std::nullopt);
+  }
+
+  void* keep(std::optional<std::uint32_t> device, std::size_t bytes) {
+    void* const memory =
+      ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{alignment});
+    std::memset(memory, 0xff, bytes); // NaNs: whoever reads what nobody wrote will see.
+    blocks_[static_cast<std::byte*>(memory)] = {device, bytes};
+    return memory;
+  }
+
+  void drop(void* memory) noexcept {
+    const auto found = blocks_.find(static_cast<std::byte*>(memory));
+    assert(found != blocks_.end());
+    // As cudaFree, after all work: some of it may need the memory.
+    run_until(
+      [&] { return std::ranges::all_of(queues_, [](auto& x) { return x->waiting.empty(); }); });
+    if (found->second.device)
+      used_[*found->second.device] -= found->second.bytes;
+    blocks_.erase(found);
+    ::operator delete (memory, std::align_val_t{alignment});
+  }
+
+  bool covered(const void* memory, std::size_t bytes) const {
+    const auto* const at = static_cast<const std::byte*>(memory);
+    auto next = blocks_.upper_bound(const_cast<std::byte*>(at));
+    if (next == blocks_.begin())
+      return false;
+    --next;
+    return at + bytes <= next->first + next->second.bytes;
+  }
+
+  std::uint64_t random() { // splitmix64
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+  /// Does one operation of a stream drawn at random. False: there is none that may be done.
+  bool step() {
+    ready_.clear();
+    for (const auto& x : queues_)
+      if (!x->waiting.empty() && x->waiting.front().ready())
+        ready_.push_back(x.get());
+    if (ready_.empty())
+      return false;
+    auto& next = ready_[random() % ready_.size()]->waiting;
+    const auto work = std::move(next.front().work);
+    next.pop_front();
+    if (work)
+      work();
+    return true;
+  }
+
+  template <class Done>
+  void run_until(Done done) {
+    while (!done())
+      if (!step())
+        return note(false, "streams wait for each other, and none goes on");
+  }
+
+  emulation_options options_;
+  std::vector<std::uint64_t> used_; ///< Bytes of each device.
+  std::uint64_t state_;
+  std::map<std::byte*, block> blocks_;
+  std::vector<std::unique_ptr<queue>> queues_;
+  std::vector<queue*> ready_; ///< Of step().
+  std::set<std::uint32_t> lost_;
+  std::optional<failure> failed_;
+};
+
+} // namespace
+
+std::unique_ptr<emulated_platform> emulate_devices(const emulation_options& options) {
+  return std::make_unique<emulation>(options);
+}
+
+} // namespace troupe

@@ -1,0 +1,60 @@
+// Carries out a schedule (kernels/schedules/schedule.hpp) between devices of this process: copies
+// from device to device, which go over NVLink or PCIe directly where the devices can, and additions
+// on the device that receives. Staging places are pinned memory of the host.
+//
+// Determinism: bitwise: each sum is added up in the order of the schedule's list.
+#pragma once
+
+#include "kernels/devices/memory.hpp"
+#include "kernels/devices/platform.hpp"
+#include "kernels/schedules/schedule.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+struct peer_options {
+  /// Streams of each place; step k of the plan works on stream chunk mod streams of its receiver.
+  /// More: a chunk is added while the next one comes. Changes no result.
+  std::uint32_t streams = 2;
+};
+
+class peer_executor {
+public:
+  /// For buffers of `count` floats; devices[d]: where the plan's device d is. They may repeat.
+  /// Borrowed: the platform. Errors: device_failed; invalid_argument: a plan of other devices.
+  static result<peer_executor> make(device_platform& on, kernels::schedule plan,
+                                    std::vector<std::uint32_t> devices, std::size_t count,
+                                    peer_options options = {});
+
+  /// Done when it returns. Shapes: one buffer f32[count] for each device, on it.
+  /// Requires: the buffers are complete, their streams were waited for.
+  /// Errors: device_failed; the buffers are then undefined.
+  result<void> run(std::span<const std::span<float>> buffers);
+
+private:
+  struct step_plan {
+    kernels::schedule_step step;
+    kernels::chunk_range range;
+    std::uint32_t stream;             ///< Of streams_.
+    std::vector<std::uint32_t> waits; ///< Earlier steps on other streams.
+    bool awaited = false;             ///< By a later step on another stream.
+  };
+
+  explicit peer_executor(device_platform& on) : on_(&on) {}
+  result<void> prepare(const kernels::schedule& plan, const std::vector<std::uint32_t>& devices,
+                       std::size_t count, std::uint32_t streams);
+
+  device_platform* on_;
+  std::vector<step_plan> steps_;
+  std::vector<owned_stream> streams_;
+  std::vector<device_memory<float>> arrivals_; ///< Of each stream: a chunk that is to be added.
+  std::vector<owned_event> events_;            ///< Of each step that is awaited, else empty.
+  std::vector<pinned_memory<float>> staging_;
+  std::uint32_t devices_ = 0;
+  std::size_t count_ = 0;
+};
+
+} // namespace troupe

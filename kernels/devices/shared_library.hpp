@@ -1,0 +1,35 @@
+// A library that is looked for when it is needed, so that programs start without it.
+#pragma once
+
+#include "serialization/error.hpp"
+
+#include <initializer_list>
+#include <string>
+
+namespace troupe {
+
+class shared_library {
+public:
+  /// The first of these names (or paths) that can be loaded. It stays loaded until the process
+  /// ends: libraries of CUDA do not bear to go before the driver. Errors: device_failed.
+  static result<shared_library> open(std::initializer_list<std::string> names);
+
+  /// Sets `function` to what the library has under that name.
+  /// Errors: device_failed: nothing, the library is of another version.
+  template <class Function>
+  result<void> bind(Function*& function, const char* name) const {
+    const auto found = find(name);
+    if (!found)
+      return found.error();
+    function = reinterpret_cast<Function*>(*found);
+    return {};
+  }
+
+private:
+  result<void*> find(const char* name) const;
+
+  void* handle_ = nullptr;
+  std::string name_;
+};
+
+} // namespace troupe

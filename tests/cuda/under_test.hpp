@@ -1,0 +1,65 @@
+// On which devices the tests of this folder run: each is linked twice, with emulated devices and
+// with CUDA's.
+#pragma once
+
+#include "kernels/devices/memory.hpp"
+#include "kernels/devices/platform.hpp"
+
+#include "doctest/doctest.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe::test {
+
+/// A new one for each test case. Null where there is no device; that is then said.
+std::unique_ptr<device_platform> platform_under_test();
+
+/// The value, or the end of the test with the reason.
+template <class T>
+T must(result<T> outcome) {
+  if (!outcome)
+    FAIL(outcome.error().text);
+  return *std::move(outcome);
+}
+
+inline void must(const result<void>& outcome) {
+  if (!outcome)
+    FAIL(outcome.error().text);
+}
+
+/// One stream of one device, and vectors that come to it and back.
+class bench_device {
+public:
+  explicit bench_device(device_platform& on, std::uint32_t device = 0)
+      : on_(on), device_(device), stream_(must(make_stream(on, device))) {}
+
+  const kernels::stream& stream() const { return stream_.get(); }
+
+  template <class T>
+  device_memory<T> upload(const std::vector<T>& values) {
+    auto there = must(make_memory<T>(on_, device_, values.size()));
+    const auto pinned = must(make_pinned<T>(on_, values.size()));
+    std::ranges::copy(values, pinned.data());
+    on_.copy(stream(), there.data(), pinned.data(), values.size() * sizeof(T));
+    must(on_.synchronize(stream()));
+    return there;
+  }
+
+  template <class T, class Release>
+  std::vector<T> download(const device_array<T, Release>& there) {
+    const auto pinned = must(make_pinned<T>(on_, there.size()));
+    on_.copy(stream(), pinned.data(), there.data(), there.size() * sizeof(T));
+    must(on_.synchronize(stream()));
+    return {pinned.data(), pinned.data() + there.size()};
+  }
+
+private:
+  device_platform& on_;
+  std::uint32_t device_;
+  owned_stream stream_;
+};
+
+} // namespace troupe::test

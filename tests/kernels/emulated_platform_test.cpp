@@ -1,0 +1,114 @@
+#include "kernels/devices/emulated_platform.hpp"
+#include "kernels/devices/memory.hpp"
+#include "tests/cuda/under_test.hpp"
+
+namespace troupe {
+
+using test::must;
+
+namespace {
+
+/// Whether a copy on one stream, of what a copy on another stream wrote, finds that. The answer for
+/// so many seeds.
+int times_found(bool wait) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const auto on = emulate_devices({.seed = seed});
+    const auto first = must(make_stream(*on, 0)), second = must(make_stream(*on, 0));
+    const auto ready = must(make_event(*on, 0));
+    const auto from = must(make_pinned<int>(*on, 1)), to = must(make_pinned<int>(*on, 1));
+    const auto there = must(make_memory<int>(*on, 0, 1));
+    *from.data() = 42;
+    on->copy(first.get(), there.data(), from.data(), sizeof(int));
+    on->record(first.get(), ready.get());
+    if (wait)
+      on->wait(second.get(), ready.get());
+    on->copy(second.get(), to.data(), there.data(), sizeof(int));
+    must(on->synchronize(second.get()));
+    found += *to.data() == 42;
+  }
+  return found;
+}
+
+} // namespace
+
+TEST_CASE("emulated devices: who forgets to wait for an event is found out by some seed") {
+  CHECK(times_found(true) == 100);
+  CHECK(times_found(false) < 80);
+  CHECK(times_found(false) > 20);
+}
+
+TEST_CASE("emulated devices: nothing is done before a stream is waited for") {
+  const auto on = emulate_devices({});
+  const auto stream = must(make_stream(*on, 0));
+  const auto from = must(make_pinned<int>(*on, 1)), to = must(make_pinned<int>(*on, 1));
+  *from.data() = 1;
+  *to.data() = 0;
+  on->copy(stream.get(), to.data(), from.data(), sizeof(int));
+  CHECK(*to.data() == 0);
+  must(on->synchronize(stream.get()));
+  CHECK(*to.data() == 1);
+}
+
+TEST_CASE("emulated devices: an event is as it was recorded last") {
+  const auto on = emulate_devices({});
+  const auto stream = must(make_stream(*on, 0));
+  const auto event = must(make_event(*on, 0));
+  const auto from = must(make_pinned<int>(*on, 2)), to = must(make_pinned<int>(*on, 2));
+  from.data()[0] = from.data()[1] = 1;
+  to.data()[0] = to.data()[1] = 0;
+  on->copy(stream.get(), to.data(), from.data(), sizeof(int));
+  on->record(stream.get(), event.get());
+  on->copy(stream.get(), to.data() + 1, from.data() + 1, sizeof(int));
+  must(on->synchronize(event.get()));
+  CHECK(to.data()[0] == 1);
+  CHECK(to.data()[1] == 0);
+}
+
+TEST_CASE("emulated devices: memory that is not theirs is refused") {
+  const auto on = emulate_devices({});
+  const auto stream = must(make_stream(*on, 0));
+  const auto there = must(make_memory<int>(*on, 0, 1));
+  int pageable = 1;
+  on->copy(stream.get(), there.data(), &pageable, sizeof(int));
+  const auto said = on->synchronize(stream.get());
+  REQUIRE_FALSE(said);
+  CHECK(said.error().code == errc::device_failed);
+  must(on->synchronize(stream.get())); // Told once.
+}
+
+TEST_CASE("emulated devices: memory runs out, and comes back") {
+  const auto on = emulate_devices({.devices = 2, .memory_bytes = 1000});
+  {
+    const auto most = must(make_memory<char>(*on, 1, 900));
+    const auto more = make_memory<char>(*on, 1, 101);
+    REQUIRE_FALSE(more);
+    CHECK(more.error().text
+          == "device 1 is out of memory: 101 bytes asked for, 100 of 1000 are free");
+    CHECK(make_memory<char>(*on, 0, 1000));
+  }
+  CHECK(make_memory<char>(*on, 1, 1000));
+}
+
+TEST_CASE("emulated devices: a lost device fails at everything, others do not") {
+  const auto on = emulate_devices({.devices = 2});
+  const auto stream = must(make_stream(*on, 1)), other = must(make_stream(*on, 0));
+  on->lose(1);
+  CHECK_FALSE(on->describe(1));
+  CHECK_FALSE(on->allocate(1, 1));
+  CHECK_FALSE(on->synchronize(stream.get()));
+  CHECK(on->describe(0));
+  CHECK(on->synchronize(other.get()));
+  CHECK_FALSE(on->describe(2));
+}
+
+TEST_CASE("cuda: a machine without devices is told why") {
+  const auto cuda = open_cuda();
+  if (cuda)
+    return;
+  CHECK(cuda.error().code == errc::device_failed);
+  CHECK(cuda.error().text.find('\n') == std::string::npos);
+  MESSAGE(cuda.error().text);
+}
+
+} // namespace troupe
