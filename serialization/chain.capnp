@@ -36,7 +36,6 @@ struct Entry {
   committed @2 :UInt64;
   pushes @3 :List(Data.Update);
   tables @4 :List(UInt32);
-  steps @5 :List(Data.Step);  # Empty: those of the pushes.
 }
 
 # Up to which index of an epoch.

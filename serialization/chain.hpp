@@ -95,8 +95,6 @@ struct copy_part {
 struct log_entry {
   /// One; or the slots in order, where they were not added up.
   std::vector<std::shared_ptr<const update>> pushes;
-  /// Of all slots that the one push is the sum of; empty: every push brings its own.
-  std::vector<step_header> steps = {};
   std::vector<table_id> tables; ///< Those that it steps and marks.
 };
 struct entry_message {

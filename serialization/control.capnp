@@ -15,6 +15,8 @@ struct Hello {
   job @0 :UInt64;
   secret @1 :UInt64;
   from @2 :Data.Member;
+  reads @3 :UInt32;  # encoding_set; a peer that lacks it reads none
+  sends @4 :UInt32;  # the same
 }
 
 struct Refusal {
@@ -59,6 +61,9 @@ struct WorkerCounters {
   samplesComputed @12 :UInt64;
   batchesComputed @13 :UInt64;
   requestTimes @14 :Histogram;
+  leftOut @15 :UInt64;
+  pushesSummed @16 :UInt64;
+  sums @17 :UInt64;
 }
 
 struct ServerCounters {

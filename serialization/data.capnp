@@ -3,7 +3,8 @@
 # The values of pieces are not here but in the frame's second segment, in the order of the pieces,
 # one behind the other; where a piece begins follows from the counts of those before it. What each
 # struct brings there begins at a multiple of 8: the keys of its rows, u64, list by list (but for
-# those that Request.keys names), then the values of its pieces, then those of its rows.
+# those that Request.keys names), then the values of its pieces, then those of its rows, then, from
+# a multiple of 8 on, the bytes of its packed pieces, each of which are a multiple of 8.
 @0xa2c4ae3afdec5e04;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -46,6 +47,13 @@ struct Failure {
   text @1 :Text;
 }
 
+# Values in fewer bytes (encoding.hpp).
+struct Packed {
+  where @0 :Range;
+  how @1 :UInt8;  # encoding, not f32
+  bytes @2 :UInt32;
+}
+
 struct Update {
   step @0 :Step;
   tables @1 :List(UInt32);
@@ -53,6 +61,8 @@ struct Update {
   gradientNorm @3 :Float32;
   pieces @4 :List(Range);
   rows @5 :List(Rows);  # keys and values
+  packed @6 :List(Packed);
+  others @7 :List(Step);
 }
 
 struct Query {
@@ -65,6 +75,8 @@ struct Query {
   seenGeneration @6 :UInt64;
   seenVersion @7 :UInt64;
   anywhere @8 :Bool;
+  packedAs @9 :UInt8;  # encoding, at most int8
+  others @10 :List(Step);
 }
 
 struct Receipt {
@@ -78,6 +90,8 @@ struct Values {
   rows @2 :List(Rows);  # values
   stamps @3 :List(UInt64);  # one for each piece; empty: all 0
   unchanged @4 :List(Range);
+  packed @5 :List(Packed);
+  packedStamps @6 :List(UInt64);  # one for each packed piece; empty: all 0
 }
 
 # A null pointer below: the request has no push, the reply brings no values, ...

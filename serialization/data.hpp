@@ -2,11 +2,15 @@
 #pragma once
 
 #include "serialization/buffer.hpp"
+#include "serialization/encoding.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/rows.hpp"
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace troupe {
@@ -32,6 +36,20 @@ struct piece {
   float_ptr values;
 };
 
+/// Read-only bytes that stay alive while this handle does; may point into a larger buffer.
+using byte_ptr = std::shared_ptr<const std::byte>;
+
+/// A range of one block, and its values in fewer bytes. Borrowed like those of a piece; whoever
+/// brought them over a link may still change them.
+struct packed_piece {
+  range where;
+  encoding how = encoding::f32; ///< Never so; see encoding.hpp for the others' bytes.
+  std::uint32_t size_bytes = 0; ///< A multiple of 8.
+  byte_ptr bytes;               ///< Aligned to 8.
+
+  std::span<const std::byte> span() const { return {bytes.get(), size_bytes}; }
+};
+
 /// The step a push or a pull belongs to, and who takes it.
 struct step_header {
   worker_id worker;
@@ -43,7 +61,8 @@ struct step_header {
   bool operator==(const step_header&) const = default;
 };
 
-/// Gradients of one batch, d(loss)/d(weight) averaged over the batch.
+/// Gradients of one batch, d(loss)/d(weight) averaged over the batch; or what those of several
+/// batches add up to, which are applied and marked together or not at all.
 struct update {
   step_header step;
   /// Tables that this push marks as done on every partition of the receiver, also those for which
@@ -54,7 +73,17 @@ struct update {
   /// L2 norm over all pieces and rows of all receivers; for clipping by norm.
   float gradient_norm = 0.0f;
   std::vector<piece> pieces; ///< May be empty: the batch is marked as done and changes nothing.
-  std::vector<row_piece> rows = {}; ///< Of sparse tables, one for each at most.
+  std::vector<row_piece> rows = {};      ///< Of sparse tables, one for each at most.
+  std::vector<packed_piece> packed = {}; ///< More pieces; codecs alone make and read them.
+  /// The batches beside that of `step` whose gradients are in this sum, as they were added up.
+  std::vector<step_header> others = {};
+
+  /// All batches of this push, in the order in which they were added up.
+  std::vector<step_header> steps() const {
+    auto all = others;
+    all.insert(all.begin(), step);
+    return all;
+  }
 };
 
 /// Answer to a push, given after it was applied.
@@ -81,16 +110,20 @@ struct query {
   bool delta = false; ///< Ranges that still have the values of their stamp need not be brought.
   chain_version seen = {}; ///< What the asker knows of: no older values, unless `latest`.
   bool anywhere = false;   ///< A replica that does not lead may answer, too.
+  encoding packed_as = encoding::f32; ///< At most int8: dense values come so, as `packed`.
+  /// Steps that read these values beside `step`, whose clock is the largest.
+  std::vector<step_header> others = {};
 };
 
-/// Answer to a pull. The pieces and `unchanged` cover the ranges asked for, in any order and cut
-/// anywhere. `rows` are those asked for, list by list in the same order; keys are not repeated,
-/// theirs are null.
+/// Answer to a pull. The pieces, `packed` and `unchanged` cover the ranges asked for, in any order
+/// and cut anywhere. `rows` are those asked for, list by list in the same order; keys are not
+/// repeated, theirs are null.
 struct values {
   std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
   std::vector<piece> pieces; ///< Stamped where the query was a delta.
   std::vector<row_piece> rows = {};
-  std::vector<range> unchanged = {}; ///< Only of a delta: the asker has these values.
+  std::vector<range> unchanged = {};     ///< Only of a delta: the asker has these values.
+  std::vector<packed_piece> packed = {}; ///< More pieces; codecs alone make and read them.
 };
 
 /// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A

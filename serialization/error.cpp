@@ -9,6 +9,7 @@ const char* to_string(errc code) {
   case errc::fenced: return "fenced";
   case errc::rolled_back: return "rolled_back";
   case errc::overloaded: return "overloaded";
+  case errc::not_as_one: return "not_as_one";
   case errc::not_ready: return "not_ready";
   case errc::not_yet: return "not_yet";
   case errc::peer_lost: return "peer_lost";
@@ -22,6 +23,7 @@ const char* to_string(errc code) {
   case errc::in_use: return "in_use";
   case errc::invalid_argument: return "invalid_argument";
   case errc::untrusted: return "untrusted";
+  case errc::device_failed: return "device_failed";
   }
   return "unknown";
 }

@@ -20,6 +20,9 @@ enum class errc : std::uint8_t {
   rolled_back = 3,
   /// More waits for a peer than this process may hold; nothing was applied. Slow down, then again.
   overloaded = 4,
+  /// A push is the sum of several batches, and not all of them may be applied here: some have been,
+  /// or come from a worker that is fenced. Nothing was applied; push them one by one.
+  not_as_one = 5,
   // 20-39: try again later.
   /// The receiver does not (yet) hold what was asked for: restoring, or not told about it.
   not_ready = 20,
@@ -49,6 +52,8 @@ enum class errc : std::uint8_t {
   // 48 removed: diverged.
   /// A certificate is missing or proves nothing: the peer's here, or ours there.
   untrusted = 49,
+  /// A GPU, its driver or a library of it is missing or failed; the text says which and how.
+  device_failed = 50,
 };
 
 /// What a receiver does with an error. Retrying is safe only for messages documented `idempotent`.

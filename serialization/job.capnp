@@ -22,6 +22,8 @@ struct Optimizer {
   clipValue @6 :Float32;
   clipNorm @7 :Float32;
   scaleByStaleness @8 :Bool;
+  l1 @9 :Float32;
+  beta @10 :Float32 = 1;
 }
 
 struct Initializer {

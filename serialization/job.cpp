@@ -12,7 +12,9 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<const char*, 4> optimizer_names{"sgd", "momentum", "adagrad", "adam"};
+constexpr std::array<const char*, 7> optimizer_names{"sgd",      "momentum", "adagrad", "adam",
+                                                     "nesterov", "adamw",    "ftrl"};
+static_assert(optimizer_names.size() == static_cast<std::size_t>(optimizer_kind_max) + 1);
 
 /// Hash of a sequence of 64-bit fields; each is mixed in with murmur3's finaliser.
 class mixer {
@@ -83,7 +85,7 @@ result<optimizer_kind> parse_optimizer(const std::string& text) {
   const auto found = std::find(optimizer_names.begin(), optimizer_names.end(), text);
   if (found == optimizer_names.end())
     return {errc::invalid_argument,
-            "optimizer must be sgd, momentum, adagrad or adam, not '" + text + "'"};
+            std::string{"optimizer must be "} + optimizer_choices + ", not '" + text + "'"};
   return static_cast<optimizer_kind>(found - optimizer_names.begin());
 }
 

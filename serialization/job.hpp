@@ -40,7 +40,19 @@ std::string to_string(const consistency& x);
 result<consistency> parse_consistency(const std::string& text);
 
 /// Numbers are wire format.
-enum class optimizer_kind : std::uint8_t { sgd = 0, momentum = 1, adagrad = 2, adam = 3 };
+enum class optimizer_kind : std::uint8_t {
+  sgd = 0,
+  momentum = 1,
+  adagrad = 2,
+  adam = 3,
+  nesterov = 4,
+  adamw = 5,
+  ftrl = 6
+};
+/// The last one.
+constexpr auto optimizer_kind_max = optimizer_kind::ftrl;
+/// Their names, for people.
+constexpr const char* optimizer_choices = "sgd, momentum, adagrad, adam, nesterov, adamw or ftrl";
 
 const char* to_string(optimizer_kind kind);
 result<optimizer_kind> parse_optimizer(const std::string& text);
@@ -49,13 +61,17 @@ result<optimizer_kind> parse_optimizer(const std::string& text);
 struct optimizer_spec {
   optimizer_kind kind = optimizer_kind::sgd;
   float learning_rate = 0.1f;      ///< > 0.
-  float momentum = 0.9f;           ///< momentum: in [0, 1). adam: beta1.
-  float beta2 = 0.999f;            ///< adam: in [0, 1).
-  float epsilon = 1e-8f;           ///< adagrad, adam: > 0.
-  float weight_decay = 0.0f;       ///< >= 0; added to the gradient as weight_decay * w.
+  float momentum = 0.9f;           ///< momentum, nesterov: in [0, 1). adam, adamw: beta1.
+  float beta2 = 0.999f;            ///< adam, adamw: in [0, 1).
+  float epsilon = 1e-8f;           ///< adagrad, adam, adamw: > 0.
+  float weight_decay = 0.0f;       ///< >= 0; added to the gradient as weight_decay * w. adamw: each
+                                   ///< step takes rate * weight_decay * w off. ftrl: lambda2.
   float clip_value = 0.0f;         ///< Clamps each gradient element to [-x, x]; 0: off.
   float clip_norm = 0.0f;          ///< Scales the whole gradient to at most this L2 norm; 0: off.
   bool scale_by_staleness = false; ///< Divides the step by max(1, staleness in versions).
+                                   ///< Not with ftrl, whose state depends on the rate.
+  float l1 = 0.0f;   ///< ftrl: lambda1, >= 0. Larger: more weights that are exactly 0.
+  float beta = 1.0f; ///< ftrl: > 0. Larger: shorter first steps.
 
   bool operator==(const optimizer_spec&) const = default;
 };

@@ -35,12 +35,13 @@ bool not_negative(float x) { return std::isfinite(x) && x >= 0.0f; }
 
 /// The first thing wrong, or null.
 const char* optimizer_defect(const optimizer_spec& x) {
-  const auto adam = x.kind == optimizer_kind::adam;
-  if (static_cast<std::uint8_t>(x.kind) > static_cast<std::uint8_t>(optimizer_kind::adam))
-    return "optimizer must be sgd, momentum, adagrad or adam";
+  const auto adam = x.kind == optimizer_kind::adam || x.kind == optimizer_kind::adamw;
+  const auto momentum = x.kind == optimizer_kind::momentum || x.kind == optimizer_kind::nesterov;
+  if (x.kind > optimizer_kind_max)
+    return "the kind of its optimizer is unknown";
   if (!positive(x.learning_rate))
     return "learning_rate must be a finite number > 0";
-  if ((adam || x.kind == optimizer_kind::momentum) && !in_unit(x.momentum))
+  if ((adam || momentum) && !in_unit(x.momentum))
     return "momentum must be in [0, 1)";
   if (adam && !in_unit(x.beta2))
     return "beta2 must be in [0, 1)";
@@ -50,6 +51,14 @@ const char* optimizer_defect(const optimizer_spec& x) {
     return "weight_decay must be a finite number >= 0";
   if (!not_negative(x.clip_value) || !not_negative(x.clip_norm))
     return "clip_value and clip_norm must be finite numbers >= 0";
+  if (x.kind != optimizer_kind::ftrl)
+    return nullptr;
+  if (!not_negative(x.l1))
+    return "l1 must be a finite number >= 0";
+  if (!positive(x.beta))
+    return "beta must be a finite number > 0";
+  if (x.scale_by_staleness)
+    return "ftrl's state depends on the learning rate, so staleness cannot divide it";
   return nullptr;
 }
 

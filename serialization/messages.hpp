@@ -62,6 +62,10 @@ struct worker_counters {
   /// time_class() of requests that were answered: from the question until all servers' parts of
   /// the push are acknowledged and all of the pull are there.
   histogram request_times;
+  std::uint64_t left_out = 0; ///< Rounds that its process's reducer ended without it.
+  /// Of that reducer, said by one of its workers: pushes that it added up ...
+  std::uint64_t pushes_summed = 0;
+  std::uint64_t sums = 0; ///< ... and what they became.
 
   bool operator==(const worker_counters&) const = default;
 };
@@ -313,6 +317,8 @@ struct hello {
   std::uint64_t job = 0;     ///< fingerprint(job_spec).
   std::uint64_t secret = 0;  ///< Drawn by the launcher, passed to its children; 0 on another host.
   member_id from;
+  encoding_set reads = 0; ///< What a peer may send it, and ask it for.
+  encoding_set sends = 0; ///< What it may send, or ask for: its peers must read them.
 
   bool operator==(const hello&) const = default;
 };

@@ -33,9 +33,10 @@ struct word_guess {
       const auto& [push, pull, chain] = each.what;
       words += 5 + each.keys.size() + each.forgotten.size();
       if (push)
-        words += 20 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size();
+        words += 23 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size()
+                 + 5 * (push->packed.size() + push->others.size());
       if (pull)
-        words += 12 + 4 * (pull->ranges.size() + pull->rows.size());
+        words += 14 + 4 * (pull->ranges.size() + pull->rows.size()) + 5 * pull->others.size();
     }
     return words;
   }
@@ -45,8 +46,8 @@ struct word_guess {
       const auto* came = std::get_if<reply_message>(&each);
       words += 10;
       if (came != nullptr && came->what.pulled) {
-        const auto& [version, pieces, rows, unchanged] = *came->what.pulled;
-        words += 6 + 4 * (pieces.size() + rows.size() + unchanged.size());
+        const auto& [version, pieces, rows, unchanged, packed] = *came->what.pulled;
+        words += 8 + 4 * (pieces.size() + rows.size() + unchanged.size()) + 5 * packed.size();
       }
     }
     return words;
@@ -55,7 +56,8 @@ struct word_guess {
     std::size_t words = 64;
     if (const auto* entry = std::get_if<entry_message>(&x.what))
       for (const auto& push : entry->entry.pushes)
-        words += 24 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size();
+        words += 26 + 4 * (push->pieces.size() + push->rows.size()) + push->tables.size()
+                 + 5 * push->others.size();
     if (const auto* copy = std::get_if<copy_part>(&x.what))
       words += 8 * (copy->image.blocks.size() + copy->image.slabs.size() + 1);
     return words;

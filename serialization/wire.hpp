@@ -23,7 +23,7 @@
 namespace troupe::wire {
 
 /// Changes whenever an older peer would misread a message.
-constexpr std::uint32_t protocol_version = 5;
+constexpr std::uint32_t protocol_version = 6;
 /// The same for a job's file.
 constexpr std::uint32_t job_format_version = 1;
 

@@ -32,25 +32,21 @@ void write(const entry_message& from, schema::Entry::Builder to, body_parts& bod
     detail::write(*from.entry.pushes[i], {}, pushes[i], body);
   const auto& tables = from.entry.tables;
   write_numbers(tables, to.initTables(static_cast<unsigned>(tables.size())));
-  const auto& steps = from.entry.steps;
-  write_list(steps, to.initSteps(static_cast<unsigned>(steps.size())));
 }
 
 entry_message read(schema::Entry::Reader from, body_reader& body) {
   entry_message made{{{from.getEpoch()}, from.getIndex(), from.getCommitted()},
-                     {{},
-                      read_list<step_header>(from.getSteps(), workers_max, "steps of an entry"),
-                      read_numbers<table_id>(from.getTables())}};
+                     {{}, read_numbers<table_id>(from.getTables())}};
   check_count(made.entry.tables.size(), tables_max, "tables");
   check_count(from.getPushes().size(), workers_max, "pushes of an entry");
   for (const auto push : from.getPushes()) {
     made.entry.pushes.push_back(std::make_shared<const update>(detail::read(push, {}, body)));
     body.skip_padding();
+    if (!made.entry.pushes.back()->packed.empty())
+      throw rejected{"an entry with packed pieces"};
   }
   if (made.entry.pushes.empty())
     throw rejected{"an entry without pushes"};
-  if (!made.entry.steps.empty() && made.entry.pushes.size() != 1)
-    throw rejected{"an entry with more than the sum of its pushes"};
   return made;
 }
 

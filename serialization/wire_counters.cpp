@@ -77,6 +77,9 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setWireBytesSent(from.wire_bytes_sent);
   to.setWireBytesReceived(from.wire_bytes_received);
   write(from.request_times, to.initRequestTimes());
+  to.setLeftOut(from.left_out);
+  to.setPushesSummed(from.pushes_summed);
+  to.setSums(from.sums);
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
@@ -94,7 +97,10 @@ worker_counters read(schema::WorkerCounters::Reader from) {
           .wire_bytes_received = from.getWireBytesReceived(),
           .loss_sum = from.getLossSum(),
           .loss_count = from.getLossCount(),
-          .request_times = read(from.getRequestTimes())};
+          .request_times = read(from.getRequestTimes()),
+          .left_out = from.getLeftOut(),
+          .pushes_summed = from.getPushesSummed(),
+          .sums = from.getSums()};
 }
 
 void write(const server_counters& from, schema::ServerCounters::Builder to) {

@@ -45,6 +45,40 @@ std::vector<piece> read_pieces(capnp::List<schema::Range>::Reader from, body_rea
   return pieces;
 }
 
+void write_packed(const std::vector<packed_piece>& from, capnp::List<schema::Packed>::Builder to,
+                  body_parts& body) {
+  if (from.empty())
+    return;
+  body.pad();
+  for (unsigned i = 0; i < to.size(); ++i) {
+    write(from[i].where, to[i].initWhere());
+    to[i].setHow(static_cast<std::uint8_t>(from[i].how));
+    to[i].setBytes(from[i].size_bytes);
+    body.push_back({from[i].bytes, from[i].span()});
+  }
+}
+
+/// What they hold is looked at by who reads it (actors/store/packing.hpp). Their floats are few
+/// enough for one message.
+std::vector<packed_piece> read_packed(capnp::List<schema::Packed>::Reader from, body_reader& body) {
+  check_count(from.size(), pieces_max, "packed pieces");
+  std::vector<packed_piece> packed;
+  packed.reserve(from.size());
+  std::uint64_t floats = 0;
+  for (const auto element : from) {
+    packed_piece made{read(element.getWhere()),
+                      read_enum(element.getHow(), encoding::randomk, "encoding"),
+                      element.getBytes(), nullptr};
+    floats += made.where.count; // At most 2^40 each, of at most 2^18 pieces.
+    if (made.how == encoding::f32 || made.size_bytes % 8 != 0
+        || floats > body_bytes_max / sizeof(float))
+      throw rejected{"packed pieces that nobody makes"};
+    made.bytes = body.take_bytes(made.size_bytes);
+    packed.push_back(std::move(made));
+  }
+  return packed;
+}
+
 bool is_named(std::span<const key_use> keys, std::size_t list) {
   return !keys.empty() && keys[list].way == key_use::how::named;
 }
@@ -53,6 +87,8 @@ const range& where_of(const range& x) { return x; }
 const range& where_of(const piece& x) { return x.where; }
 range& where_of(range& x) { return x; }
 range& where_of(piece& x) { return x.where; }
+const range& where_of(const packed_piece& x) { return x.where; }
+range& where_of(packed_piece& x) { return x.where; }
 
 /// Nothing where all of them are 0, which is so but for deltas.
 template <class Stamped, class Init>
@@ -99,6 +135,14 @@ float_ptr body_reader::take(std::uint64_t count) {
   const auto* values = reinterpret_cast<const float*>(body_.get() + taken_bytes_);
   taken_bytes_ += static_cast<std::size_t>(count) * sizeof(float);
   return {body_, values};
+}
+
+byte_ptr body_reader::take_bytes(std::size_t size_bytes) {
+  const auto first = (taken_bytes_ + 7) / 8 * 8;
+  if (first > size_bytes_ || size_bytes > size_bytes_ - first)
+    throw rejected{"the packed pieces have more bytes than the message brings"};
+  taken_bytes_ = first + size_bytes;
+  return {body_, body_.get() + first};
 }
 
 key_ptr body_reader::take_keys(std::uint64_t count) {
@@ -195,7 +239,9 @@ void write(const update& from, std::span<const key_use> keys, schema::Update::Bu
   write_pieces(from.pieces, to.initPieces(static_cast<unsigned>(from.pieces.size())), body);
   for (const auto& x : from.rows)
     add_to(body, x.values, x.where.floats());
+  write_packed(from.packed, to.initPacked(static_cast<unsigned>(from.packed.size())), body);
   body.pad();
+  write_list(from.others, to.initOthers(static_cast<unsigned>(from.others.size())));
 }
 
 update read(schema::Update::Reader from, std::span<const key_use> keys, body_reader& body) {
@@ -206,13 +252,15 @@ update read(schema::Update::Reader from, std::span<const key_use> keys, body_rea
               .base_version = from.getBaseVersion(),
               .gradient_norm = from.getGradientNorm(),
               .pieces = {},
-              .rows = read_rows(from.getRows())};
+              .rows = read_rows(from.getRows()),
+              .others = read_list<step_header>(from.getOthers(), workers_max, "steps of a sum")};
   for (std::size_t i = 0; i < made.rows.size(); ++i)
     if (!is_named(keys, i))
       made.rows[i].where.keys = body.take_keys(made.rows[i].where.count);
   made.pieces = read_pieces(from.getPieces(), body);
   for (auto& x : made.rows)
     x.values = body.take(x.where.floats());
+  made.packed = read_packed(from.getPacked(), body);
   return made;
 }
 
@@ -225,6 +273,8 @@ void write(const query& from, std::span<const key_use> keys, schema::Query::Buil
   to.setSeenGeneration(from.seen.generation.value);
   to.setSeenVersion(from.seen.version);
   to.setAnywhere(from.anywhere);
+  to.setPackedAs(static_cast<std::uint8_t>(from.packed_as));
+  write_list(from.others, to.initOthers(static_cast<unsigned>(from.others.size())));
   write_stamps(from.ranges, [&](unsigned size) { return to.initStamps(size); });
   auto rows = to.initRows(static_cast<unsigned>(from.rows.size()));
   for (unsigned i = 0; i < rows.size(); ++i) {
@@ -241,7 +291,9 @@ query read(schema::Query::Reader from, std::span<const key_use> keys, body_reade
              .rows = {},
              .delta = from.getDelta(),
              .seen = {{from.getSeenGeneration()}, from.getSeenVersion()},
-             .anywhere = from.getAnywhere()};
+             .anywhere = from.getAnywhere(),
+             .packed_as = read_enum(from.getPackedAs(), encoding::int8, "encoding of values"),
+             .others = read_list<step_header>(from.getOthers(), workers_max, "steps of a pull")};
   read_stamps(from.getStamps(), made.ranges);
   std::uint64_t floats = 0;
   for (const range& x : made.ranges)
@@ -273,6 +325,8 @@ void write(const values& from, schema::Values::Builder to, body_parts& body) {
   }
   write_stamps(from.pieces, [&](unsigned size) { return to.initStamps(size); });
   write_list(from.unchanged, to.initUnchanged(static_cast<unsigned>(from.unchanged.size())));
+  write_packed(from.packed, to.initPacked(static_cast<unsigned>(from.packed.size())), body);
+  write_stamps(from.packed, [&](unsigned size) { return to.initPackedStamps(size); });
   body.pad();
 }
 
@@ -284,6 +338,8 @@ values read(schema::Values::Reader from, body_reader& body) {
   read_stamps(from.getStamps(), made.pieces);
   for (auto& x : made.rows)
     x.values = body.take(x.where.floats());
+  made.packed = read_packed(from.getPacked(), body);
+  read_stamps(from.getPackedStamps(), made.packed);
   return made;
 }
 

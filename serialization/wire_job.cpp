@@ -23,10 +23,12 @@ void write(const optimizer_spec& from, schema::Optimizer::Builder to) {
   to.setClipValue(from.clip_value);
   to.setClipNorm(from.clip_norm);
   to.setScaleByStaleness(from.scale_by_staleness);
+  to.setL1(from.l1);
+  to.setBeta(from.beta);
 }
 
 optimizer_spec read(schema::Optimizer::Reader from) {
-  return {.kind = read_enum(from.getKind(), optimizer_kind::adam, "optimizer"),
+  return {.kind = read_enum(from.getKind(), optimizer_kind_max, "optimizer"),
           .learning_rate = from.getLearningRate(),
           .momentum = from.getMomentum(),
           .beta2 = from.getBeta2(),
@@ -34,7 +36,9 @@ optimizer_spec read(schema::Optimizer::Reader from) {
           .weight_decay = from.getWeightDecay(),
           .clip_value = from.getClipValue(),
           .clip_norm = from.getClipNorm(),
-          .scale_by_staleness = from.getScaleByStaleness()};
+          .scale_by_staleness = from.getScaleByStaleness(),
+          .l1 = from.getL1(),
+          .beta = from.getBeta()};
 }
 
 void write(const consistency& from, schema::Consistency::Builder to) {

@@ -35,6 +35,8 @@ void write(const hello& from, schema::Hello::Builder to) {
   to.setJob(from.job);
   to.setSecret(from.secret);
   write(from.from, to.initFrom());
+  to.setReads(from.reads);
+  to.setSends(from.sends);
 }
 
 hello read(schema::Hello::Reader from) {
@@ -42,7 +44,9 @@ hello read(schema::Hello::Reader from) {
   return {.version = protocol_version,
           .job = from.getJob(),
           .secret = from.getSecret(),
-          .from = read(from.getFrom())};
+          .from = read(from.getFrom()),
+          .reads = from.getReads(),
+          .sends = from.getSends()};
 }
 
 void write(const refusal& from, schema::Refusal::Builder to) {

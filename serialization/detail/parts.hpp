@@ -28,6 +28,8 @@ public:
   float_ptr take(std::uint64_t count);
   /// Goes on at a multiple of 8 bytes.
   key_ptr take_keys(std::uint64_t count);
+  /// Likewise.
+  byte_ptr take_bytes(std::size_t size_bytes);
   /// To the next multiple of 8 bytes, where what belongs to the next item of a list begins.
   void skip_padding();
   /// Throws unless all but the padding was taken.

@@ -25,6 +25,14 @@ inline row_piece golden_rows() {
   return {{{3}, 2, 3, {keys, keys->data()}}, {values, values->data()}};
 }
 
+inline std::vector<packed_piece> golden_packed() {
+  const auto bytes = std::make_shared<std::vector<std::uint64_t>>(
+    std::vector<std::uint64_t>{0x3c00bc0000007bff, 0x0102030405060708, 0x1122334455667788});
+  const auto* first = reinterpret_cast<const std::byte*>(bytes->data());
+  return {{{{1}, 4096, 4}, encoding::fp16, 8, {bytes, first}},
+          {{{1}, 8192, 16}, encoding::onebit, 16, {bytes, first + 8}}};
+}
+
 inline job_spec golden_job() {
   job_spec job;
   job.name = "golden job";
@@ -73,6 +81,17 @@ inline job_spec golden_durable_job() {
   return job;
 }
 
+/// Appended after that.
+inline job_spec golden_ftrl_job() {
+  auto job = golden_job();
+  auto& optimizer = job.tables.at(0).optimizer;
+  optimizer.kind = optimizer_kind::ftrl;
+  optimizer.scale_by_staleness = false;
+  optimizer.l1 = 0.5f;
+  optimizer.beta = 2.0f;
+  return job;
+}
+
 inline histogram golden_histogram() {
   histogram made;
   for (std::uint64_t x : {0, 1, 1, 5, 1000})
@@ -81,7 +100,7 @@ inline histogram golden_histogram() {
 }
 
 inline worker_counters golden_worker_counters() {
-  return {1, 2, 3, 5, 14, 13, 6, 7, 8, 4, 11, 12, 9.5, 10};
+  return {1, 2, 3, 5, 14, 13, 6, 7, 8, 4, 11, 12, 9.5, 10, {}, 15, 16, 17};
 }
 
 inline server_counters golden_server_counters() {
@@ -165,6 +184,11 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const auto pushed = std::make_shared<const update>(push);
   const auto pushed_rows = std::make_shared<const update>(
     update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}});
+  auto sum = push;
+  sum.others = {step, {{5}, {56}, {2}, {1235}, 98}};
+  const auto pushed_sum = std::make_shared<const update>(sum);
+  query shared{step, false, {{{1}, 4096, 3}}};
+  shared.others = sum.others;
   const query pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
   auto rows_read = golden_rows();
   rows_read.where.keys = nullptr;
@@ -179,6 +203,13 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   values changed{45, golden_pieces(), {}, {{{1}, 0, 4096}}};
   changed.pieces[0].where.stamp = 78;
   const query anywhere{step, false, {{{2}, 0, 2}}, {}, false, {{3}, 44}, true};
+  update packed_push{step, {{1}}, 41, 0.75f, {}};
+  packed_push.packed = golden_packed();
+  query packed_pull{step, false, {{{1}, 0, 40}}};
+  packed_pull.packed_as = encoding::int8;
+  values packed_values{46, {}};
+  packed_values.packed = golden_packed();
+  packed_values.packed[1].where.stamp = 79;
   auto replicated = golden_view();
   replicated.chains.front().others = {{{role::server, 3, {13}}, "10.0.0.3:4001"}};
   const chain_report stuck{
@@ -196,6 +227,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"request_push", request_message{7, {push, {}, {2}}}},
     {"request_pull", request_message{8, {{}, pull}}},
     {"request_both", request_message{9, {push, pull}}},
+    {"request_sum", request_message{15, {sum, shared}}},
     {"reply_pushed", reply_message{7, {receipt{42, true}, {}}}},
     {"reply_pulled", reply_message{8, {{}, values{43, golden_pieces()}}}},
     {"reply_both", reply_message{9, {receipt{42, true}, values{43, golden_pieces()}}}},
@@ -211,6 +243,9 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"request_delta", request_message{13, {{}, delta}}},
     {"reply_delta", reply_message{13, {{}, changed}}},
     {"request_anywhere", request_message{14, {{}, anywhere}}},
+    {"hello_of_codec", hello{wire::protocol_version, 7, 9, server, all_encodings, 0x12}},
+    {"request_packed", request_message{15, {packed_push, packed_pull}}},
+    {"reply_packed", reply_message{15, {receipt{42, false}, packed_values}}},
     {"reply_of_generation", reply_message{14, {receipt{42, false}, {}, {3}}}},
     {"orders_worker_replicated",
      orders{{role::worker, 0, {5}}, 1, 2, false, "", worker_orders{replicated, {}, 12, true}}},
@@ -246,9 +281,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
     {"peer_entry",
      peer_message{
-       {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {}, {{1}, {3}}}}}},
-    {"peer_sum",
-     peer_message{{1}, server, entry_message{{{8}, 202, 201}, {{pushed}, {step, step}, {{1}}}}}},
+       {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {{1}, {3}}}}}},
+    {"peer_sum", peer_message{{1}, server, entry_message{{{8}, 202, 201}, {{pushed_sum}, {{1}}}}}},
     {"peer_committed", peer_message{{1}, server, committed_message{{8}, 200}}},
     {"peer_joined", peer_message{{1}, server, joined_message{{8}, 199}}},
     {"peer_copy_request",

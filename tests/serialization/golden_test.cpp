@@ -61,7 +61,8 @@ void write_missing(const std::string& name, const std::vector<std::byte>& bytes)
 std::vector<std::pair<std::string, job_spec>> golden_jobs() {
   return {{"job", golden_job()},
           {"job_replicated", golden_replicated_job()},
-          {"job_durable", golden_durable_job()}};
+          {"job_durable", golden_durable_job()},
+          {"job_ftrl", golden_ftrl_job()}};
 }
 
 } // namespace

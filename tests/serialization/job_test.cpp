@@ -63,10 +63,10 @@ TEST_CASE("a consistency that does not exist is refused with the choices") {
 }
 
 TEST_CASE("optimizers are read and written") {
-  for (const auto* text : {"sgd", "momentum", "adagrad", "adam"})
+  for (const auto* text : {"sgd", "momentum", "adagrad", "adam", "nesterov", "adamw", "ftrl"})
     CHECK(std::string{to_string(*parse_optimizer(text))} == text);
   CHECK(parse_optimizer("Adam").error().text
-        == "optimizer must be sgd, momentum, adagrad or adam, not 'Adam'");
+        == "optimizer must be sgd, momentum, adagrad, adam, nesterov, adamw or ftrl, not 'Adam'");
 }
 
 TEST_CASE("a job has a chain for each server, or as many as it says") {
@@ -149,6 +149,33 @@ TEST_CASE("each defect of a job is named") {
      [](job_spec& x) {
        x.tables[0].optimizer.kind = optimizer_kind::adagrad;
        x.tables[0].optimizer.epsilon = 0.0f;
+     }},
+    {"kind of its optimizer",
+     [](job_spec& x) { x.tables[0].optimizer.kind = static_cast<optimizer_kind>(7); }},
+    {"momentum",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::nesterov;
+       x.tables[0].optimizer.momentum = 1.0f;
+     }},
+    {"beta2",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::adamw;
+       x.tables[0].optimizer.beta2 = 1.0f;
+     }},
+    {"l1 must",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::ftrl;
+       x.tables[0].optimizer.l1 = -1.0f;
+     }},
+    {"beta must",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::ftrl;
+       x.tables[0].optimizer.beta = 0.0f;
+     }},
+    {"staleness cannot divide",
+     [](job_spec& x) {
+       x.tables[0].optimizer.kind = optimizer_kind::ftrl;
+       x.tables[0].optimizer.scale_by_staleness = true;
      }},
     {"weight_decay", [](job_spec& x) { x.tables[0].optimizer.weight_decay = -1.0f; }},
     {"clip", [](job_spec& x) { x.tables[0].optimizer.clip_norm = -1.0f; }},

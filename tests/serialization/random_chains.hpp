@@ -76,10 +76,8 @@ inline peer_message random_peer(random_source& random, std::size_t kind) {
   switch (kind) {
   case 0: {
     entry_message entry{{epoch, random.number(), random.number()},
-                        {{}, {}, random.several([&] { return table_id{random.number32()}; })}};
-    if (random.chance())
-      entry.entry.steps = random.several([&] { return random_step(random); });
-    for (auto pushes = entry.entry.steps.empty() ? 1 + random.below(3) : 1; pushes > 0; --pushes)
+                        {{}, random.several([&] { return table_id{random.number32()}; })}};
+    for (auto pushes = 1 + random.below(3); pushes > 0; --pushes)
       entry.entry.pushes.push_back(std::make_shared<const update>(random_push(random)));
     made.what = std::move(entry);
     break;
@@ -128,7 +126,6 @@ inline bool same(const append_message& a, const append_message& b) {
 
 inline bool same(const entry_message& a, const entry_message& b) {
   return same(a.place, b.place) && a.entry.tables == b.entry.tables
-         && a.entry.steps == b.entry.steps
          && std::ranges::equal(a.entry.pushes, b.entry.pushes,
                                [](const auto& x, const auto& y) { return same(*x, *y); });
 }

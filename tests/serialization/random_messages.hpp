@@ -48,10 +48,11 @@ inline clock_entry random_clock(random_source& random) {
 }
 
 inline worker_counters random_worker_counters(random_source& random) {
-  return {random.number(), random.number(), random.number(),         random.number(),
-          random.number(), random.number(), random.number(),         random.number(),
-          random.number(), random.number(), random.number(),         random.number(),
-          random.real(),   random.number(), random_histogram(random)};
+  return {random.number(), random.number(), random.number(),          random.number(),
+          random.number(), random.number(), random.number(),          random.number(),
+          random.number(), random.number(), random.number(),          random.number(),
+          random.real(),   random.number(), random_histogram(random), random.number(),
+          random.number(), random.number()};
 }
 
 inline server_counters random_server_counters(random_source& random) {
@@ -72,10 +73,13 @@ inline table_spec random_table(random_source& random, std::uint32_t index) {
   }
   table.sync = {static_cast<consistency_mode>(random.below(3)),
                 static_cast<std::uint32_t>(random.below(10))};
-  table.optimizer.kind = static_cast<optimizer_kind>(random.below(4));
+  table.optimizer.kind = static_cast<optimizer_kind>(random.below(7));
   table.optimizer.learning_rate = 0.5f / static_cast<float>(1 + random.below(100));
   table.optimizer.clip_norm = static_cast<float>(random.below(10));
-  table.optimizer.scale_by_staleness = random.chance();
+  table.optimizer.scale_by_staleness =
+    random.chance() && table.optimizer.kind != optimizer_kind::ftrl;
+  table.optimizer.l1 = static_cast<float>(random.below(10)) / 16.0f;
+  table.optimizer.beta = static_cast<float>(1 + random.below(10)) / 4.0f;
   table.init = {static_cast<initializer_kind>(random.below(3)),
                 static_cast<float>(random.below(10)) / 8.0f};
   return table;
@@ -237,14 +241,17 @@ inline message random_message(random_source& random, std::size_t kind) {
       x.where.stamp = random.number();
     return made;
   };
+  auto push = [&] {
+    update made = random_push(random);
+    made.packed = random_packed(random);
+    return made;
+  };
   auto request = [&]() -> request_message {
     const chain_id chain{random.number32()};
     switch (random.below(3)) {
-    case 0: return {random.number(), {random_push(random), {}, chain}};
+    case 0: return {random.number(), {push(), {}, chain}};
     case 1: return {random.number(), {{}, random_pull(random), chain}};
-    default:
-      return with_book(random,
-                       {random.number(), {random_push(random), random_pull(random), chain}});
+    default: return with_book(random, {random.number(), {push(), random_pull(random), chain}});
     }
   };
   auto answer = [&]() -> answer_message {
@@ -259,6 +266,11 @@ inline message random_message(random_source& random, std::size_t kind) {
                            ? values{random.number(), random_pieces(random), rows_without_keys()}
                            : values{random.number(), stamped_pieces(), rows_without_keys(),
                                     random.several([&] { return random_range(random); })};
+    if (made.what.pulled)
+      made.what.pulled->packed = random_packed(random);
+    if (made.what.pulled && random.chance())
+      for (auto& x : made.what.pulled->packed)
+        x.where.stamp = random.number();
     return made;
   };
   auto several = [&](auto&& first, auto make) {
@@ -269,7 +281,8 @@ inline message random_message(random_source& random, std::size_t kind) {
   };
   switch (kind) {
   case 0:
-    return hello{wire::protocol_version, random.number(), random.number(), random_member(random)};
+    return hello{wire::protocol_version, random.number(),   random.number(),
+                 random_member(random),  random.number32(), random.number32()};
   case 1: return refusal{random_failure(random)};
   case 2: return request_message{random.number(), {random_push(random), {}}};
   case 3: return request_message{random.number(), {{}, random_pull(random)}};

@@ -77,10 +77,30 @@ inline std::vector<piece> random_pieces(random_source& random) {
   return random.several([&] { return random_piece(random); });
 }
 
+/// Bytes that need mean nothing; of a request or an answer.
+inline std::vector<packed_piece> random_packed(random_source& random) {
+  return random.several([&] {
+    auto where = random_range(random);
+    where.count = random.below(1 << 20);
+    where.stamp = 0;
+    const auto words = random.below(4);
+    const auto bytes = std::make_shared<std::vector<std::uint64_t>>(words + 1, random.next());
+    return packed_piece{where,
+                        static_cast<encoding>(1 + random.below(6)),
+                        static_cast<std::uint32_t>(8 * words),
+                        {bytes, reinterpret_cast<const std::byte*>(bytes->data())}};
+  });
+}
+
 inline update random_push(random_source& random) {
-  return {random_step(random),   random.several([&] { return table_id{random.number32()}; }),
-          random.number(),       random.real(),
-          random_pieces(random), random.several([&] { return random_row_piece(random); })};
+  return {random_step(random),
+          random.several([&] { return table_id{random.number32()}; }),
+          random.number(),
+          random.real(),
+          random_pieces(random),
+          random.several([&] { return random_row_piece(random); }),
+          {},
+          random.several([&] { return random_step(random); })};
 }
 
 inline query random_pull(random_source& random) {
@@ -96,7 +116,9 @@ inline query random_pull(random_source& random) {
           random.several([&] { return random_rows(random); }),
           delta,
           {{random.number()}, random.number()},
-          random.chance()};
+          random.chance(),
+          static_cast<encoding>(random.below(4)),
+          random.several([&] { return random_step(random); })};
 }
 
 template <class Number>
@@ -125,14 +147,24 @@ inline bool same(const std::vector<row_piece>& a, const std::vector<row_piece>& 
     });
 }
 
+inline bool same(const std::vector<packed_piece>& a, const std::vector<packed_piece>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const packed_piece& x, const packed_piece& y) {
+                      return x.where == y.where && x.where.stamp == y.where.stamp && x.how == y.how
+                             && std::ranges::equal(x.span(), y.span());
+                    });
+}
+
 inline bool same(const update& a, const update& b) {
   return a.step == b.step && a.tables == b.tables && a.base_version == b.base_version
-         && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces) && same(a.rows, b.rows);
+         && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces) && same(a.rows, b.rows)
+         && same(a.packed, b.packed) && a.others == b.others;
 }
 
 inline bool same(const query& a, const query& b) {
   return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges && a.delta == b.delta
-         && a.seen == b.seen && a.anywhere == b.anywhere
+         && a.seen == b.seen && a.anywhere == b.anywhere && a.others == b.others
+         && a.packed_as == b.packed_as
          && std::ranges::equal(a.ranges, b.ranges, {}, &range::stamp, &range::stamp)
          && std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end(),
                        [](const row_keys& x, const row_keys& y) { return same(x, y); });
@@ -142,7 +174,7 @@ inline bool same(const receipt& a, const receipt& b) { return a == b; }
 
 inline bool same(const values& a, const values& b) {
   return a.version == b.version && same(a.pieces, b.pieces) && same(a.rows, b.rows)
-         && a.unchanged == b.unchanged;
+         && a.unchanged == b.unchanged && same(a.packed, b.packed);
 }
 
 template <class T>

@@ -126,7 +126,7 @@ TEST_CASE("a peer of another version is told apart by bytes that never change") 
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto why = refused(decode_frame(bytes));
   CHECK(why.code == errc::version_mismatch);
-  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 5");
+  CHECK(why.text == "the peer speaks protocol version 7, this process speaks 6");
 
   // Whatever a later version puts behind the first 16 bytes.
   for (auto i = wire::prefix_bytes + 16; i < bytes.size(); ++i)
@@ -198,8 +198,7 @@ TEST_CASE("an entry's pushes share its body, each beginning at a multiple of eig
     return std::make_shared<const update>(
       update{{}, {}, 0, 0, {{{{0}, 0, count}, {values, values->data()}}}});
   };
-  const message sent =
-    peer_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}, {}}}};
+  const message sent = peer_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}}}};
   const auto received = decode_frame(flatten(wire::encode(sent)));
   REQUIRE(received);
   CHECK(same(sent, *received));
@@ -211,6 +210,52 @@ TEST_CASE("an entry's pushes share its body, each beginning at a multiple of eig
 TEST_CASE("an entry without pushes is refused") {
   const message sent = peer_message{{}, {}, entry_message{}};
   CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "without pushes"));
+}
+
+TEST_CASE("packed pieces lie at multiples of eight bytes behind all else") {
+  const auto floats = std::make_shared<std::vector<float>>(3, 1.0f);
+  auto sent = push_of({{{{0}, 0, 3}, {floats, floats->data()}}});
+  random_source random{6};
+  while (sent.what.push->packed.size() < 2)
+    sent.what.push->packed = random_packed(random);
+  const auto received = decode_frame(flatten(wire::encode(sent)));
+  REQUIRE(received);
+  CHECK(same(message{sent}, *received));
+  const auto& push = *std::get<request_list>(*received).items.front().what.push;
+  const auto* begin = reinterpret_cast<const std::byte*>(push.pieces.front().values.get());
+  CHECK(push.packed.front().bytes.get() == begin + 16);
+}
+
+TEST_CASE("packed pieces that nobody makes are refused") {
+  const auto bytes = std::make_shared<std::vector<std::uint64_t>>(3);
+  const auto received = [&](range where, encoding how, std::uint32_t size_bytes, int times = 1) {
+    auto sent = push_of({});
+    for (int i = 0; i < times; ++i)
+      sent.what.push->packed.push_back(
+        {where, how, size_bytes, {bytes, reinterpret_cast<const std::byte*>(bytes->data())}});
+    return decode_frame(flatten(wire::encode(sent)));
+  };
+  CHECK(received({{0}, 0, 5}, encoding::int8, 24));
+  CHECK(!received({{0}, 0, 5}, encoding::f32, 24));
+  CHECK(!received({{0}, 0, 5}, static_cast<encoding>(7), 24));
+  CHECK(!received({{0}, 0, 5}, encoding::int8, 20));
+  CHECK(!received({{4096}, 0, 5}, encoding::int8, 24));
+  // More floats than one message could bring.
+  CHECK(received({{0}, 0, wire::body_bytes_max / 4}, encoding::topk, 24));
+  CHECK(!received({{0}, 0, wire::body_bytes_max / 4}, encoding::topk, 24, 2));
+  CHECK(!received({{0}, 0, elements_max}, encoding::topk, 24));
+  auto asked = pull_of({{{0}, 0, 1}});
+  for (const auto how : {encoding::onebit, encoding::topk, encoding::randomk}) {
+    asked.what.pull->packed_as = how; // Servers keep nothing for anyone.
+    CHECK(!decode_frame(flatten(wire::encode(asked))));
+  }
+}
+
+TEST_CASE("an entry with packed pieces is refused: servers pass on floats") {
+  auto push = std::make_shared<update>();
+  push->packed.push_back({{{0}, 0, 5}, encoding::int8, 0, nullptr});
+  const message sent = peer_message{{}, {}, entry_message{{}, {{push}, {}}}};
+  CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "packed pieces"));
 }
 
 TEST_CASE("slabs that no table has are refused before there is memory for them") {
@@ -250,7 +295,7 @@ TEST_CASE("enumerators that do not exist are refused") {
 
   auto of_code = [](unsigned x) { return failure_message{0, {static_cast<errc>(x), ""}}; };
   CHECK(decode_frame(flatten(wire::encode(of_code(47)))));
-  for (unsigned code : {0, 5, 19, 24, 39, 48, 255})
+  for (unsigned code : {0, 6, 19, 24, 39, 48, 255})
     CHECK(!decode_frame(flatten(wire::encode(of_code(code)))));
 
   observer_orders body;
