@@ -1,5 +1,5 @@
 # tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
-# (serialization/, storage/, actors/links/ but for its actors) are compiled by clang++ with sanitizers, beside the build's compiler.
+# (serialization/, storage/, actors/links/ but for its actors, packed values) are compiled by clang++ with sanitizers, beside the build's compiler.
 # ctest runs each for a second; run bin/x_fuzz by hand to look longer.
 
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/*/*_fuzz.cpp)
@@ -7,7 +7,9 @@ if(NOT fuzzers)
   return()
 endif()
 
-set(fuzz_flags -std=c++20 -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
+get_target_property(hwy_definitions Troupe::hwy INTERFACE_COMPILE_DEFINITIONS)
+list(TRANSFORM hwy_definitions PREPEND -D)
+set(fuzz_flags ${hwy_definitions} -std=c++20 -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
     -ffp-contract=off -I${PROJECT_SOURCE_DIR} -I${PROJECT_BINARY_DIR}/generated)
 
 find_program(TROUPE_CLANG NAMES clang++ clang++-14)
@@ -56,6 +58,10 @@ if(fuzzers MATCHES "tests/actors/")
       list(APPEND fuzzed ${source})
     endif()
   endforeach()
+  list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/actors/store/packing.cpp)
+  foreach(kernel IN ITEMS half int8 onebit sparsify)
+    list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/kernels/${kernel}_cpu.cpp)
+  endforeach()
 endif()
 get_target_property(all_sources troupe_serialization SOURCES)
 list(FILTER all_sources INCLUDE REGEX "\\.c\\+\\+$")
@@ -86,7 +92,7 @@ foreach(fuzzer IN LISTS fuzzers)
     OUTPUT ${program}
     COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
             ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
-            ${TROUPE_kj_LIBRARY} ${TROUPE_rocksdb_LIBRARY} ${ZLIB_LIBRARIES}
+            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${TROUPE_rocksdb_LIBRARY} ${ZLIB_LIBRARIES}
             ${OPENSSL_LIBRARIES} -lpthread -o ${program}
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})
