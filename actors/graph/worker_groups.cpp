@@ -1,0 +1,55 @@
+#include "actors/graph/worker_groups.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+/// Servers, and workers in ascending order.
+std::vector<process_name> members_here(const run_options& options) {
+  auto all = options.here;
+  if (all.empty()) {
+    for (std::uint32_t i = 0; i < options.servers; ++i)
+      all.push_back({role::server, i});
+    for (std::uint32_t i = 0; i < options.workers + options.backup_workers; ++i)
+      all.push_back({role::worker, i});
+  }
+  return all;
+}
+
+/// Ascending.
+std::vector<std::uint32_t> group_of(const run_options& options, std::uint32_t worker) {
+  std::vector<std::uint32_t> group;
+  for (const auto& who : members_here(options))
+    if (who.role == role::worker
+        && who.index / options.workers_per_process == worker / options.workers_per_process)
+      group.push_back(who.index);
+  std::ranges::sort(group);
+  return group;
+}
+
+} // namespace
+
+process_name process_of_worker(const run_options& options, std::uint32_t worker) {
+  const auto group = group_of(options, worker);
+  return {role::worker, group.empty() ? worker : group.front()};
+}
+
+std::vector<member_id> workers_of(const run_options& options, const member_id& process) {
+  std::vector<member_id> all;
+  for (const auto index : group_of(options, process.index))
+    all.push_back({role::worker, index, {process.incarnation.value + (index - process.index)}});
+  return all;
+}
+
+std::vector<process_name> processes_here(const run_options& options) {
+  auto all = members_here(options);
+  if (options.workers_per_process > 1)
+    std::erase_if(all, [&](const process_name& who) {
+      return who.role == role::worker && process_of_worker(options, who.index) != who;
+    });
+  return all;
+}
+
+} // namespace troupe

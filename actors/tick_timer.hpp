@@ -1,0 +1,39 @@
+// When an actor ticks next: when what it decides with is due, and while requests are open often
+// enough to see their deadlines pass.
+#pragma once
+
+#include "actors/clock.hpp"
+#include "actors/kv.hpp"
+#include "actors/open_requests.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace troupe {
+
+class tick_timer {
+public:
+  /// To be called at each tick.
+  void ticked(time_point now) {
+    if (at_ && *at_ <= now)
+      at_.reset();
+  }
+
+  /// Sends a tick when it is due; none where an earlier one is on its way, after which this is
+  /// called again.
+  template <class Self>
+  void arm(Self& self, std::optional<time_point> due, bool has_requests) {
+    const auto now = now_of(self);
+    if (has_requests)
+      due = std::min(due.value_or(time_point::max()), now + deadline_scan_interval);
+    if (!due || (at_ && *at_ <= *due))
+      return;
+    at_ = due;
+    self.delayed_send(&self, std::max(*due - now, time_point{0}), tick_atom_v);
+  }
+
+private:
+  std::optional<time_point> at_; ///< When the next tick comes; a later one may come too.
+};
+
+} // namespace troupe

@@ -1,0 +1,48 @@
+#include "actors/graph/worker_groups.hpp"
+
+#include "doctest/doctest.h"
+
+namespace troupe {
+
+namespace {
+
+TEST_CASE("each worker has a process of its own where nothing else is asked for") {
+  run_options options;
+  options.servers = 1;
+  options.workers = 2;
+  options.backup_workers = 1;
+  CHECK(processes_here(options)
+        == std::vector<process_name>{
+          {role::server, 0}, {role::worker, 0}, {role::worker, 1}, {role::worker, 2}});
+  const member_id one{role::worker, 1, {70}};
+  CHECK(workers_of(options, one) == std::vector{one});
+}
+
+TEST_CASE("workers share processes in the order of their indices") {
+  run_options options;
+  options.servers = 1;
+  options.workers = 7;
+  options.workers_per_process = 3;
+  CHECK(processes_here(options)
+        == std::vector<process_name>{
+          {role::server, 0}, {role::worker, 0}, {role::worker, 3}, {role::worker, 6}});
+  CHECK(workers_of(options, {role::worker, 3, {70}})
+        == std::vector<member_id>{
+          {role::worker, 3, {70}}, {role::worker, 4, {71}}, {role::worker, 5, {72}}});
+  CHECK(process_of_worker(options, 5) == process_name{role::worker, 3});
+  CHECK(process_of_worker(options, 6) == process_name{role::worker, 6});
+}
+
+TEST_CASE("a host runs those workers of a group that it was told to run") {
+  run_options options;
+  options.workers_per_process = 4;
+  options.here = {{role::worker, 6}, {role::server, 1}, {role::worker, 5}, {role::worker, 9}};
+  CHECK(processes_here(options)
+        == std::vector<process_name>{{role::server, 1}, {role::worker, 5}, {role::worker, 9}});
+  CHECK(workers_of(options, {role::worker, 5, {70}})
+        == std::vector<member_id>{{role::worker, 5, {70}}, {role::worker, 6, {71}}});
+}
+
+} // namespace
+
+} // namespace troupe
