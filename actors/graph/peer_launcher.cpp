@@ -1,0 +1,342 @@
+#include "actors/graph/peer_launcher.hpp"
+
+#include "actors/clock.hpp"
+#include "actors/cluster/supervisor.hpp"
+#include "actors/draw_random.hpp"
+#include "actors/exception_text.hpp"
+#include "actors/graph/cluster_file.hpp"
+#include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/peer_board.hpp"
+#include "actors/graph/preparation.hpp"
+#include "actors/graph/progress.hpp"
+#include "actors/graph/run_failed.hpp"
+#include "actors/graph/run_report.hpp"
+#include "actors/graph/run_result.hpp"
+#include "actors/graph/signals.hpp"
+#include "actors/process_memory.hpp"
+#include "storage/directory_lock.hpp"
+
+#include "fmt/format.h"
+
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::milliseconds round_interval{20};
+constexpr std::chrono::milliseconds show_interval{100};
+/// For processes that have nothing to do any more.
+constexpr std::chrono::seconds leaving_max{5};
+
+struct verdict {
+  std::uint64_t pass = 0;
+  bool last = false;
+  std::optional<evaluation> found;
+  std::string failed;
+  std::vector<std::vector<float>> parameters;
+};
+
+class peer_launcher {
+public:
+  peer_launcher(const std::string& name, run_options options, const graph& described,
+                std::vector<std::string> command)
+      : name_(name), options_(std::move(options)), graph_(described), command_(std::move(command)),
+        job_(make_job(name, described, options_)), statistics_(job_),
+        display_(stdout, progress_display::is_terminal(stdout)) {}
+
+  int run() {
+    required(validate(job_));
+    for (const auto& table : job_.tables)
+      if (table.is_sparse())
+        throw run_failed{"--sync allreduce sends whole gradients, and table '" + table.name
+                         + "' is sparse: use --sync bsp with servers"};
+    required(check_outputs(options_));
+    started_at_ = steady_now();
+    prepare();
+    statistics_.without_servers();
+    statistics_.job_started(started_at_);
+    start();
+    while (!over())
+      round();
+    return finish();
+  }
+
+private:
+  void prepare() {
+    auto made = required(prepare_directories(name_, options_, job_));
+    locks_ = std::move(made.locks);
+    fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
+    std::fflush(stdout);
+    for (const auto& remark : made.remarks)
+      event(remark);
+    std::size_t parameters = 0;
+    for (const auto& table : job_.tables)
+      parameters += table.size();
+    board_.emplace(required(peer_board::create(options_.run_directory, job_.workers, parameters)));
+    cluster_file cluster;
+    cluster.job = job_;
+    cluster.secret = draw_random();
+    cluster.listen_host = "127.0.0.1";
+    cluster.checkpoint_directory = *options_.checkpoint_directory;
+    cluster.checkpoint_interval = options_.checkpoint_interval;
+    cluster.checkpoint_clocks = options_.checkpoint_clocks;
+    cluster.checkpoint_keep = options_.checkpoint_keep;
+    cluster.resume = options_.resume || options_.import_file;
+    // The launcher keeps the sockets, so that a rank that starts again has its address.
+    for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
+      listeners_.push_back(required(make_listener({"127.0.0.1", 0})));
+      cluster.coordinator = required(local_endpoint(listeners_.back()));
+      board_->line(rank).port = cluster.coordinator.port;
+    }
+    required(write_cluster_file(options_.run_directory, cluster));
+  }
+
+  void start() {
+    supervisor_.emplace(
+      supervisor_options{.command = command_, .run_directory = options_.run_directory});
+    for (std::uint32_t rank = 0; rank < job_.workers; ++rank)
+      required(supervisor_->start({role::worker, rank}, listeners_[rank], steady_now()));
+  }
+
+  // -- while it runs --
+
+  bool over() const { return over_; }
+
+  void round() {
+    const auto signal = signals_.wait(round_interval);
+    const auto now = steady_now();
+    if (signal && *signal != SIGCHLD)
+      stop(*signal);
+    watch_processes(now);
+    statistics_.observe(picture(), now);
+    judge(now);
+    if (now - shown_at_ >= show_interval) {
+      display_.show(statistics_.snapshot(now));
+      shown_at_ = now;
+    }
+    auto& head = board_->head();
+    if (head.checkpoint_failures > failures_told_) {
+      failures_told_ = head.checkpoint_failures;
+      event("a checkpoint could not be written: see logs/worker-0.log");
+    }
+    if (head.done && !leaving_at_) {
+      supervisor_->wind_down();
+      leaving_at_ = now;
+    }
+    if (leaving_at_ && last_judged_
+        && (supervisor_->running() == 0 || now - *leaving_at_ > leaving_max))
+      over_ = true;
+  }
+
+  void stop(int signal) {
+    if (std::exchange(stop_signal_, signal) != 0) {
+      failure_ = "stopped at once";
+      over_ = true;
+      return;
+    }
+    board_->head().stop = true;
+    event("stopping: a last checkpoint is written; again to stop at once");
+  }
+
+  void watch_processes(time_point now) {
+    const auto losses = supervisor_->tick(now);
+    for (const auto& loss : losses) {
+      event(fmt::format("{} died ({})", to_string(process_of(loss.member)), loss.how));
+      statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
+    }
+    if (!losses.empty()) {
+      auto& head = board_->head();
+      head.losses.fetch_add(1);
+      head.generation.publish(head.losses);
+    }
+    if (!supervisor_->failed().empty()) {
+      failure_ = supervisor_->failed();
+      over_ = true;
+    }
+    if (!training_since_ && board_->line(0).training)
+      training_since_ = now;
+    if (training_since_)
+      std::erase_if(options_.kills, [&](const kill_plan& plan) {
+        if (now - *training_since_ < plan.after)
+          return false;
+        event("killing " + to_string(plan.who));
+        if (auto done = supervisor_->kill(plan.who, now); !done)
+          event(done.error().text);
+        return true;
+      });
+  }
+
+  /// As a coordinator would tell it.
+  observer_orders picture() const {
+    const auto& head = board_->head();
+    observer_orders now;
+    now.phase = head.done         ? job_phase::finished
+                : training_since_ ? job_phase::training
+                                  : job_phase::gathering;
+    now.checkpoint = head.checkpoint;
+    std::uint64_t clock = 0;
+    for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
+      const auto& line = board_->line(rank);
+      clock = std::max<std::uint64_t>(clock, line.clock);
+      member_status status;
+      status.member = {role::worker, rank, {line.incarnation}};
+      status.state = head.done       ? member_state::finished
+                     : line.training ? member_state::active
+                                     : member_state::joining;
+      status.rss_bytes_max = line.rss;
+      status.clock = line.clock;
+      auto& told = status.worker;
+      told.pushes_sent = line.computed;
+      told.pushes_acknowledged = line.batches;
+      told.pushes_refused = line.unusable;
+      told.samples = line.samples;
+      told.batches_computed = line.computed;
+      told.bytes_sent = told.bytes_received = line.bytes;
+      told.wait_us = line.wait_us;
+      told.loss_sum = line.loss;
+      told.loss_count = line.batches;
+      if (line.incarnation != 0)
+        now.members.push_back(std::move(status));
+    }
+    now.batches_done =
+      clock >= bsp_clock_count(job_) ? job_.batches() : bsp_first(job_, clock).value;
+    return now;
+  }
+
+  // -- judging: on a thread of its own, one pass after the other --
+
+  void judge(time_point now) {
+    auto& head = board_->head();
+    if (judging_.valid() && judging_.wait_for(0s) == std::future_status::ready)
+      take(judging_.get(), now);
+    if (!judging_.valid() && head.offered != head.taken) {
+      verdict next;
+      next.pass = head.pass;
+      next.last = head.last;
+      auto all = board_->parameters();
+      for (const auto& table : job_.tables) {
+        const auto own = all.first(static_cast<std::size_t>(table.size()));
+        next.parameters.emplace_back(own.begin(), own.end());
+        all = all.subspan(own.size());
+      }
+      head.taken = head.offered.load();
+      judging_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable {
+        return judged(std::move(next));
+      });
+    }
+  }
+
+  verdict judged(verdict what) {
+    try {
+      if (graph_.make_evaluator() && !evaluator_)
+        evaluator_ = graph_.make_evaluator()();
+      const std::vector<std::span<const float>> spans(what.parameters.begin(),
+                                                      what.parameters.end());
+      if (evaluator_)
+        what.found = evaluator_->evaluate(spans);
+    } catch (...) {
+      what.failed = exception_text();
+    }
+    return what;
+  }
+
+  void take(verdict what, time_point now) {
+    if (!what.failed.empty())
+      event("no evaluation: " + what.failed);
+    if (what.found && !what.found->note.empty())
+      event(what.found->note);
+    if (what.found)
+      statistics_.evaluated(what.pass, what.found->loss, what.found->accuracy, what.found->auc,
+                            now);
+    if (!what.last)
+      return;
+    last_judged_ = true;
+    statistics_.job_finished(now);
+    if (options_.export_file && what.failed.empty())
+      if (auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
+          !written)
+        failure_ = written.error().text;
+  }
+
+  // -- the end --
+
+  int finish() {
+    const auto now = steady_now();
+    statistics_.resident_memory("launcher", peak_rss_bytes());
+    statistics_.observe(picture(), now);
+    display_.show(statistics_.snapshot(now));
+    display_.finish();
+    supervisor_->kill_all();
+    const auto& head = board_->head();
+    int status = !failure_.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (!failure_.empty())
+      fmt::print(stderr, "{}: {}\n", name_, failure_);
+    if (stop_signal_ != 0)
+      status = 128 + stop_signal_;
+    if (options_.report_file && head.done) {
+      const auto json = statistics_.to_json(fmt::format("{}", fmt::join(command_, " ")));
+      if (auto written = write_report(*options_.report_file, json); !written) {
+        fmt::print(stderr, "{}: {}\n", name_, written.error().text);
+        status = EXIT_FAILURE;
+      }
+    }
+    if (stop_signal_ != 0)
+      fmt::print("{}: stopped; {}\n", name_,
+                 how_to_continue(head.checkpoint, *options_.checkpoint_directory));
+    if (head.done)
+      fmt::print("parameters are equal on all {} workers, checksum {:016x}\n", job_.workers,
+                 head.checksum.load());
+    fmt::print("{}", summary(statistics_, now));
+    std::fflush(stdout);
+    return status;
+  }
+
+  void event(const std::string& text) { display_.event(text, steady_now() - started_at_); }
+
+  std::string name_;
+  run_options options_;
+  const graph& graph_;
+  std::vector<std::string> command_;
+  job_spec job_;
+  run_statistics statistics_;
+  progress_display display_;
+  signal_watch signals_;
+  std::vector<storage::directory_lock> locks_;
+  std::optional<peer_board> board_;
+  std::vector<int> listeners_;
+  std::optional<supervisor> supervisor_;
+  std::unique_ptr<evaluator> evaluator_;
+  std::future<verdict> judging_;
+  std::optional<time_point> training_since_, leaving_at_;
+  std::string failure_;
+  std::uint64_t failures_told_ = 0;
+  int stop_signal_ = 0;
+  bool last_judged_ = false;
+  bool over_ = false;
+  time_point started_at_{0};
+  time_point shown_at_{0};
+};
+
+} // namespace
+
+int run_peer_launcher(const std::string& name, run_options options, const graph& described,
+                      const std::vector<std::string>& command) {
+  try {
+    return peer_launcher{name, std::move(options), described, command}.run();
+  } catch (const run_failed& why) {
+    fmt::print(stderr, "{}: {}\n", name, why.what());
+    return why.status;
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,371 @@
+#include "actors/graph/peer_rank.hpp"
+
+#include "actors/clock.hpp"
+#include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/peer_board.hpp"
+#include "actors/links/link_team.hpp"
+#include "actors/process_memory.hpp"
+#include "actors/training/peer_model.hpp"
+#include "kernels/schedules/strategies.hpp"
+#include "serialization/wire.hpp"
+#include "storage/checkpoint.hpp"
+
+#include "fmt/format.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// How long a rank tries to come together with the others under one number, and how often it looks
+/// whether the number is still the newest.
+constexpr std::chrono::milliseconds forming_each{2'000};
+constexpr std::chrono::seconds forming_max{60};
+/// How long the launcher may take to see a process end whose links are lost.
+constexpr std::chrono::milliseconds news_max{1'000};
+constexpr std::chrono::seconds judging_max{300};
+constexpr std::chrono::milliseconds look_again{20};
+
+/// Exactly what a number is, in the place of two floats that are only copied.
+constexpr std::size_t floats_per_number = 2;
+
+/// Everyone has what `from` has.
+kernels::schedule broadcast(std::uint32_t ranks, std::uint32_t from) {
+  kernels::schedule made{kernels::collective::all_gather, ranks, 0, 1, {}};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    if (rank != from)
+      made.steps.push_back({from, rank, 0, kernels::step_kind::copy});
+  return made;
+}
+
+/// Rank 0's: writes while the training goes on.
+class peer_checkpoints {
+public:
+  peer_checkpoints(const cluster_file& cluster, peer_board& board,
+                   const std::function<void(const std::string&)>& log)
+      : cluster_(cluster), board_(board), log_(log),
+        last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()) {}
+
+  bool due(std::uint64_t clock) const {
+    const bool by_time = cluster_.checkpoint_interval.count() > 0
+                         && steady_now() - written_at_ >= cluster_.checkpoint_interval;
+    const bool by_clock =
+      cluster_.checkpoint_clocks > 0 && clock >= written_clock_ + cluster_.checkpoint_clocks;
+    return (by_time || by_clock) && !is_busy();
+  }
+
+  void begin(const peer_model& model) {
+    if (auto before = finish(); !before)
+      log_("no checkpoint: " + before.error().text);
+    written_at_ = steady_now();
+    written_clock_ = model.clock();
+    storage::manifest what{++last_, model.job(), {1}, model.clock(), model.done(), {}};
+    writing_ = std::async(std::launch::async,
+                          [this, what = std::move(what), images = model.images()]() mutable {
+                            return write(std::move(what), std::move(images));
+                          });
+  }
+
+  /// The last error; none where what was begun is committed.
+  result<void> finish() {
+    if (!writing_.valid())
+      return {};
+    auto done = writing_.get();
+    if (!done)
+      board_.head().checkpoint_failures.fetch_add(1);
+    return done;
+  }
+
+private:
+  bool is_busy() const {
+    return writing_.valid() && writing_.wait_for(0s) != std::future_status::ready;
+  }
+
+  result<void> write(storage::manifest what, std::vector<partition_image> images) {
+    const auto& directory = cluster_.checkpoint_directory;
+    if (!writer_) {
+      auto opened = storage::checkpoint_writer::open(directory, {0}, {0});
+      if (!opened)
+        return opened.error();
+      writer_ = *std::move(opened);
+    }
+    auto part = writer_->write({what.checkpoint, {0}, std::move(images)});
+    if (!part)
+      return part.error();
+    what.parts = {*std::move(part)};
+    if (auto done = storage::commit(directory, what); !done)
+      return done;
+    // One that cannot be removed costs space only; the next one tries again.
+    (void)storage::retain(directory, cluster_.checkpoint_keep);
+    board_.head().checkpoint = what.checkpoint;
+    return {};
+  }
+
+  const cluster_file& cluster_;
+  peer_board& board_;
+  const std::function<void(const std::string&)>& log_;
+  std::uint64_t last_;
+  time_point written_at_;
+  std::uint64_t written_clock_ = 0;
+  std::unique_ptr<storage::checkpoint_writer> writer_;
+  std::future<result<void>> writing_;
+};
+
+class peer_rank {
+public:
+  peer_rank(const child_identity& who, const cluster_file& cluster, peer_board board,
+            const graph& described, const std::function<void(const std::string&)>& log)
+      : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
+        log_(log), model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
+        line_(board_.line(who.self.index)) {
+    if (who_.index == 0)
+      checkpoints_.emplace(cluster_, board_, log_);
+    for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
+      addresses_.push_back({"127.0.0.1", board_.line(rank).port});
+  }
+
+  result<void> run() {
+    begin_line();
+    if (auto restored = restore(); !restored)
+      return restored;
+    while (true) {
+      auto team = form();
+      if (!team)
+        return team.error();
+      team_ = *std::move(team);
+      const auto outcome = take_part();
+      if (outcome || hopeless_)
+        return outcome;
+      log_(outcome.error().text);
+      team_.reset();
+      // Whoever ended, the launcher sees it too, and says so.
+      board_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
+    }
+  }
+
+private:
+  void begin_line() {
+    line_.training = false;
+    line_.clock = line_.batches = line_.samples = line_.computed = line_.unusable = 0;
+    line_.wait_us = line_.bytes = 0;
+    line_.loss = 0;
+    line_.incarnation = who_.incarnation.value;
+  }
+
+  /// From the run that this one goes on with; or from this run, in case all ranks were lost.
+  result<void> restore() {
+    if (!cluster_.resume && board_.head().checkpoint == 0)
+      return {};
+    const auto found = storage::newest_good(cluster_.checkpoint_directory, cluster_.job);
+    if (!found)
+      return found.error();
+    if (!found->newest)
+      return {errc::damaged,
+              "no checkpoint in " + cluster_.checkpoint_directory.string() + " is usable any more"};
+    std::vector<partition_id> all;
+    for (std::uint32_t i = 0; i < cluster_.job.partitions; ++i)
+      all.push_back({i});
+    const auto& newest = *found->newest;
+    auto images =
+      storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job, all);
+    if (!images)
+      return images.error();
+    log_(fmt::format("begins with checkpoint {}, clock {}", newest.checkpoint, newest.clock));
+    return model_.restore(*images, newest.clock);
+  }
+
+  result<std::unique_ptr<link_team>> form() {
+    link_team_options how;
+    how.forming = forming_each;
+    auto until = steady_now() + forming_max;
+    while (true) {
+      if (const auto newest = board_.head().losses.load(); newest != generation_) {
+        generation_ = newest;
+        until = steady_now() + forming_max;
+      }
+      hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_, cluster_.secret,
+                 who_};
+      auto made = link_team::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+      if (made || (made.error().code != errc::timed_out && made.error().code != errc::in_use))
+        return made;
+      if (steady_now() >= until)
+        return made;
+    }
+  }
+
+  // -- as one of a team --
+
+  result<void> take_part() {
+    if (auto agreed = agree(); !agreed)
+      return agreed;
+    line_.clock = model_.clock();
+    line_.training = true;
+    while (!model_.finished() && !stopping_)
+      if (auto stepped = step(); !stepped)
+        return stepped;
+    return finish();
+  }
+
+  std::uint32_t ranks() const { return cluster_.job.workers; }
+
+  result<void> sum(const kernels::schedule& schedule, std::span<float> numbers) {
+    return team_->sum(plan_of_rank(schedule, who_.index), numbers);
+  }
+
+  /// One number of each rank.
+  result<std::vector<std::uint64_t>> gather(std::uint64_t own) {
+    std::vector<float> numbers(floats_per_number * ranks());
+    std::memcpy(numbers.data() + floats_per_number * who_.index, &own, sizeof(own));
+    const auto exchange = kernels::block(ranks(), 1, kernels::collective::all_gather);
+    if (auto summed = sum(exchange, numbers); !summed)
+      return summed.error();
+    std::vector<std::uint64_t> all(ranks());
+    std::memcpy(all.data(), numbers.data(), all.size() * sizeof(std::uint64_t));
+    return all;
+  }
+
+  /// Ranks that lack steps get the state of one that lacks none.
+  result<void> agree() {
+    const auto clocks = gather(model_.clock());
+    if (!clocks)
+      return clocks.error();
+    const auto newest = std::ranges::max_element(*clocks);
+    if (std::ranges::count(*clocks, *newest) == std::ssize(*clocks))
+      return {};
+    const auto from = static_cast<std::uint32_t>(newest - clocks->begin());
+    auto state = from == who_.index ? model_.state() : std::vector<float>(model_.state_floats());
+    if (auto sent = sum(broadcast(ranks(), from), state); !sent)
+      return sent;
+    if (model_.clock() == *newest)
+      return {};
+    log_(fmt::format("goes on with clock {}, from rank {}", *newest, from));
+    if (auto taken = model_.take_state(state, *newest); !taken)
+      return despair(taken.error());
+    line_.clock = model_.clock();
+    return {};
+  }
+
+  result<void> step() {
+    if (auto computed = model_.compute(board_.head().stop); !computed)
+      return despair(computed.error());
+    const bool has_slot = model_.samples() > 0;
+    line_.computed += has_slot ? 1 : 0;
+    if (step_plan_.steps.empty())
+      step_plan_ = plan_of_rank(schedule_for_links(ranks(), model_.sum().size_bytes()), who_.index);
+    const auto waits_from = steady_now();
+    if (auto summed = team_->sum(step_plan_, model_.sum()); !summed)
+      return summed;
+    line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
+    line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
+    const auto told = model_.step();
+    line_.unusable += has_slot && told.unusable > 0 ? 1 : 0;
+    line_.batches += has_slot ? 1 : 0;
+    line_.samples += model_.samples();
+    line_.loss = line_.loss + model_.loss();
+    line_.clock = model_.clock();
+    line_.rss = peak_rss_bytes();
+    stopping_ = told.stop > 0;
+    if (checkpoints_) {
+      if (checkpoints_->due(model_.clock()))
+        checkpoints_->begin(model_);
+      if (model_.done().value % cluster_.job.batches_per_pass() == 0)
+        offer(false);
+    }
+    return {};
+  }
+
+  /// For the launcher's judge; a pass that ends while it is at work is left out.
+  bool offer(bool last) {
+    auto& head = board_.head();
+    if (head.offered != head.taken)
+      return false;
+    model_.read_parameters(board_.parameters());
+    head.last = last;
+    head.pass = model_.done().value / cluster_.job.batches_per_pass();
+    head.offered.fetch_add(1);
+    return true;
+  }
+
+  /// All ranks leave together, once everything is written: until then each could be the one whose
+  /// state a lost one goes on with.
+  result<void> finish() {
+    const auto checksum = model_.checksum();
+    const auto all = gather(checksum);
+    if (!all)
+      return all.error();
+    if (std::ranges::count(*all, checksum) != std::ssize(*all))
+      return despair({errc::damaged, "the ranks' parameters are not equal"});
+    if (checkpoints_) {
+      (void)checkpoints_->finish();
+      checkpoints_->begin(model_);
+      if (auto saved = checkpoints_->finish(); !saved)
+        log_("no last checkpoint: " + saved.error().text);
+    }
+    if (const auto ready = gather(0); !ready)
+      return ready.error();
+    log_(fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
+    auto& head = board_.head();
+    const auto until = steady_now() + judging_max;
+    while (who_.index == 0 && !offer(true) && steady_now() < until) // The judge is at work.
+      head.generation.wait(generation_ + 1, {.spin = 0us}, look_again);
+    if (who_.index == 0) {
+      head.checksum = checksum;
+      head.done = true;
+    }
+    while (!head.done) {
+      if (head.losses != generation_)
+        return {errc::peer_lost, "a rank was lost at the end"};
+      head.generation.wait(generation_ + 1, {.spin = 0us}, look_again);
+    }
+    return {};
+  }
+
+  result<void> despair(failure why) {
+    hopeless_ = true;
+    return why;
+  }
+
+  const member_id who_;
+  const int listener_;
+  const cluster_file& cluster_;
+  peer_board board_;
+  const std::function<void(const std::string&)>& log_;
+  peer_model model_;
+  peer_line& line_;
+  std::optional<peer_checkpoints> checkpoints_;
+  std::vector<endpoint> addresses_;
+  std::unique_ptr<link_team> team_;
+  flow_plan step_plan_;
+  std::uint32_t generation_ = 0;
+  bool stopping_ = false;
+  bool hopeless_ = false;
+};
+
+} // namespace
+
+result<void> run_peer(const child_identity& who, const cluster_file& cluster,
+                      const run_options& options, const graph& described,
+                      const std::function<void(const std::string&)>& log) {
+  auto job = make_job({}, described, options);
+  job.name = cluster.job.name; // Begins with the program's.
+  if (fingerprint(job) != fingerprint(cluster.job))
+    return {errc::wrong_job, "this worker's graph differs from that of the job"};
+  auto board = peer_board::open(options.run_directory);
+  if (!board)
+    return board.error();
+  return peer_rank{who, cluster, *std::move(board), described, log}.run();
+}
+
+} // namespace troupe

@@ -1,0 +1,20 @@
+// The process of one rank of a job without servers (--sync allreduce).
+#pragma once
+
+#include "actors/cluster/child_command.hpp"
+#include "actors/graph/cluster_file.hpp"
+#include "actors/graph/graph.hpp"
+#include "actors/graph/options.hpp"
+
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+/// Trains until the job is done or stopped. Errors: what makes it hopeless to start this process
+/// again.
+result<void> run_peer(const child_identity& who, const cluster_file& cluster,
+                      const run_options& options, const graph& described,
+                      const std::function<void(const std::string&)>& log);
+
+} // namespace troupe

@@ -1,0 +1,45 @@
+"""--sync allreduce: workers without servers, whatever dies: each batch once, equal parameters."""
+import re
+
+import cluster
+
+
+class Counted(cluster.ClusterTest):
+    program = "count_batches"
+    common = ("--sync", "allreduce", "--workers", 4, "--elements", 1000, "--batch", 1,
+              "--samples", 40000, "--epochs", 2)
+
+    def test_lost_workers(self):
+        run = self.start("--kill", "worker:0@0.2", "--kill", "worker:2@0.6")
+        self.assertEqual(run.wait(120), 0)
+        self.assert_exact(run, 1000)
+        self.assertIn("parameters are equal on all 4 workers", run.out)
+
+    def test_stop_and_resume(self):
+        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")
+        run.await_text("training")
+        run.signal(2)
+        self.assertIn(run.wait(60), (0, 130))
+        again = self.start("--checkpoint", self.home / "kept", "--resume", name="again")
+        self.assertEqual(again.wait(120), 0)
+        self.assert_exact(again, 1000)
+
+
+class Trained(cluster.ClusterTest):
+    common = ("--model", "mlp:16", "--batch", 512, "--epochs", 3, "--workers", 2)
+
+    def test_same_bits_as_servers_give(self):
+        """A sum of two is the same in both orders."""
+        values, run = [], None
+        for sync in ("bsp", "allreduce"):
+            exported = self.home / f"{sync}.npz"
+            run = self.finish("--sync", sync, "--optimizer", "adam", "--lr", "0.01", "--export",
+                              exported, name=sync)
+            values.append(exported.read_bytes())
+        self.assertEqual(*values)
+        self.assertTrue(re.search("equal on all 2 workers, checksum [0-9a-f]{16}", run.out))
+        self.assertEqual((run.report["sync"], run.report["servers"]), ("allreduce", 0))
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
