@@ -24,14 +24,21 @@ std::uint64_t payload_bytes(const std::vector<row_piece>& rows) {
   return bytes;
 }
 
+std::uint64_t payload_bytes(const std::vector<packed_piece>& packed) {
+  std::uint64_t bytes = 0;
+  for (const auto& x : packed)
+    bytes += x.size_bytes;
+  return bytes;
+}
+
 } // namespace
 
 std::uint64_t payload_bytes(const update& what) {
-  return payload_bytes(what.pieces) + payload_bytes(what.rows);
+  return payload_bytes(what.pieces) + payload_bytes(what.rows) + payload_bytes(what.packed);
 }
 
 std::uint64_t payload_bytes(const values& what) {
-  return payload_bytes(what.pieces) + payload_bytes(what.rows);
+  return payload_bytes(what.pieces) + payload_bytes(what.rows) + payload_bytes(what.packed);
 }
 
 std::uint64_t payload_bytes(const query& what) {

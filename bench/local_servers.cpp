@@ -215,7 +215,7 @@ void local_server::push(batch_id batch) {
   if (const auto fits = values_->check(what); !fits)
     fail(fits.error());
   shard_effects effects;
-  decider_.push(token, what.step, what.tables, decider_.version(), effects);
+  decider_.push(token, {what.step}, what.tables, decider_.version(), effects);
   (void)carry_out(effects);
 }
 

@@ -10,8 +10,8 @@ find_dependency(CLI11)
 find_dependency(nlohmann_json)
 find_dependency(OpenSSL 3.0)
 
-# Found by their files: Debian ships no CMake package for CAF, Cap'n Proto's needs a C compiler,
-# RocksDB's needs what only its static library links.
+# Found by their files: Debian ships no CMake package for CAF and an empty one for Highway, Cap'n
+# Proto's needs a C compiler, RocksDB's needs what only its static library links.
 function(troupe_import name library header)
   find_library(TROUPE_${library}_LIBRARY ${library} REQUIRED)
   find_path(TROUPE_${library}_INCLUDE ${header} REQUIRED)
@@ -26,11 +26,15 @@ function(troupe_import name library header)
 endfunction()
 
 troupe_import(Troupe::caf_core caf_core caf/actor_system.hpp)
+troupe_import(Troupe::hwy hwy hwy/highway.h)
 troupe_import(Troupe::rocksdb rocksdb rocksdb/db.h)
 troupe_import(Troupe::kj kj kj/common.h)
 troupe_import(Troupe::capnp capnp capnp/message.h)
 set_property(TARGET Troupe::capnp PROPERTY INTERFACE_LINK_LIBRARIES Troupe::kj)
 troupe_import(Troupe::httplib cpp-httplib httplib.h)
+# Targets whose vectors have a width that the compiler does not know: kernels keep arrays of vectors.
+set_property(TARGET Troupe::hwy PROPERTY INTERFACE_COMPILE_DEFINITIONS
+  "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV)")
 # With what Debian compiled the library; classes in the header depend on it.
 set_property(TARGET Troupe::httplib PROPERTY INTERFACE_COMPILE_DEFINITIONS
   CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)

@@ -1,6 +1,6 @@
 """Writes one add_test() for each test case of a doctest program. Run after it was linked.
 
-list_test_cases.py PROGRAM PREFIX FILE_TO_WRITE
+list_test_cases.py PROGRAM PREFIX FILE_TO_WRITE [LABEL]
 """
 import re
 import subprocess
@@ -19,10 +19,11 @@ def cases(program, *options):
 
 
 def main():
-    program, prefix, path = sys.argv[1:]
+    program, prefix, path, *labels = sys.argv[1:]
     slow = set(cases(program, "--test-suite=slow"))
     with open(path, "w", encoding="utf-8") as file:
         for name in cases(program):
+            all_labels = labels + ["slow"] * (name in slow)
             test = f"[==[{prefix}.{name}]==]"
             # A filter that matches nothing would pass in silence.
             pattern = name.replace("\\", "\\\\").replace(",", "\\,")
@@ -30,7 +31,7 @@ def main():
                        f"set_tests_properties({test} PROPERTIES TIMEOUT 60\n"
                        f"  SKIP_REGULAR_EXPRESSION SKIPPED:\n"
                        f"  FAIL_REGULAR_EXPRESSION [==[test cases: +0 ]==]"
-                       f"{' LABELS slow' if name in slow else ''})\n")
+                       f"  LABELS \"{';'.join(all_labels)}\")\n")
 
 
 if __name__ == "__main__":

@@ -36,13 +36,33 @@ function(troupe_add_bench_test name program)
   set_tests_properties(bench.${name} PROPERTIES TIMEOUT 60 LABELS bench SKIP_RETURN_CODE 77)
 endfunction()
 
-# -- optimizer_bench -----------------------------------------------------------
+# -- kernels_bench -------------------------------------------------------------
 
-add_executable(optimizer_bench ${bench}/optimizer_bench.cpp)
-target_include_directories(optimizer_bench PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(optimizer_bench PRIVATE Troupe::kernels)
-add_test(NAME bench.optimizer_bench COMMAND optimizer_bench)
-set_tests_properties(bench.optimizer_bench PROPERTIES TIMEOUT 60 LABELS bench)
+add_executable(kernels_bench ${bench}/kernels_bench.cpp ${bench}/kernels_codecs.cpp
+  ${bench}/kernels_loops.cpp ${bench}/kernels_troupe.cpp)
+target_compile_options(kernels_bench PRIVATE -O3)
+target_link_libraries(kernels_bench PRIVATE troupe_bench Troupe::kernels)
+set(kernels_contestants memory troupe loop)
+if(TARGET troupe_example_sgd) # Which found OpenBLAS.
+  target_sources(kernels_bench PRIVATE ${bench}/kernels_openblas.cpp)
+  target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_OPENBLAS)
+  target_include_directories(kernels_bench SYSTEM PRIVATE ${TROUPE_CBLAS_INCLUDE})
+  target_link_libraries(kernels_bench PRIVATE ${TROUPE_OPENBLAS})
+  list(APPEND kernels_contestants openblas)
+endif()
+find_path(TROUPE_EIGEN_INCLUDE Eigen/Core PATH_SUFFIXES eigen3)
+mark_as_advanced(TROUPE_EIGEN_INCLUDE)
+if(TROUPE_EIGEN_INCLUDE)
+  target_sources(kernels_bench PRIVATE ${bench}/kernels_eigen.cpp)
+  # Eigen is as fast as the CPU that it is compiled for. GCC 12 takes its intrinsics for uninitialised.
+  set_source_files_properties(${bench}/kernels_eigen.cpp PROPERTIES
+    COMPILE_OPTIONS "-march=native;-Wno-uninitialized;-Wno-maybe-uninitialized")
+  target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_EIGEN)
+  target_include_directories(kernels_bench SYSTEM PRIVATE ${TROUPE_EIGEN_INCLUDE})
+  list(APPEND kernels_contestants eigen)
+endif()
+troupe_add_bench_test(kernels_bench kernels_bench
+  ROWS ${kernels_contestants} ARGUMENTS --rounds 1 --sizes 4096)
 
 # -- sparse_bench --------------------------------------------------------------
 
@@ -114,6 +134,39 @@ troupe_add_bench(checkpoint_trials ${bench}/checkpoint_damage.cpp ${bench}/damag
 add_test(NAME bench.checkpoint_trials COMMAND checkpoint_trials)
 set_tests_properties(bench.checkpoint_trials PROPERTIES TIMEOUT 120 LABELS bench)
 
+# -- all_reduce.py -------------------------------------------------------------
+
+# Contestants are programs of their own, as Open MPI's are started by mpirun.
+add_executable(all_reduce_team ${bench}/all_reduce_team.cpp)
+target_link_libraries(all_reduce_team PRIVATE Troupe::kernels Threads::Threads)
+target_include_directories(all_reduce_team PRIVATE ${PROJECT_SOURCE_DIR})
+troupe_add_bench(all_reduce_links)
+set(all_reduce_rows troupe-threads troupe-shared troupe-private troupe-private-asleep
+    troupe-links-arena troupe-links-tcp)
+find_package(MPI QUIET COMPONENTS CXX)
+if(MPI_CXX_FOUND)
+  add_executable(all_reduce_mpi ${bench}/all_reduce_mpi.cpp)
+  target_compile_definitions(all_reduce_mpi PRIVATE OMPI_SKIP_MPICXX)
+  target_link_libraries(all_reduce_mpi PRIVATE MPI::MPI_CXX)
+  target_include_directories(all_reduce_mpi PRIVATE ${PROJECT_SOURCE_DIR})
+endif()
+find_library(TROUPE_GLOO gloo)
+find_path(TROUPE_GLOO_INCLUDE gloo/context.h)
+mark_as_advanced(TROUPE_GLOO TROUPE_GLOO_INCLUDE)
+if(TROUPE_GLOO AND TROUPE_GLOO_INCLUDE)
+  add_executable(all_reduce_gloo ${bench}/all_reduce_gloo.cpp)
+  target_link_libraries(all_reduce_gloo PRIVATE ${TROUPE_GLOO} Threads::Threads)
+  target_include_directories(all_reduce_gloo PRIVATE ${PROJECT_SOURCE_DIR})
+  target_include_directories(all_reduce_gloo SYSTEM PRIVATE ${TROUPE_GLOO_INCLUDE})
+  list(APPEND all_reduce_rows gloo-ring_chunked)
+endif()
+add_test(NAME bench.all_reduce
+  COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/all_reduce.py
+          --rows ${all_reduce_rows}
+          --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --sizes 1024,1048576 --ranks 2
+                      --settings one --seconds 0.02)
+set_tests_properties(bench.all_reduce PROPERTIES TIMEOUT 60 LABELS bench)
+
 # -- torch_bench.py ------------------------------------------------------------
 
 set(torch_rows "")
@@ -148,3 +201,11 @@ if(TARGET async_sgd AND TARGET count_batches)
   # All runners take minutes; of this one the matrix has to understand every row.
   troupe_add_script_test(fault_matrix --quick --only sim --minimum F9=1 F10=1 F12=1 F15=1 F18=1)
 endif()
+
+# -- cuda_bench ----------------------------------------------------------------
+
+troupe_add_bench(cuda_bench)
+add_test(NAME bench.cuda_bench COMMAND cuda_bench)
+add_test(NAME bench.cuda_bench.emulated COMMAND cuda_bench --emulate --json)
+set_tests_properties(bench.cuda_bench bench.cuda_bench.emulated PROPERTIES TIMEOUT 60 LABELS bench
+                     SKIP_REGULAR_EXPRESSION "not run on a GPU")

@@ -1,5 +1,5 @@
-# Adds library troupe_<name> (Troupe::<name>) from <name>/*.cpp and <name>/*/*.cpp. A folder without
-# sources gives a library of headers alone.
+# Adds library troupe_<name> (Troupe::<name>) from <name>/*.cpp, <name>/*/*.cpp and <name>/*.cu. A
+# folder without sources gives a library of headers alone.
 #
 # troupe_add_component(<name> DEPENDS <target>... SCHEMAS <file.capnp>... OPTIONS <flag>...
 #                      PRECOMPILE <header>...)
@@ -37,6 +37,10 @@ function(troupe_add_component name)
   else()
     add_library(${target} STATIC ${sources})
     target_compile_options(${target} PRIVATE ${arg_OPTIONS})
+    file(GLOB cuda_sources CONFIGURE_DEPENDS ${name}/*.cu)
+    if(cuda_sources)
+      troupe_add_cuda_sources(${target} "${arg_OPTIONS}" ${cuda_sources})
+    endif()
   endif()
   add_library(Troupe::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})

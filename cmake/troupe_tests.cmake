@@ -4,11 +4,12 @@ add_library(troupe_test_main OBJECT tests/main.cpp)
 target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
 
 # Test cases in TEST_SUITE("slow") get the label slow. A test that prints "SKIPPED:" counts as such.
+# Further arguments: a label for all.
 function(troupe_discover_tests target prefix)
   set(list ${PROJECT_BINARY_DIR}/${target}_list.cmake)
   add_custom_command(TARGET ${target} POST_BUILD
     COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/cmake/list_test_cases.py
-            $<TARGET_FILE:${target}> ${prefix} ${list}
+            $<TARGET_FILE:${target}> ${prefix} ${list} ${ARGN}
     BYPRODUCTS ${list} VERBATIM)
   set(include ${PROJECT_BINARY_DIR}/${target}_include.cmake)
   file(WRITE ${include}
@@ -29,11 +30,39 @@ function(troupe_add_tests component)
   target_compile_definitions(${target} PRIVATE
     TROUPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     TROUPE_BIN_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  troupe_discover_tests(${target} ${component})
+  set(label "")
+  if(component STREQUAL "cuda")
+    set(label cuda)
+  endif()
+  troupe_discover_tests(${target} ${component} ${label})
 endfunction()
 
 troupe_add_tests(serialization Troupe::serialization)
-troupe_add_tests(kernels Troupe::kernels)
+troupe_add_tests(kernels Troupe::kernels Troupe::hwy)
+# tests/cuda/ runs twice: on emulated devices, and on those of CUDA where there are any.
+troupe_add_tests(cuda Troupe::kernels)
+file(GLOB on_devices CONFIGURE_DEPENDS tests/cuda/*_test.cpp)
+target_sources(troupe_kernels_tests PRIVATE ${on_devices} tests/cuda/under_test_emulated.cpp)
+target_sources(troupe_cuda_tests PRIVATE tests/cuda/under_test_cuda.cpp)
+add_library(nccl_stand_in MODULE tests/kernels/nccl_stand_in.cpp)
+target_include_directories(nccl_stand_in PRIVATE ${PROJECT_SOURCE_DIR})
+add_dependencies(troupe_kernels_tests nccl_stand_in)
+target_compile_definitions(troupe_kernels_tests PRIVATE
+  TROUPE_NCCL_STAND_IN="$<TARGET_FILE:nccl_stand_in>")
+find_program(TROUPE_COMPUTE_SANITIZER compute-sanitizer HINTS ${TROUPE_CUDA_ROOT}/bin)
+mark_as_advanced(TROUPE_COMPUTE_SANITIZER)
+if(TROUPE_COMPUTE_SANITIZER)
+  add_test(NAME cuda.compute_sanitizer
+           COMMAND ${TROUPE_COMPUTE_SANITIZER} --error-exitcode 1 $<TARGET_FILE:troupe_cuda_tests>)
+  set_tests_properties(cuda.compute_sanitizer PROPERTIES TIMEOUT 600 LABELS "cuda;slow"
+                       SKIP_REGULAR_EXPRESSION SKIPPED:)
+endif()
+if(TROUPE_CUDA_COMPILER)
+  add_test(NAME cuda.architectures
+           COMMAND Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/cuda/architectures.py
+                   $<TARGET_FILE:troupe_cuda_tests> ${TROUPE_CUDA_ARCHITECTURE_LIST})
+  set_tests_properties(cuda.architectures PROPERTIES LABELS cuda)
+endif()
 troupe_add_tests(storage Troupe::storage Troupe::httplib)
 troupe_add_tests(actors Troupe::actors)
 get_target_property(precompiled troupe_actors PRECOMPILE_HEADERS)

@@ -4,14 +4,19 @@
 #include "actors/exception_text.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
+#include "actors/graph/compression_flags.hpp"
 #include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/peer_rank.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
+#include "actors/graph/worker_groups.hpp"
 #include "actors/links/node.hpp"
 #include "actors/log_line.hpp"
 #include "actors/machine_name.hpp"
 #include "actors/process_name.hpp"
+#include "actors/store/codec_actor.hpp"
+#include "actors/store/reducer_actor.hpp"
 #include "actors/store/server_actor.hpp"
 #include "serialization/wire.hpp"
 #include "storage/etcd_store.hpp"
@@ -26,6 +31,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <vector>
 
 namespace troupe {
 
@@ -45,37 +52,75 @@ void log(const std::string& text) {
   std::fflush(stderr);
 }
 
-struct child_process {
-  child_process(const child_identity& identity, cluster_file from, const send_limits& limits,
-                transport_options transport)
-      : who(identity.self), cluster(std::move(from)), system(config),
-        links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, who}, log,
-              std::move(transport), limits) {}
+/// Orders to stop come over several links.
+constexpr std::chrono::seconds end_of_others{3};
 
-  coordinator_connector coordinator() const {
-    return links.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
+struct child_process {
+  child_process(const child_identity& identity, cluster_file from,
+                std::optional<codec_options> compression, const send_limits& limits,
+                transport_options transport)
+      : who(identity.self), cluster(std::move(from)), compressed(std::move(compression)),
+        how(std::move(transport)), system(config),
+        links(system, introduction(who), log, how, limits) {}
+
+  hello introduction(const member_id& as) const {
+    return {.version = wire::protocol_version,
+            .job = fingerprint(cluster.job),
+            .secret = cluster.secret,
+            .from = as,
+            .sends = compressed ? compressed->sends() : 0};
   }
 
-  /// Until it ends as it was told to. Another end is the end of the process.
+  coordinator_connector coordinator() const { return coordinator_over(links); }
+  /// For another worker of this process: a link to the coordinator is one member's.
+  coordinator_connector coordinator(const member_id& beside) {
+    if (beside == who)
+      return coordinator();
+    others.push_back(std::make_unique<node>(system, introduction(beside), log, how));
+    return coordinator_over(*others.back());
+  }
+  coordinator_connector coordinator_over(const node& over) const {
+    return over.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
+  }
+
+  /// Until all end as they were told to; one that does so alone takes the others along, and the
+  /// process is started anew. Another end of one is the end of the process.
+  void wait_for(const std::vector<caf::actor>& members) {
+    caf::scoped_actor self{system};
+    for (const auto& each : members)
+      self->monitor(each);
+    bool goes_on = true;
+    for (std::size_t ended = 0; goes_on && ended < members.size(); ++ended) {
+      const auto follow = [this](const caf::down_msg& end) { check(end.reason); };
+      if (ended == 0)
+        self->receive(follow);
+      else
+        self->receive(
+          follow, caf::after(end_of_others) >> [&] { goes_on = false; });
+    }
+  }
   template <class Handle>
   void wait_for(const Handle& handle) {
-    caf::scoped_actor self{system};
-    self->monitor(handle);
-    self->receive([this](const caf::down_msg& end) {
-      if (!end.reason)
-        return;
-      if (const auto why = from_caf(end.reason); why.code == errc::fenced)
-        end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
-      log("ended by " + system.render(end.reason));
-      _exit(EXIT_FAILURE);
-    });
+    wait_for(std::vector{caf::actor_cast<caf::actor>(handle)});
+  }
+
+  void check(const caf::error& end) {
+    if (!end)
+      return;
+    if (const auto why = from_caf(end); why.code == errc::fenced)
+      end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
+    log("ended by " + system.render(end));
+    _exit(EXIT_FAILURE);
   }
 
   member_id who;
   cluster_file cluster;
+  std::optional<codec_options> compressed; ///< Of a worker that does so.
+  transport_options how;
   actor_config config;
   caf::actor_system system;
   node links;
+  std::vector<std::unique_ptr<node>> others;
 };
 
 /// In etcd, this waits until the process is to lead.
@@ -134,7 +179,7 @@ void run_server_process(child_process& self, const run_options& options) {
   how.log = log;
   how.record = recording_of(options);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
-  self.links.serve_values(server, server);
+  self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
   self.wait_for(server);
 }
 
@@ -145,21 +190,41 @@ void run_worker_process(child_process& self, const run_options& options,
   job.name = self.cluster.job.name; // Begins with the program's.
   if (fingerprint(job) != fingerprint(self.cluster.job))
     give_up("this worker's graph differs from that of the job");
-  worker_options how;
-  how.self = self.who;
-  how.job = self.cluster.job;
-  how.host = machine_name();
-  how.pipeline.ahead_max = options.pipeline;
-  how.window_wait = [&self] { return self.links.window_wait(); };
-  how.traffic = [&self] { return self.links.traffic(); };
-  how.delta_pulls = options.delta_pulls;
-  if (auto slow = options.slow_workers.find(self.who.index); slow != options.slow_workers.end())
-    how.slowness = [time = slow->second] { return time; };
   auto values =
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
-  auto worker =
-    spawn_worker(self.system, std::move(how), described.make_trainer(), values, self.coordinator());
-  self.wait_for(worker);
+  if (self.compressed) {
+    if (self.compressed->keeps_residual())
+      log("compresses gradients; what an earlier process of this worker had not sent is dropped");
+    values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, log);
+  }
+  const auto tally =
+    std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
+  if (options.workers_per_process > 1)
+    values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally);
+  std::vector<caf::actor> workers;
+  for (const auto& who : workers_of(options, self.who)) {
+    const bool is_first = who == self.who;
+    worker_options how;
+    how.self = who;
+    how.job = self.cluster.job;
+    how.host = machine_name();
+    how.pipeline.ahead_max = options.pipeline;
+    if (is_first) { // One tells of what all share.
+      how.window_wait = [&self] { return self.links.window_wait(); };
+      how.traffic = [&self] { return self.links.traffic(); };
+    }
+    if (options.workers_per_process > 1)
+      how.reduced = [tally, index = who.index, is_first](worker_counters& counters) {
+        count(*tally, index, is_first, counters);
+      };
+    how.delta_pulls = options.delta_pulls;
+    if (auto slow = options.slow_workers.find(who.index); slow != options.slow_workers.end())
+      how.slowness = [time = slow->second] { return time; };
+    workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(self.system, std::move(how),
+                                                               described.make_trainer(who.index),
+                                                               values, self.coordinator(who))));
+  }
+  self.wait_for(workers);
 }
 
 } // namespace
@@ -170,6 +235,14 @@ int run_child(const child_identity& who, const run_options& options,
   if (!cluster)
     give_up(cluster.error().text);
   try {
+    if (options.allreduce) {
+      log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+      if (auto done = run_peer(who, *cluster, options, build(), log); !done)
+        give_up(done.error().text);
+      log("ends");
+      std::fflush(nullptr);
+      _exit(EXIT_SUCCESS);
+    }
     auto certificate = load_certificate(options, who.self.role);
     if (!certificate)
       give_up(certificate.error().text);
@@ -180,7 +253,15 @@ int run_child(const child_identity& who, const run_options& options,
                                 .tls = *std::move(certificate)};
     // Its name would stay with a leader that hangs; the socket for TCP is everyone's.
     transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
-    child_process self{who, *std::move(cluster), limits, std::move(transport)};
+    std::optional<codec_options> compressed;
+    if (who.self.role == role::worker) {
+      auto made = compression_of(options, cluster->job);
+      if (!made)
+        give_up(made.error().text);
+      compressed = *std::move(made);
+    }
+    child_process self{who, *std::move(cluster), std::move(compressed), limits,
+                       std::move(transport)};
     log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;

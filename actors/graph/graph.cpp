@@ -12,6 +12,17 @@ graph::servers_node graph::servers(std::vector<table_spec> tables) {
 }
 
 graph::workers_node graph::workers(std::uint64_t samples, trainer_factory make) {
+  numbered_trainer_factory alike;
+  if (make)
+    alike = [make = std::move(make)](std::uint32_t) { return make(); };
+  return workers(samples, std::move(alike));
+}
+
+trainer_factory graph::make_trainer(std::uint32_t worker) const {
+  return [make = make_trainer_, worker] { return make(worker); };
+}
+
+graph::workers_node graph::workers(std::uint64_t samples, numbered_trainer_factory make) {
   if (make_trainer_)
     note_mistake("graph::workers was called twice: all workers of a graph are alike");
   samples_ = samples;

@@ -14,6 +14,8 @@
 
 namespace troupe {
 
+/// Makes the trainer of the worker with that number.
+using numbered_trainer_factory = std::function<std::unique_ptr<trainer>(std::uint32_t worker)>;
 using evaluator_factory = std::function<std::unique_ptr<evaluator>()>;
 
 /// ~~~
@@ -57,6 +59,8 @@ public:
   /// `samples`: samples of one pass over the training data. `make` is called on each worker's
   /// thread.
   workers_node workers(std::uint64_t samples, trainer_factory make);
+  /// The same for workers that are not alike, such as those that have devices of their own.
+  workers_node workers(std::uint64_t samples, numbered_trainer_factory make);
   /// `make` is called in the launcher, on a thread of its own, when it first evaluates: after each
   /// pass.
   judge_node judge(evaluator_factory make);
@@ -71,7 +75,7 @@ public:
   const std::vector<table_spec>& tables() const { return tables_; }
   std::uint64_t samples() const { return samples_; }
   const std::string& data() const { return data_; }
-  const trainer_factory& make_trainer() const { return make_trainer_; }
+  trainer_factory make_trainer(std::uint32_t worker) const;
   const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
 private:
@@ -82,7 +86,7 @@ private:
   std::vector<table_spec> tables_;
   std::uint64_t samples_ = 0;
   std::string data_;
-  trainer_factory make_trainer_;
+  numbered_trainer_factory make_trainer_;
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;
   bool judge_wired_ = false;

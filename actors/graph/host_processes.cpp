@@ -5,17 +5,6 @@
 
 namespace troupe {
 
-std::vector<process_name> processes_here(const run_options& options) {
-  if (!options.here.empty())
-    return options.here;
-  std::vector<process_name> all;
-  for (std::uint32_t i = 0; i < options.servers; ++i)
-    all.push_back({role::server, i});
-  for (std::uint32_t i = 0; i < options.workers + options.backup_workers; ++i)
-    all.push_back({role::worker, i});
-  return all;
-}
-
 namespace {
 
 std::set<std::uint32_t> servers_elsewhere(const run_options& options) {
@@ -31,7 +20,7 @@ std::set<std::uint32_t> servers_elsewhere(const run_options& options) {
 } // namespace
 
 host_processes::host_processes(const run_options& options, std::vector<std::string> command)
-    : members_(processes_here(options)), elsewhere_(servers_elsewhere(options)),
+    : options_(options), members_(processes_here(options)), elsewhere_(servers_elsewhere(options)),
       standbys_(options.standbys), kills_(options.kills),
       supervisor_({.command = std::move(command), .run_directory = options.run_directory}) {}
 
@@ -43,6 +32,21 @@ result<void> host_processes::start(int listener, time_point now) {
     if (auto started = supervisor_.start(who, -1, now); !started)
       return started;
   return {};
+}
+
+std::vector<supervisor::loss> host_processes::tick(time_point now) {
+  std::vector<supervisor::loss> all;
+  for (const auto& loss : supervisor_.tick(now)) {
+    if (loss.member.role != role::worker) {
+      all.push_back(loss);
+      continue;
+    }
+    for (const auto& worker : workers_of(options_, loss.member)) {
+      all.push_back(loss);
+      all.back().member = worker;
+    }
+  }
+  return all;
 }
 
 std::vector<std::string> host_processes::follow(const observer_orders& job, bool adds,
@@ -88,7 +92,9 @@ std::vector<std::string> host_processes::kill_planned(time_point training_since,
     if (now - training_since < plan.after)
       return false;
     lines.push_back("killing " + to_string(plan.who));
-    if (auto done = supervisor_.kill(plan.who, now); !done)
+    const auto who =
+      plan.who.role == role::worker ? process_of_worker(options_, plan.who.index) : plan.who;
+    if (auto done = supervisor_.kill(who, now); !done)
       lines.push_back(done.error().text);
     return true;
   });

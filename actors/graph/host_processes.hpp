@@ -5,6 +5,7 @@
 #include "actors/cluster/hung_processes.hpp"
 #include "actors/cluster/supervisor.hpp"
 #include "actors/graph/options.hpp"
+#include "actors/graph/worker_groups.hpp"
 #include "serialization/messages.hpp"
 
 #include <set>
@@ -12,9 +13,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// The servers and workers that run on this host.
-std::vector<process_name> processes_here(const run_options& options);
 
 class host_processes {
 public:
@@ -24,8 +22,8 @@ public:
   /// Starts all. `listener`: the listening socket of the coordinator and its standbys; -1: another
   /// host has them. Errors: io_failed.
   result<void> start(int listener, time_point now);
-  /// As supervisor::tick.
-  std::vector<supervisor::loss> tick(time_point now) { return supervisor_.tick(now); }
+  /// As supervisor::tick; the workers of one process are lost one by one.
+  std::vector<supervisor::loss> tick(time_point now);
   /// Carries out what --kill says; the lines for the user.
   std::vector<std::string> kill_planned(time_point training_since, time_point now);
 
@@ -46,6 +44,7 @@ public:
   const std::string& failed() const { return supervisor_.failed(); }
 
 private:
+  run_options options_;
   std::vector<process_name> members_;
   std::set<std::uint32_t> elsewhere_; ///< Servers that other hosts run, or that cannot run here.
   std::uint32_t standbys_;

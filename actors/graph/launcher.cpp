@@ -11,6 +11,7 @@
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/progress.hpp"
+#include "actors/graph/run_failed.hpp"
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
@@ -36,7 +37,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,25 +51,6 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds round_interval{20};
 // Between two pictures of the progress.
 constexpr std::chrono::milliseconds show_interval{100};
-
-/// What ends a run early, with one line for the user.
-struct run_failed : std::runtime_error {
-  explicit run_failed(const std::string& text, int exit_status = EXIT_FAILURE)
-      : std::runtime_error{text}, status(exit_status) {}
-  int status;
-};
-
-template <class T>
-T required(result<T> what) {
-  if (!what)
-    throw run_failed{what.error().text};
-  return *std::move(what);
-}
-
-void required(const result<void>& what) {
-  if (!what)
-    throw run_failed{what.error().text};
-}
 
 /// Where the judge's thread leaves what it found; it may outlive the launcher.
 struct verdict_inbox {

@@ -1,9 +1,12 @@
 #include "actors/graph/local_cluster.hpp"
 
 #include "actors/draw_random.hpp"
+#include "actors/graph/compression_flags.hpp"
 #include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
 #include "actors/machine_name.hpp"
+#include "actors/store/codec_actor.hpp"
+#include "actors/store/reducer_actor.hpp"
 #include "actors/training/worker_actor.hpp"
 
 #include "caf/actor.hpp"
@@ -61,7 +64,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
   setup.options.stragglers = straggler_rules(options);
   setup.options.resume = options.resume || options.import_file;
   setup.scrub_interval = options.scrub_interval;
-  setup.log = std::move(log);
+  setup.log = log;
   checkpointer coordinator_files;
   if (checkpoints) {
     auto store = storage::coordinator_store::open(*checkpoints);
@@ -76,6 +79,11 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     return coordinator.error();
   made.coordinator_ = *coordinator;
   const auto connect = made.coordinator();
+  const auto compression = compression_of(options, job);
+  if (!compression)
+    return compression.error();
+  const auto& compressed = *compression;
+  const auto tell = log ? std::move(log) : [](const std::string&) {};
   const auto identity = [](role what, std::uint32_t index) {
     return member_id{what, index, {draw_random()}};
   };
@@ -105,6 +113,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
         made.servers_->add([&] { return spawn_server(system, std::move(how), connect, files); })));
     }
   }
+  const auto tally = std::make_shared<reducer_tally>(job.workers + job.backup_workers);
+  router_handle values;
   for (std::uint32_t i = 0; i < job.workers + job.backup_workers; ++i) {
     worker_options how;
     how.self = identity(role::worker, i);
@@ -120,10 +130,21 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       how.own_thread = false;
       how.slowness = simulated->step_times(longer);
     }
-    const auto values = made.client(system);
+    const bool is_first = i % options.workers_per_process == 0;
+    if (is_first) {
+      values = made.client(system, compressed.has_value());
+      made.actors_.push_back(untyped(values));
+      if (compressed)
+        values = spawn_codec(system, job, *compressed, values, tell);
+    }
+    if (is_first && options.workers_per_process > 1) {
+      values = spawn_reducer(system, job, {options.reduce_wait}, values, tally);
+      made.actors_.push_back(untyped(values));
+    }
+    if (options.workers_per_process > 1) // Those of the sums are of all reducers.
+      how.reduced = [tally, i](worker_counters& counters) { count(*tally, i, i == 0, counters); };
     made.actors_.push_back(
-      untyped(spawn_worker(system, std::move(how), described.make_trainer(), values, connect)));
-    made.actors_.push_back(untyped(values));
+      untyped(spawn_worker(system, std::move(how), described.make_trainer(i), values, connect)));
   }
   made.actors_.push_back(untyped(made.coordinator_));
   return made;
@@ -146,13 +167,15 @@ coordinator_connector local_cluster::coordinator() const {
   return [service = coordinator_](const member&) -> coordinator_handle { return service; };
 }
 
-router_handle local_cluster::client(caf::actor_system& system) const {
+router_handle local_cluster::client(caf::actor_system& system, bool compresses) const {
   if (shared_)
     return spawn_hogwild(system, shared_);
   return spawn_router(
     system, job_,
-    [servers = servers_, simulated = simulation_](const chain_entry& entry) -> kv {
-      const kv there = servers->at(entry.head.index);
+    [servers = servers_, simulated = simulation_, compresses, &system,
+     job = job_](const chain_entry& entry) -> kv {
+      const kv_service server = servers->at(entry.head.index);
+      const kv there = compresses ? spawn_expander(system, job, server) : server;
       return simulated ? simulated->line_to(there) : there;
     },
     routing_);

@@ -34,8 +34,8 @@ public:
   ~local_cluster();
 
   coordinator_connector coordinator() const;
-  /// A kv in front of all servers for one more client.
-  router_handle client(caf::actor_system& system) const;
+  /// A kv in front of all servers for one more client. `compresses`: it sends what codecs packed.
+  router_handle client(caf::actor_system& system, bool compresses = false) const;
 
 private:
   class server_list;

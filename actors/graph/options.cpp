@@ -1,5 +1,6 @@
 #include "actors/graph/options.hpp"
 
+#include "actors/graph/compression_flags.hpp"
 #include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
 
@@ -173,30 +174,46 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 4096u));
   job
     ->add_option_function<std::string>(
-      "--sync", parsed_by("--sync", parse_consistency, [&](consistency x) { options.sync = x; }),
-      "How far workers may drift apart: bsp, ssp:S, asp or hogwild")
+      "--sync",
+      [&](const std::string& text) {
+        options.allreduce = text == "allreduce";
+        parsed_by("--sync", parse_consistency,
+                  [&](consistency x) { options.sync = x; })(options.allreduce ? "bsp" : text);
+      },
+      "How far workers may drift apart: bsp, ssp:S, asp or hogwild; allreduce: as bsp, but without "
+      "servers: workers add up their gradients among themselves")
     ->default_str("asp");
   job
     ->add_option_function<std::string>(
       "--optimizer",
       parsed_by("--optimizer", parse_optimizer,
                 [&](optimizer_kind x) { options.optimizer.kind = x; }),
-      "The servers' step: sgd, momentum, adagrad or adam")
+      std::string{"The servers' step: "} + optimizer_choices)
     ->default_str("sgd");
   job->add_option("--lr", options.optimizer.learning_rate, "Learning rate")
     ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
-  job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam")
+  job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam and adamw")
     ->check(between(0.0, 0.999999))
     ->capture_default_str();
-  job->add_option("--beta2", options.optimizer.beta2, "Decay of adam's second moment")
+  job->add_option("--beta2", options.optimizer.beta2, "Decay of adam's and adamw's second moment")
     ->check(between(0.0, 0.999999))
     ->capture_default_str();
-  job->add_option("--epsilon", options.optimizer.epsilon, "Added to adagrad's and adam's divisor")
+  job
+    ->add_option("--epsilon", options.optimizer.epsilon,
+                 "Added to the divisor of adagrad, adam and adamw")
     ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
-  job->add_option("--weight-decay", options.optimizer.weight_decay, "L2 regularisation")
+  job
+    ->add_option("--weight-decay", options.optimizer.weight_decay,
+                 "L2 regularisation; adamw: decay of the weights, apart from the gradient")
     ->check(zero_or_above)
+    ->capture_default_str();
+  job->add_option("--l1", options.optimizer.l1, "ftrl: L1 regularisation, makes weights 0")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job->add_option("--ftrl-beta", options.optimizer.beta, "ftrl: larger is shorter first steps")
+    ->check(CLI::Validator{above_zero, "POSITIVE"})
     ->capture_default_str();
   job->add_option("--clip-norm", options.optimizer.clip_norm, "Largest gradient norm; 0: off")
     ->check(zero_or_above)
@@ -235,6 +252,19 @@ void declare(CLI::App& app, run_options& options) {
                  "asp, hogwild: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();
+  job
+    ->add_option("--workers-per-process", options.workers_per_process,
+                 "Workers that share a process; what they push is added up before it is sent, and "
+                 "what they pull is sent once")
+    ->check(between(1u, workers_per_process_max))
+    ->capture_default_str();
+  job
+    ->add_option_function<std::uint32_t>(
+      "--reduce-wait", [&](std::uint32_t x) { options.reduce_wait = std::chrono::milliseconds{x}; },
+      "With --workers-per-process: milliseconds that those which are ready wait for the others; "
+      "who is later is in the next sum")
+    ->check(between(0u, 60'000u))
+    ->default_str("100");
   job->add_flag("--delta-pulls", options.delta_pulls,
                 "Pull only the blocks of dense tables that changed since the last pull; costs each "
                 "worker one more copy of the values");
@@ -245,6 +275,8 @@ void declare(CLI::App& app, run_options& options) {
       "asp and bsp with --replicas: who is asked for values; head: of each chain, in one request "
       "with a push; any: all its replicas in turn, where heads have too much to do")
     ->default_str("head");
+
+  declare_compression(*job, options);
 
   auto* cluster = app.add_option_group("Cluster");
   auto* processes = cluster->add_flag_callback(

@@ -5,6 +5,7 @@
 #include "actors/links/transport.hpp"
 #include "actors/process_name.hpp"
 #include "actors/store/read_target.hpp"
+#include "serialization/encoding.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
 #include "storage/etcd_client.hpp"
@@ -30,6 +31,9 @@ struct kill_plan {
   std::chrono::milliseconds after{0};
 };
 
+/// So many can die at once without any of them being forgotten.
+constexpr std::uint32_t workers_per_process_max = 32;
+
 enum class run_mode {
   processes,  ///< Every role is a process.
   threads,    ///< All roles are actors of this process.
@@ -44,16 +48,23 @@ struct run_options {
   std::uint32_t chains = 0; ///< 0: as many as servers.
   durability_mode durability = durability_mode::memory;
   consistency sync{consistency_mode::asp, 0};
+  /// Workers add up their gradients among themselves, without servers; `sync` is then bsp.
+  bool allreduce = false;
   optimizer_spec optimizer;
   std::uint32_t batch_samples = 64;
   std::uint64_t passes = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pipeline = 0;            ///< Batches that a worker pulls values ahead for.
-  std::uint32_t memory_cap_mib = 1024;   ///< Of a process's pushes that are not answered yet.
-  std::size_t apply_batch = 1;           ///< Waiting pushes that a server applies together.
-  bool delta_pulls = false;              ///< Blocks that did not change are not pulled again.
-  read_target reads = read_target::head; ///< Of replicas that values are asked of.
+  std::uint32_t pipeline = 0;                  ///< Batches that a worker pulls values ahead for.
+  std::uint32_t memory_cap_mib = 1024;         ///< Of a process's pushes that are not answered yet.
+  std::size_t apply_batch = 1;                 ///< Waiting pushes that a server applies together.
+  bool delta_pulls = false;                    ///< Blocks that did not change are not pulled again.
+  read_target reads = read_target::head;       ///< Of replicas that values are asked of.
+  std::map<std::string, compression> compress; ///< Of gradients, by table; "": of all others.
+  encoding compress_pulls = encoding::f32;     ///< Of values that workers pull.
+
+  std::uint32_t workers_per_process = 1;      ///< More share a reducer; see reducer.hpp.
+  std::chrono::milliseconds reduce_wait{100}; ///< reducer_options::wait.
 
   std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
   /// What a slow worker is left with at least; nullopt: nobody is judged.

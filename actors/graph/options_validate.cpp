@@ -1,6 +1,8 @@
 // Which options fit together, and whether what is written at the end can be written.
 #include "actors/cluster/membership.hpp"
+#include "actors/graph/compression_flags.hpp"
 #include "actors/graph/options.hpp"
+#include "actors/graph/peer_options.hpp"
 #include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
 #include "storage/tensor_file.hpp"
@@ -87,6 +89,15 @@ result<void> validate(const run_options& options) {
     return invalid(sync + " applies each clock's pushes together anyway: leave out --apply-batch");
   if (options.apply_batch > 1 && hogwild)
     return invalid(sync + " applies no pushes together, as none waits: leave out --apply-batch");
+  if (options.workers_per_process > 1 && hogwild)
+    return invalid("--sync hogwild has one memory for all workers and sends nothing: leave out "
+                   "--workers-per-process");
+  if (options.workers_per_process > 1 && options.record_directory)
+    return invalid("--record names the values that each gradient was computed from, which a sum of "
+                   "several does not say: leave out --workers-per-process");
+  if (options.workers_per_process == 1 && options.given.contains("--reduce-wait"))
+    return invalid("--reduce-wait is the time that workers of one process wait for each other: "
+                   "needs --workers-per-process, or leave it out");
   // Who wants hogwild has no other mode to choose.
   const auto single = hogwild ? sync : simulated ? "--simulate" : "--threads";
   if (threads && !options.key_book)
@@ -167,9 +178,13 @@ result<void> validate(const run_options& options) {
     else if (plan.who.role == role::coordinator && plan.who.index > options.standbys)
       return invalid("--kill: the job has only coordinators 0 to "
                      + std::to_string(options.standbys));
+  if (auto fits = validate_peers(options); !fits)
+    return fits;
   if (auto right = validate_stragglers(options); !right)
     return right;
   if (auto valid = validate_recording(options); !valid)
+    return valid;
+  if (auto valid = validate_compression(options); !valid)
     return valid;
   return check_encryption(options);
 }

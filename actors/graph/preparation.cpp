@@ -1,6 +1,7 @@
 #include "actors/graph/preparation.hpp"
 
 #include "actors/draw_random.hpp"
+#include "actors/graph/compression_flags.hpp"
 #include "actors/graph/host_processes.hpp"
 #include "actors/graph/import.hpp"
 #include "actors/graph/recording.hpp"
@@ -166,6 +167,10 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   std::error_code none;
   const bool is_new = !std::filesystem::exists(run, none);
   prepared_directories made;
+  if (auto fits = compression_of(options, job); !fits)
+    return fits.error();
+  if (auto remark = remark_on_compression(options, job); !remark.empty())
+    made.remarks.push_back(std::move(remark));
   auto prepared = prepare_named(options, job, made);
   if (prepared)
     prepared = begin_recording(options, job);

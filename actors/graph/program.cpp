@@ -3,6 +3,7 @@
 #include "actors/exception_text.hpp"
 #include "actors/graph/child.hpp"
 #include "actors/graph/launcher.hpp"
+#include "actors/graph/peer_launcher.hpp"
 #include "actors/graph/replay_run.hpp"
 #include "actors/graph/standard_output.hpp"
 
@@ -80,8 +81,9 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                  : complain(name_, who.error().text, bad_command_line);
     }
     const auto described = build();
-    const int status = options_.replay_directory
-                         ? run_replay(name_, options_, described)
+    const int status = options_.replay_directory ? run_replay(name_, options_, described)
+                       : options_.allreduce
+                         ? run_peer_launcher(name_, options_, described, {argv, argv + argc})
                          : run_launcher(name_, options_, described, {argv, argv + argc});
     const auto written = flush_standard_output();
     return written ? status : complain(name_, written.error().text, EXIT_FAILURE);

@@ -112,7 +112,7 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
     fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
   if (options.replay_seconds)
     storage::cut_after(*recorded, *options.replay_seconds);
-  auto now = replay::begin(*std::move(recorded), described.make_trainer());
+  auto now = replay::begin(*std::move(recorded), described.make_trainer(0));
   if (!now)
     return now.error();
   auto& again = **now;

@@ -182,6 +182,9 @@ void run_statistics::account(const member_status& status) {
   x.request_times.set(status.worker.request_times);
   x.wire_bytes_sent.set(status.worker.wire_bytes_sent);
   x.wire_bytes_received.set(status.worker.wire_bytes_received);
+  x.left_out.set(status.worker.left_out);
+  x.pushes_summed.set(status.worker.pushes_summed);
+  x.sums.set(status.worker.sums);
   x.loss_sum = status.worker.loss_sum;
   x.applied.set(status.server.applied);
   x.duplicates.set(status.server.duplicates);
@@ -409,11 +412,12 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
 std::string run_statistics::to_json(const std::string& command) const {
   json all;
   all["command"] = command;
-  all["sync"] = joined(job_, [](const table_spec& x) { return to_string(x.sync); });
+  all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
+                             : "allreduce";
   all["optimizer"] =
     joined(job_, [](const table_spec& x) { return std::string{to_string(x.optimizer.kind)}; });
   all["workers"] = job_.workers;
-  all["servers"] = job_.servers;
+  all["servers"] = has_servers_ ? job_.servers : 0;
   all["seed"] = job_.seed;
   all["epochs"] = job_.passes;
 
@@ -463,6 +467,13 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["bytes"] = {{"sent", sent}, {"received", received}};
   all["wire_bytes"] = {{"sent", total(&incarnation::wire_bytes_sent)},
                        {"received", total(&incarnation::wire_bytes_received)}};
+  std::map<std::string, std::uint64_t> left_out;
+  for (const auto& [member, x] : incarnations_)
+    if (x.left_out.total() > 0)
+      left_out[key_of({member.role, member.index})] += x.left_out.total();
+  all["reducers"] = {{"pushes", total(&incarnation::pushes_summed)},
+                     {"sums", total(&incarnation::sums)},
+                     {"left_out", left_out}};
   // Of all workers together: without a batch to compute on; requests in front of a full link.
   all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
   all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;

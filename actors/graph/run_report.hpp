@@ -47,6 +47,8 @@ class run_statistics {
 public:
   explicit run_statistics(const job_spec& job);
 
+  /// The job has none (--sync allreduce): its report says so.
+  void without_servers() { has_servers_ = false; }
   void job_started(time_point now);
   /// The job is another one than its own host took it for; before anything is observed.
   void follow(const job_spec& job) { job_ = job; }
@@ -75,8 +77,8 @@ public:
   /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only where it was given),
   /// loss_curve, staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls,
   /// pushes {sent, acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received},
-  /// wire_bytes {sent, received}, idle_seconds, window_wait_seconds, request_ms {p50, p99, max},
-  /// recoveries, peak_rss_bytes {"server-0": ...}.
+  /// wire_bytes {sent, received}, reducers {pushes, sums, left_out}, idle_seconds,
+  /// window_wait_seconds, request_ms {p50, p99, max}, recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
   /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
   /// chains, and may be a fraction where a resend reached only some. pulls are those of each
@@ -86,6 +88,8 @@ public:
   /// idle_seconds and window_wait_seconds are sums over workers.
   /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
   /// frames of their requests and answers as they crossed links, 0 where there are none.
+  /// reducers: pushes of workers that were added up, what they became, and how often a round did
+  /// not wait for each worker {"worker-2": ...}.
   /// samples_per_second counts each batch of the job once, over the time in which training went on;
   /// seconds is from job_started to job_finished.
   std::string to_json(const std::string& command) const;
@@ -108,6 +112,7 @@ private:
     member_status status;
     counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
     counter idle_us, window_wait_us, wire_bytes_sent, wire_bytes_received;
+    counter left_out, pushes_summed, sums;
     double loss_sum = 0.0;
     counter applied, duplicates, server_refused, pulls, waiting_pulls;
     accumulated_histogram staleness_versions, staleness_clocks, request_times;
@@ -145,6 +150,7 @@ private:
   std::optional<double> last_of(std::optional<double> loss_point::*which) const;
 
   job_spec job_;
+  bool has_servers_ = true;
   time_point started_at_{0};
   std::optional<time_point> finished_at_;
   std::optional<time_point> training_from_;

@@ -64,6 +64,13 @@ std::optional<failure> objection(const hello& self, const hello& peer) {
     return failure{
       errc::wrong_job,
       "belongs to another job: program, data, model, batch, seed and optimizer must be the same"};
+  if (const auto unread = peer.sends & ~self.reads)
+    return failure{errc::version_mismatch,
+                   "compresses with " + names_of(unread) + ", which this program cannot read"};
+  if (const auto unread = self.sends & ~peer.reads)
+    return failure{errc::version_mismatch, "cannot read what --compress makes of values ("
+                                             + names_of(unread)
+                                             + "): leave it out, or start the same program there"};
   return std::nullopt;
 }
 

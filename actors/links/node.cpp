@@ -70,7 +70,8 @@ struct node::services {
     if (!links)
       return std::nullopt; // The node is ending.
     if (data)
-      return detail::spawn_gateway(system, links, link, peer.from, data, replicas);
+      return detail::spawn_gateway(system, links, link, peer.from,
+                                   peer.sends != 0 && expander ? expander : data, replicas);
     if (control)
       return link_owner{system.spawn(run_downlink, links, link, peer.from, control)};
     return std::nullopt;
@@ -80,7 +81,7 @@ struct node::services {
   const send_limits limits;
   const std::shared_ptr<detail::push_memory> memory;
   std::mutex mutex;
-  kv_service data;
+  kv_service data, expander;
   peer_sink replicas;
   coordinator_service control;
   std::shared_ptr<detail::switchboard> links;
@@ -89,6 +90,7 @@ struct node::services {
 node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
            transport_options options, const send_limits& limits)
     : services_(std::make_shared<services>(system, limits)) {
+  self.reads = all_encodings;
   services_->links = std::make_shared<detail::switchboard>(
     system, std::move(self),
     [weak = std::weak_ptr(services_)](link_id link, const hello& peer) {
@@ -117,8 +119,9 @@ result<endpoint> node::listen_on(int descriptor) {
   return services_->links->transport().listen_on(descriptor);
 }
 
-void node::serve_values(kv_service target, peer_sink replicas) {
+void node::serve_values(kv_service target, peer_sink replicas, kv_service expander) {
   const std::lock_guard lock{services_->mutex};
+  services_->expander = std::move(expander);
   services_->data = std::move(target);
   services_->replicas = std::move(replicas);
 }

@@ -30,8 +30,8 @@ public:
   result<endpoint> listen_on(int descriptor);
 
   /// Pushes and pulls that arrive on accepted links go to this kv, what servers send to replicas
-  /// to the other.
-  void serve_values(kv_service target, peer_sink replicas = {});
+  /// to the other; those of peers that may pack go to `expander`, which is in front of the first.
+  void serve_values(kv_service target, peer_sink replicas = {}, kv_service expander = {});
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 

@@ -77,7 +77,7 @@ void hosted_replica::run(step_effect& effect, replica_effects& more) {
   if (auto done = values_->apply(effect.what, pushes); !done)
     return replica_->discarded(done.error(), now(), more);
   replica_->applied(now(), more);
-  record(pushes, effect.steps);
+  record(pushes);
 }
 
 /// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
@@ -91,13 +91,12 @@ void hosted_replica::admit(step_effect& effect, replica_effects& more) {
   const update* const pushed = gathered_.back().get();
   admitted_.push_back({effect.what, pushed});
   replica_->applied(now(), more);
-  record({&pushed, 1}, {});
+  record({&pushed, 1});
 }
 
-void hosted_replica::record(std::span<const update* const> pushes,
-                            std::span<const step_header> slots) {
+void hosted_replica::record(std::span<const update* const> pushes) {
   if (recorder_)
-    recorder_->applied(now(), replica_->state()->version(), pushes, slots, is_bsp_);
+    recorder_->applied(now(), replica_->state()->version(), pushes, is_bsp_);
 }
 
 void hosted_replica::flush_record() {

@@ -93,7 +93,7 @@ private:
   void run(take_back_effect& effect, replica_effects& more);
   void admit(step_effect& effect, replica_effects& more);
   void apply_admitted();
-  void record(std::span<const update* const> pushes, std::span<const step_header> slots);
+  void record(std::span<const update* const> pushes);
   void pull(request_token token, replica_effects& effects);
   void deliver(request_token token);
   result<void> check(const request& what);

@@ -1,6 +1,7 @@
 #include "actors/store/push_recorder.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe {
@@ -28,17 +29,18 @@ push_recorder::push_recorder(record_options options, storage::push_record_header
 }
 
 void push_recorder::applied(time_point now, std::uint64_t version,
-                            std::span<const update* const> pushes,
-                            std::span<const step_header> slots, bool is_clock) {
-  const auto count = slots.empty() ? pushes.size() : slots.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto& step = slots.empty() ? pushes[i]->step : slots[i];
+                            std::span<const update* const> pushes, bool is_clock) {
+  std::vector<step_header> steps;
+  for (const auto* push : pushes)
+    std::ranges::move(push->steps(), std::back_inserter(steps));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const auto& step = steps[i];
     auto record = record_of(now, step);
     record.version = version;
     // A bsp gradient is computed from the very values that it is applied to.
-    record.base_version = is_clock ? version - 1 : pushes[i]->base_version;
+    record.base_version = is_clock ? version - 1 : pushes.front()->base_version;
     record.slot = static_cast<std::uint16_t>(i);
-    record.slots = static_cast<std::uint16_t>(count);
+    record.slots = static_cast<std::uint16_t>(steps.size());
     file_.add(record);
     std::erase_if(reads_, [&](const auto& x) { return same_gradient(x.step, step); });
   }

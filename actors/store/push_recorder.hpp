@@ -31,10 +31,10 @@ public:
   push_recorder(record_options options, storage::push_record_header header);
   const storage::push_record_header& header() const { return header_; }
 
-  /// `version`: with this step. `slots`: whose gradients the one push is the sum of; empty: every
-  /// push is its own. `is_clock`: of bsp.
+  /// `version`: with this step. `is_clock`: of bsp. A reducer's sum says one base version
+  /// for all of its batches, which is why jobs with reducers are not recorded.
   void applied(time_point now, std::uint64_t version, std::span<const update* const> pushes,
-               std::span<const step_header> slots, bool is_clock);
+               bool is_clock);
   /// Values of this version went to a worker.
   void answered(const step_header& step, std::uint64_t version);
   /// A push was not applied, as its batch had been.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 
 namespace troupe {
 
@@ -25,10 +26,9 @@ std::vector<table_id> tables_of(const query& pull) {
 } // namespace
 
 entry_header header_of(const log_entry& what) {
-  entry_header header{what.steps, what.tables, what.pushes.front()->base_version};
-  if (header.steps.empty())
-    for (const auto& push : what.pushes)
-      header.steps.push_back(push->step);
+  entry_header header{{}, what.tables, what.pushes.front()->base_version};
+  for (const auto& push : what.pushes)
+    std::ranges::move(push->steps(), std::back_inserter(header.steps));
   return header;
 }
 
@@ -105,7 +105,7 @@ void replica::push(request_token token, std::shared_ptr<const update> what, time
   }
   arriving_ = {token, std::move(what)};
   const update& push = *arriving_.second;
-  shard_->push(token, push.step, push.tables, push.base_version, decided_);
+  shard_->push(token, push.steps(), push.tables, push.base_version, decided_);
   keep_payload();
   carry_out(now, effects);
   arriving_ = {};
@@ -148,7 +148,7 @@ void replica::pull(request_token token, const query& what, time_point now,
   }
   // Versions of a history that is over say nothing of this one.
   const bool is_of_this = what.seen.generation == chain_.generation();
-  const pull_terms terms{what.step, what.latest, tables_of(what),
+  const pull_terms terms{what.step, what.others, what.latest, tables_of(what),
                          is_of_this ? what.seen.version : 0};
   if (leads())
     shard_->pull(token, terms, now, decided_);
@@ -197,10 +197,8 @@ void replica::append(const propose_effect& what, time_point now, replica_effects
   for (const auto token : what.pushes)
     entry.pushes.push_back(payload_of(token));
   if (entry.pushes.size() > 1 && options_.add_up && chain_.config().members.size() > 1)
-    if (auto sum = options_.add_up(entry.tables, entry.pushes)) {
-      entry.steps = what.entry.steps;
+    if (auto sum = options_.add_up(entry.tables, entry.pushes))
       entry.pushes = {std::move(sum)};
-    }
   keep(std::move(entry), effects);
   chain_effects news;
   chain_.append(now, news);
@@ -277,7 +275,7 @@ void replica::pass_on(propose_effect& what, time_point now, replica_effects& eff
 
 void replica::pass_on(apply_effect& what, time_point, replica_effects& effects) {
   const auto& entry = log_.at(applied_ + 1 - first_);
-  effects.push_back(step_effect{std::move(what), entry.pushes, entry.steps});
+  effects.push_back(step_effect{std::move(what), entry.pushes});
 }
 
 void replica::pass_on(answer_effect& what, time_point now, replica_effects& effects) {

@@ -49,7 +49,6 @@ struct replica_options {
 struct step_effect {
   apply_effect what;
   std::vector<std::shared_ptr<const update>> pushes;
-  std::vector<step_header> steps = {}; ///< log_entry::steps.
 };
 /// Send this to the replica of the same chain on that server.
 struct peer_effect {

@@ -20,6 +20,7 @@ constexpr std::uint64_t read_attempts = std::uint64_t{1} << 63;
 
 const range& where_of(const range& x) { return x; }
 const range& where_of(const piece& x) { return x.where; }
+const packed_piece& where_of(const packed_piece& x) { return x; } // Its bytes matter, too.
 const row_keys& where_of(const row_keys& x) { return x; }
 const row_keys& where_of(const row_piece& x) { return x.where; }
 
@@ -74,13 +75,15 @@ bool router::answers(const values& answer, const query& asked) const {
   std::uint64_t missing = 0;
   for (const auto& where : asked.ranges)
     missing += where.count;
-  const auto covers = [&](const auto& x) {
-    if (!check(where_of(x)) || where_of(x).count > missing)
+  const auto covers = [&](const range& x) {
+    if (!check(x) || x.count > missing)
       return false;
-    missing -= where_of(x).count;
+    missing -= x.count;
     return true;
   };
-  return std::ranges::all_of(answer.pieces, covers) && (asked.delta || answer.unchanged.empty())
+  return std::ranges::all_of(answer.pieces, covers, &piece::where)
+         && std::ranges::all_of(answer.packed, covers, &packed_piece::where)
+         && (asked.delta || answer.unchanged.empty())
          && std::ranges::all_of(answer.unchanged, covers) && missing == 0
          && std::equal(answer.rows.begin(), answer.rows.end(), asked.rows.begin(), asked.rows.end(),
                        [](const row_piece& x, const row_keys& y) {
@@ -134,11 +137,23 @@ result<void> router::check(const request& what) const {
   auto valid = what.push ? check(what.push->pieces) : result<void>{};
   if (valid && what.push)
     valid = check(what.push->rows);
+  if (valid && what.push)
+    valid = check(what.push->packed);
   if (valid && what.pull)
     valid = check(what.pull->ranges);
   if (valid && what.pull)
     valid = check(what.pull->rows);
   return valid;
+}
+
+result<void> router::check(const packed_piece& whole) const {
+  const auto& where = whole.where;
+  if (auto valid = check(where); !valid)
+    return valid;
+  const auto per_block = block_elements_[where.table.value];
+  if (where.count == 0 || where.first / per_block != (where.first + where.count - 1) / per_block)
+    return {errc::shape_mismatch, "a packed piece must lie within one block"};
+  return {};
 }
 
 template <class Each>
@@ -167,6 +182,7 @@ void router::ask(request_token token, request what, time_point now, router_effec
   if (what.pull) {
     split(*what.pull, parts);
     open.pull = what.pull->step;
+    open.others = what.pull->others;
     open.answer.pulled.emplace();
     for (const auto& x : what.pull->rows)
       open.answer.pulled->rows.push_back({{x.table, x.width, x.count, nullptr}, nullptr});
@@ -190,11 +206,16 @@ void router::split(const update& what, std::map<chain_id, request>& parts) {
     part.step = what.step;
     part.tables = what.tables;
     part.gradient_norm = what.gradient_norm;
-    part.base_version = base_version(chains_[entry.chain], what.step.batch);
+    part.others = what.others;
+    part.base_version = base_version(chains_[entry.chain], what.steps());
   }
   for (const auto& whole : what.pieces)
     for_each_block(whole.where, [&](chain_id owner, const range& block, std::uint64_t offset) {
       parts[owner].push->pieces.push_back({block, at_offset(whole.values, offset)});
+    });
+  for (const auto& block : what.packed)
+    for_each_block(block.where, [&](chain_id owner, const range&, std::uint64_t) {
+      parts[owner].push->packed.push_back(block);
     });
   for (const auto& whole : what.rows)
     for (auto& [owner, piece] : row_split_.split(whole))
@@ -205,7 +226,12 @@ void router::split(const query& what, std::map<chain_id, request>& parts) const 
   const auto part_of = [&](chain_id owner) -> query& {
     auto& part = parts[owner].pull;
     if (!part)
-      part = query{what.step, what.latest, {}, {}, what.delta};
+      part = query{.step = what.step,
+                   .latest = what.latest,
+                   .ranges = {},
+                   .delta = what.delta,
+                   .packed_as = what.packed_as,
+                   .others = what.others};
     return *part;
   };
   for (const auto& whole : what.ranges)
@@ -289,7 +315,8 @@ void router::introduce_waiting(chain_queue& to, time_point now, router_effects& 
     if (!open.pull || is_there)
       continue;
     ++open.parts_open;
-    add_part(token, to.entry.chain, {{}, query{.step = *open.pull, .ranges = {}}, to.entry.chain},
+    add_part(token, to.entry.chain,
+             {{}, query{.step = *open.pull, .ranges = {}, .others = open.others}, to.entry.chain},
              now, effects);
   }
 }
@@ -333,11 +360,12 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
     if (!part.what.pull->latest)
       learn(answer.pulled->version);
     if (!is_introduction) {
-      remember_version(*from, part.what.pull->step.batch, answer.pulled->version);
+      remember_version(*from, *part.what.pull, answer.pulled->version);
       whole.version = std::max(whole.version, answer.pulled->version);
     }
     std::move(answer.pulled->pieces.begin(), answer.pulled->pieces.end(),
               std::back_inserter(whole.pieces));
+    std::ranges::move(answer.pulled->packed, std::back_inserter(whole.packed));
     whole.unchanged.insert(whole.unchanged.end(), answer.pulled->unchanged.begin(),
                            answer.pulled->unchanged.end());
     row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
@@ -353,22 +381,29 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   }
 }
 
-void router::remember_version(chain_queue& of, batch_id batch, std::uint64_t version) {
+void router::remember_version(chain_queue& of, const query& pull, std::uint64_t version) {
   // More than any worker pulls ahead; batches that were never pushed drop out.
   constexpr std::size_t remembered_max = 16;
-  of.versions.emplace_front(batch, version);
+  auto batches = std::set{pull.step.batch};
+  for (const auto& other : pull.others)
+    batches.insert(other.batch);
+  of.versions.emplace_front(std::move(batches), version);
   if (of.versions.size() > remembered_max)
     of.versions.pop_back();
 }
 
-std::uint64_t router::base_version(const chain_queue& of, batch_id batch) {
-  const auto found = std::find_if(of.versions.begin(), of.versions.end(),
-                                  [&](const auto& entry) { return entry.first == batch; });
-  if (found != of.versions.end())
-    return found->second;
+/// The oldest of what was read for these batches.
+std::uint64_t router::base_version(const chain_queue& of, const std::vector<step_header>& steps) {
   // Who was never asked for values gave no old ones.
-  return of.versions.empty() ? std::numeric_limits<std::uint64_t>::max()
-                             : of.versions.front().second;
+  auto oldest =
+    of.versions.empty() ? std::numeric_limits<std::uint64_t>::max() : of.versions.front().second;
+  for (const auto& step : steps) {
+    const auto found = std::ranges::find_if(
+      of.versions, [&](const auto& entry) { return entry.first.contains(step.batch); });
+    if (found != of.versions.end())
+      oldest = std::min(oldest, found->second);
+  }
+  return oldest;
 }
 
 void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_point now,

@@ -15,6 +15,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -95,7 +96,8 @@ private:
   };
   struct open_request {
     std::size_t parts_open = 0;
-    std::optional<step_header> pull; ///< Whose values these are to be.
+    std::optional<step_header> pull; ///< Whose values these are to be, ...
+    std::vector<step_header> others; ///< ... and for whom beside.
     std::vector<row_keys> rows;      ///< Of its pull.
     reply answer;                    ///< Has what was asked for, as far as it is there.
   };
@@ -106,8 +108,8 @@ private:
     std::optional<time_point> resend_at;
     std::uint64_t reads = 0; ///< Requests to others than the head.
     chain_version seen;      ///< The newest that was heard of.
-    /// Version of the values that each of the last batches was given: base of its push.
-    std::deque<std::pair<batch_id, std::uint64_t>> versions;
+    /// Versions of the last values that batches were given: bases of their pushes.
+    std::deque<std::pair<std::set<batch_id>, std::uint64_t>> versions;
   };
 
   void split(const update& what, std::map<chain_id, request>& parts);
@@ -125,13 +127,14 @@ private:
   bool waits_for_push(const chain_queue& in, part_id id) const;
   void send_waiting(chain_queue& to, part_id behind, router_effects& effects);
   void introduce_waiting(chain_queue& to, time_point now, router_effects& effects);
-  static void remember_version(chain_queue& of, batch_id batch, std::uint64_t version);
-  static std::uint64_t base_version(const chain_queue& of, batch_id batch);
+  static void remember_version(chain_queue& of, const query& pull, std::uint64_t version);
+  static std::uint64_t base_version(const chain_queue& of, const std::vector<step_header>& steps);
   void fail_request(request_token token, const failure& why, router_effects& effects);
   /// The chain that holds an open part; nullptr where the part is not open any more.
   chain_queue* holder(part_id id);
   result<void> check(const range& where) const;
   result<void> check(const row_keys& where) const;
+  result<void> check(const packed_piece& whole) const;
   /// Pieces or ranges; not_ready without a view.
   template <class Whole>
   result<void> check(const std::vector<Whole>& all) const;

@@ -2,6 +2,7 @@
 
 #include "actors/clock.hpp"
 #include "actors/open_requests.hpp"
+#include "actors/tick_timer.hpp"
 
 #include "caf/response_promise.hpp"
 #include "caf/stateful_actor.hpp"
@@ -43,7 +44,7 @@ struct router_shell {
   void carry_out(router_effects& effects) {
     for (std::size_t i = 0; i < effects.size(); ++i)
       std::visit([this](auto& effect) { run(effect); }, effects[i]);
-    arm_timer();
+    timer.arm(*self, decide->next_tick(), !requests.empty());
   }
 
   void run(send_part_effect& effect) {
@@ -84,23 +85,11 @@ struct router_shell {
 
   void tick() {
     const auto now = now_of(*self);
-    if (wake_at && *wake_at <= now)
-      wake_at.reset();
+    timer.ticked(now);
     requests.expire(now);
     router_effects effects;
     decide->tick(now, effects);
     carry_out(effects);
-  }
-
-  void arm_timer() {
-    auto due = decide->next_tick();
-    const auto now = now_of(*self);
-    if (!requests.empty())
-      due = std::min(due.value_or(time_point::max()), now + deadline_scan_interval);
-    if (!due || (wake_at && *wake_at <= *due))
-      return;
-    wake_at = due;
-    self->delayed_send(self, std::max(*due - now, time_point{0}), tick_atom_v);
   }
 
   struct server_handle {
@@ -116,7 +105,7 @@ struct router_shell {
   std::unordered_map<std::uint64_t, promise> promises;
   std::uint64_t next_token = 1;
   open_requests requests{request_timeout, late_replies::delivered}; // (4) of router.
-  std::optional<time_point> wake_at; ///< When the next tick comes; a later one may come too.
+  tick_timer timer;
 
   static inline const char* name = "router";
 };

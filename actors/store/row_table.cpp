@@ -16,7 +16,7 @@ row_layout::row_layout(const job_spec& job, table_id which, std::shared_ptr<huge
   const auto kind = kernel_of(spec.optimizer.kind);
   width = spec.width;
   row_floats = width * static_cast<std::uint32_t>(1 + kernels::state_per_weight(kind));
-  has_steps = kind == kernels::optimizer::adam;
+  has_steps = kernels::counts_steps(kind);
   slab_bits = static_cast<unsigned>(std::countr_zero(slab_rows(spec)));
 }
 

@@ -40,6 +40,20 @@ bool known_tables(const job_spec& job, const std::vector<table_id>& tables) {
                      [&](table_id table) { return table.value < job.tables.size(); });
 }
 
+bool has_all(const std::vector<step_header>& steps, const std::vector<step_header>& wanted) {
+  return std::ranges::all_of(wanted, [&](const step_header& x) {
+    return std::ranges::find(steps, x.batch, &step_header::batch) != steps.end();
+  });
+}
+
+bool twice(const std::vector<step_header>& steps) {
+  for (std::size_t i = 1; i < steps.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (steps[i].batch == steps[k].batch)
+        return true;
+  return false;
+}
+
 } // namespace
 
 shard::shard(const job_spec& job, generation_id generation,
@@ -60,7 +74,10 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
   std::vector<waiting_pull> stay;
   for (waiting_pull& pull : waiting_) {
-    if (auto why = clocks_.objection(pull.worker, pull.incarnation))
+    auto why = clocks_.objection(pull.askers.front().worker, pull.askers.front().incarnation);
+    if (why && std::ranges::all_of(pull.askers, [&](const step_header& x) {
+          return clocks_.objection(x.worker, x.incarnation).has_value();
+        }))
       effects.push_back(refuse_effect{pull.token, *std::move(why)});
     else
       stay.push_back(std::move(pull));
@@ -93,10 +110,27 @@ std::optional<failure> shard::objection(const step_header& step) const {
   return clocks_.objection(step.worker, step.incarnation);
 }
 
+/// A sum must not wait for a worker that may never be listed again.
+std::optional<failure> shard::objection(const std::vector<step_header>& steps) const {
+  std::optional<failure> first;
+  std::size_t refused = 0;
+  for (const step_header& step : steps)
+    if (auto why = objection(step); why && ++refused == 1)
+      first = std::move(why);
+  if (refused == 0 || refused == steps.size())
+    return first;
+  return failure{errc::not_as_one, "of the sum's batches one would be refused: " + first->text};
+}
+
 std::optional<failure> shard::objection(const pull_terms& what) const {
   if (!known_tables(job_, what.tables))
     return failure{errc::malformed, "pull names a table that the job does not have"};
-  return what.latest ? std::nullopt : objection(what.step);
+  if (what.latest)
+    return std::nullopt;
+  auto why = objection(what.step);
+  const bool others_may =
+    std::ranges::any_of(what.others, [&](const step_header& x) { return !objection(x); });
+  return others_may ? std::nullopt : why;
 }
 
 // -- pushes --
@@ -122,64 +156,88 @@ std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables
   return std::nullopt;
 }
 
-void shard::push(request_token token, const step_header& step, const std::vector<table_id>& tables,
-                 std::uint64_t base_version, shard_effects& effects) {
-  assert(!applying_);
+std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_id batch) const {
+  std::vector<table_id> found;
+  for (const table_id table : tables)
+    if (!is_bsp(table)
+        && (!marks_.contains(table, batch) || mutated(mutation::marks_not_looked_at)))
+      found.push_back(table);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// Whether the same partitions lack each of these batches.
+bool shard::equally_missing(const std::vector<table_id>& tables,
+                            const std::vector<step_header>& steps) const {
+  const auto lacking = [&](const step_header& step) {
+    return std::pair{missing(tables, step.batch), marks_.pairs(tables, step.batch)};
+  };
+  return steps.size() == 1
+         || std::ranges::all_of(steps, [&, first = lacking(steps.front())](const auto& step) {
+              return lacking(step) == first;
+            });
+}
+
+void shard::push(request_token token, const std::vector<step_header>& steps,
+                 const std::vector<table_id>& tables, std::uint64_t base_version,
+                 shard_effects& effects) {
+  assert(!applying_ && !steps.empty());
   auto why = malformed_push(tables);
   if (!why)
-    why = objection(step);
+    why = objection(steps);
+  if (!why && twice(steps))
+    why = failure{errc::malformed, "push lists a batch twice"};
+  if (!why && steps.size() > 1 && std::ranges::any_of(tables, [&](auto x) { return is_bsp(x); }))
+    why = failure{errc::not_as_one, "slots of a bsp clock come one by one"};
+  if (!why && !equally_missing(tables, steps))
+    why = failure{errc::not_as_one, "some batches of the sum have been applied"};
   if (why) {
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;
   }
   lead();
-  waiting_push now{token, step};
-  std::vector<table_id> missing;
-  for (const table_id table : tables) {
-    if (is_bsp(table))
-      now.is_slot = !slots_.applied(step.batch);
-    else if (!marks_.contains(table, step.batch) || mutated(mutation::marks_not_looked_at))
-      missing.push_back(table);
-  }
-  if (now.is_slot && slots_.too_far(step.batch)) {
+  const batch_id batch = steps.front().batch;
+  waiting_push now{token, steps};
+  now.is_slot =
+    std::ranges::any_of(tables, [&](auto x) { return is_bsp(x) && !slots_.applied(batch); });
+  if (now.is_slot && slots_.too_far(batch)) {
     effects.push_back(refuse_effect{
-      token, {errc::not_ready, "batch of a clock far ahead: " + std::to_string(step.batch.value)}});
+      token, {errc::not_ready, "batch of a clock far ahead: " + std::to_string(batch.value)}});
     return;
   }
-  if (missing.empty()) {
-    keep_or_acknowledge(now, effects);
-    go_on(effects);
-    return;
-  }
-  std::sort(missing.begin(), missing.end());
-  propose_or_wait(now, std::move(missing), base_version, effects);
+  auto lacking = missing(tables, batch);
+  if (!lacking.empty())
+    return propose_or_wait(std::move(now), std::move(lacking), base_version, effects);
+  keep_or_acknowledge(now, effects);
+  go_on(effects);
 }
 
 void shard::propose_or_wait(waiting_push push, std::vector<table_id> tables,
                             std::uint64_t base_version, shard_effects& effects) {
-  pending_entry* const with = pending_with(push.step.batch, tables);
+  pending_entry* const with = pending_with(push.steps, tables);
   if (with == nullptr) {
     push.proposed = true;
-    const std::uint64_t slowest = clocks_.min().value_or(push.step.clock);
-    propose({{{push.step}, std::move(tables), base_version},
-             {push},
-             minus_or_zero(push.step.clock, slowest)},
+    const auto newest = std::ranges::max(push.steps, {}, &step_header::clock).clock;
+    const std::uint64_t slowest = clocks_.min().value_or(newest);
+    propose({{push.steps, std::move(tables), base_version}, {push}, minus_or_zero(newest, slowest)},
             {push.token}, effects);
-  } else if (std::includes(with->what.tables.begin(), with->what.tables.end(), tables.begin(),
-                           tables.end())) {
-    with->waiting.push_back(push);
+  } else if (has_all(with->what.steps, push.steps)
+             && std::ranges::includes(with->what.tables, tables)) {
+    with->waiting.push_back(std::move(push));
   } else {
-    effects.push_back(
-      refuse_effect{push.token,
-                    {errc::not_ready, "some tables have batch "
-                                        + std::to_string(push.step.batch.value) + " pending"}});
+    effects.push_back(refuse_effect{
+      push.token,
+      {errc::not_ready, "some tables have batch " + std::to_string(push.steps.front().batch.value)
+                          + (push.steps.size() > 1 ? " or others" : "") + " pending"}});
   }
 }
 
-/// The first pending entry that brings this batch to some of these tables, none of them bsp.
-shard::pending_entry* shard::pending_with(batch_id batch, const std::vector<table_id>& tables) {
+/// The first pending entry that brings some of these batches to some of these tables, none of them
+/// bsp.
+shard::pending_entry* shard::pending_with(const std::vector<step_header>& steps,
+                                          const std::vector<table_id>& tables) {
   for (pending_entry& entry : pending_)
-    if (entry.what.steps.front().batch == batch
+    if (std::ranges::any_of(steps, [&](const auto& x) { return has_all(entry.what.steps, {x}); })
         && std::find_first_of(tables.begin(), tables.end(), entry.what.tables.begin(),
                               entry.what.tables.end())
              != tables.end())
@@ -227,7 +285,7 @@ void shard::commit(shard_effects& effects) {
   const std::uint64_t staleness = is_clock(entry) ? 0 : minus_or_zero(version_, entry.base_version);
   effects.push_back(apply_effect{entry.tables,
                                  marks_.pairs(entry.tables, entry.steps.front().batch), staleness,
-                                 entry.steps.size()});
+                                 is_clock(entry) ? entry.steps.size() : 1});
 }
 
 shard::pending_entry shard::take_committed() {
@@ -254,7 +312,7 @@ void shard::applied(shard_effects& effects) {
 
 void shard::finish_arrival(const pending_entry& done, shard_effects& effects) {
   for (const waiting_push& push : done.waiting) {
-    if (push.proposed)
+    for (std::size_t i = 0; push.proposed && i < push.steps.size(); ++i)
       count_applied(minus_or_zero(version_ - 1, done.what.base_version), done.staleness_clocks);
     keep_or_acknowledge(push, effects);
   }
@@ -276,7 +334,8 @@ void shard::discarded(failure why, shard_effects& effects) {
   std::vector<request_token> tokens;
   for (const waiting_push& push : failed.waiting) {
     tokens.push_back(push.token);
-    clocks_.settle(push.step.worker, push.step.incarnation, first_pending(push.step));
+    for (const step_header& step : push.steps)
+      clocks_.settle(step.worker, step.incarnation, first_pending(step));
   }
   for (const step_header& step : failed.what.steps)
     clocks_.settle(step.worker, step.incarnation, first_pending(step));
@@ -326,12 +385,12 @@ void shard::truncate(shard_effects& effects) {
 
 /// Its asp and ssp tables have the batch.
 void shard::keep_or_acknowledge(const waiting_push& push, shard_effects& effects) {
-  const step_header& step = push.step;
-  if (push.is_slot && !slots_.applied(step.batch))
-    slots_.keep(step, push.token, push.proposed);
+  if (push.is_slot && !slots_.applied(push.steps.front().batch))
+    slots_.keep(push.steps.front(), push.token, push.proposed);
   else
     acknowledge(push.token, !push.proposed, effects);
-  hear(step, successor(step.clock));
+  for (const step_header& step : push.steps)
+    hear(step, successor(step.clock));
 }
 
 /// What a request or an entry tells of the clock of its worker.
@@ -342,16 +401,17 @@ void shard::hear(const step_header& step, std::uint64_t pushed_below) {
 /// The smallest clock of this worker's pushes whose asp and ssp tables are pending.
 std::uint64_t shard::first_pending(const step_header& of) const {
   std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
-  const auto look = [&](const step_header& step) {
-    if (step.worker == of.worker && step.incarnation == of.incarnation)
-      first = std::min(first, step.clock);
+  const auto look = [&](const std::vector<step_header>& steps) {
+    for (const step_header& step : steps)
+      if (step.worker == of.worker && step.incarnation == of.incarnation)
+        first = std::min(first, step.clock);
   };
   for (const pending_entry& entry : pending_) {
     if (is_clock(entry.what))
       continue;
-    look(entry.what.steps.front());
+    look(entry.what.steps);
     for (const waiting_push& copy : entry.waiting)
-      look(copy.step);
+      look(copy.steps);
   }
   return first;
 }

@@ -32,7 +32,8 @@ struct shard_options {
 
 /// What an entry of the log does, on every replica.
 struct entry_header {
-  /// Its batches, in the order in which they are added up: one, or all slots of a bsp clock.
+  /// Its batches, in the order in which they are added up: those of a push, or all slots of a bsp
+  /// clock.
   std::vector<step_header> steps;
   /// The tables that they step, in ascending order: all bsp tables of the job, or others only.
   std::vector<table_id> tables;
@@ -51,8 +52,8 @@ struct propose_effect {
   std::vector<request_token> pushes;
   entry_header entry;
 };
-/// Take one optimiser step on `tables` with the mean of the gradients of the oldest pending entry,
-/// added up in its order. Always the last effect of an event. The caller must then call applied()
+/// Take one optimiser step on `tables` with the gradients of the oldest pending entry, added up in
+/// its order. Always the last effect of an event. The caller must then call applied()
 /// or, where a gradient was not finite, discarded(), before any other event.
 struct apply_effect {
   std::vector<table_id> tables;
@@ -60,7 +61,9 @@ struct apply_effect {
   /// always empty.
   std::vector<std::pair<table_id, partition_id>> skip;
   std::uint64_t staleness_versions = 0;
-  std::size_t pushes = 1; ///< Of the entry.
+  /// Gradients whose mean the step takes: the slots of a bsp clock. A sum that was pushed is taken
+  /// as it is, as if its batches had come one after the other.
+  std::size_t pushes = 1;
 };
 struct acknowledge_effect {
   request_token push;
@@ -89,6 +92,7 @@ using shard_effects = std::vector<shard_effect>;
 /// What a pull asks for, but for the values.
 struct pull_terms {
   step_header step;
+  std::vector<step_header> others = {}; ///< query::others.
   /// Observers: never wait, need not be known; neither generation, clock nor batch is looked at.
   bool latest = false;
   std::vector<table_id> tables;
@@ -114,6 +118,9 @@ struct pull_terms {
 /// either all of the job's bsp tables or none. In a job that mixes modes, the asp and ssp tables of
 /// a push are an entry when it arrives, its bsp tables are part of their clock's, and when that is
 /// applied it is acknowledged.
+///
+/// A push may be the sum of several batches. It is an entry as a whole or not at all: where some of
+/// its batches may be applied and others not, it is refused, and its parts may come one by one.
 ///
 /// Determinism: effects are a function of the events; nothing is ordered by address or hash.
 /// marks(), partitions(), version() and bsp_clocks() are a function of the entries and of which of
@@ -141,16 +148,19 @@ public:
   /// Workers that may push, from the coordinator's orders. Pulls waiting for one that left go on.
   void set_workers(const std::vector<clock_entry>& workers, shard_effects& effects);
 
-  /// `tables` and `step` are the update's. Errors given as refuse_effect, the state is as before:
+  /// `steps` and `tables` are the update's. Errors given as refuse_effect, the state is as before:
   /// rolled_back (of an older generation), not_ready (of a newer one; the worker is not listed; a
-  /// bsp clock too far ahead; a pending entry has its batch for some of its tables only), fenced (a
-  /// later start of the worker is listed), malformed (batch beyond the job; a table unknown, listed
-  /// twice, or some bsp tables listed and others not). A slot of a bsp clock that was pushed and is
+  /// bsp clock too far ahead; a pending entry has some of its batches, or for some of its tables
+  /// only), fenced (a later start of the worker is listed), malformed (batch beyond the job or
+  /// listed twice; a table unknown, listed twice, or some bsp tables listed and others not),
+  /// not_as_one (of a sum some batches are marked, or would be refused, and others not; it names
+  /// bsp tables). A slot of a bsp clock that was pushed and is
   /// not applied yet is kept. A second copy of it, or of what is pending, takes the place of
   /// nothing, whoever proposed the first: it is acknowledged, as a duplicate, when that is applied.
   /// idempotent: yes.
-  void push(request_token token, const step_header& step, const std::vector<table_id>& tables,
-            std::uint64_t base_version, shard_effects& effects);
+  void push(request_token token, const std::vector<step_header>& steps,
+            const std::vector<table_id>& tables, std::uint64_t base_version,
+            shard_effects& effects);
 
   // -- the log --
   /// An entry that another replica proposed is in the log: that one leads. Requires: no push and no
@@ -178,7 +188,7 @@ public:
   std::size_t pending() const { return pending_.size(); }
 
   /// Waits for all tables that it names, as each of them demands, and for `version_min`. Errors as
-  /// with push().
+  /// with push(), where there are some for all of those who ask.
   void pull(request_token token, const pull_terms& what, time_point now, shard_effects& effects);
   /// The same of a replica that does not lead, without what a pull tells the one that does. Refuses
   /// as not_ready what names an ssp table: which pulls were answered decides where others may
@@ -217,9 +227,7 @@ public:
 private:
   struct waiting_pull {
     request_token token;
-    worker_id worker;
-    incarnation_id incarnation;
-    std::uint64_t clock = 0;
+    std::vector<step_header> askers;        ///< The first one's clock counts.
     std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
     std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;
@@ -229,14 +237,14 @@ private:
   /// A push whose asp and ssp tables are pending.
   struct waiting_push {
     request_token token;
-    step_header step;
+    std::vector<step_header> steps;
     bool is_slot = false;  ///< Its bsp tables are still to come.
     bool proposed = false; ///< The entry was made of this copy of its batch.
   };
   struct pending_entry {
     entry_header what;
-    std::vector<waiting_push> waiting; ///< None of a bsp clock: they are in `slots_`.
-    std::uint64_t staleness_clocks = 0;
+    std::vector<waiting_push> waiting;  ///< None of a bsp clock: they are in `slots_`.
+    std::uint64_t staleness_clocks = 0; ///< Of the batch that has most.
   };
   struct wanted_cut {
     std::uint64_t checkpoint = 0;
@@ -246,11 +254,16 @@ private:
   bool is_bsp(table_id table) const;
   std::optional<failure> objection(const step_header& step) const;
   std::optional<failure> malformed_push(const std::vector<table_id>& tables) const;
+  std::optional<failure> objection(const std::vector<step_header>& steps) const;
+  std::vector<table_id> missing(const std::vector<table_id>& tables, batch_id batch) const;
+  bool equally_missing(const std::vector<table_id>& tables,
+                       const std::vector<step_header>& steps) const;
   bool is_clock(const entry_header& entry) const { return is_bsp(entry.tables.front()); }
 
   void propose_or_wait(waiting_push push, std::vector<table_id> tables, std::uint64_t base_version,
                        shard_effects& effects);
-  pending_entry* pending_with(batch_id batch, const std::vector<table_id>& tables);
+  pending_entry* pending_with(const std::vector<step_header>& steps,
+                              const std::vector<table_id>& tables);
   void propose(pending_entry entry, std::vector<request_token> pushes, shard_effects& effects);
   void propose_next_clock(shard_effects& effects);
 

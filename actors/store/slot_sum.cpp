@@ -15,6 +15,15 @@ namespace {
 
 using push_list = std::span<const std::shared_ptr<const update>>;
 
+/// All batches but the first one.
+std::vector<step_header> others_of(push_list pushes) {
+  std::vector<step_header> all;
+  for (const auto& push : pushes)
+    std::ranges::move(push->steps(), std::back_inserter(all));
+  all.erase(all.begin());
+  return all;
+}
+
 class slot_adder {
 public:
   slot_adder(const job_spec& job, push_list pushes, buffer_pool& pool)
@@ -126,7 +135,8 @@ std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<tabl
              .tables = tables,
              .base_version = pushes.front()->base_version,
              .gradient_norm = 0.0f, // It is clipped already.
-             .pieces = {}};
+             .pieces = {},
+             .others = others_of(pushes)};
   slot_adder adder{job, pushes, pool};
   for (const table_id table : tables) {
     if (job.tables[table.value].is_sparse()) {

@@ -1,5 +1,5 @@
-// The slots of a bsp clock added up, so that one gradient goes along the chain and not one for each
-// worker.
+// Several pushes added up: the slots of a bsp clock, so that one gradient goes along the chain and
+// not one for each worker, or what the workers of one process push.
 #pragma once
 
 #include "serialization/buffer.hpp"
@@ -14,7 +14,7 @@ namespace troupe {
 
 /// What the gradients of `pushes` for these tables add up to, each clipped by its norm, in the
 /// order of the pushes: a store that steps with the sum does what it would have done with all of
-/// them. Its step is the first one's. Null where the pushes bring different ranges of a dense
+/// them. It names all of their batches. Null where the pushes bring different ranges of a dense
 /// table, or a norm that is not finite.
 std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<table_id>& tables,
                                      std::span<const std::shared_ptr<const update>> pushes,

@@ -7,6 +7,9 @@ kernels::optimizer kernel_of(optimizer_kind kind) {
   case optimizer_kind::momentum: return kernels::optimizer::momentum;
   case optimizer_kind::adagrad: return kernels::optimizer::adagrad;
   case optimizer_kind::adam: return kernels::optimizer::adam;
+  case optimizer_kind::nesterov: return kernels::optimizer::nesterov;
+  case optimizer_kind::adamw: return kernels::optimizer::adamw;
+  case optimizer_kind::ftrl: return kernels::optimizer::ftrl;
   case optimizer_kind::sgd: break;
   }
   return kernels::optimizer::sgd;
@@ -19,6 +22,8 @@ kernels::step_options options_of(const optimizer_spec& x, std::uint64_t step) {
   options.momentum = x.momentum;
   options.beta2 = x.beta2;
   options.epsilon = x.epsilon;
+  options.l1 = x.l1;
+  options.beta = x.beta;
   options.weight_decay = x.weight_decay;
   options.clip_value = x.clip_value;
   options.step = step;

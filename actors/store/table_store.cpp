@@ -29,6 +29,8 @@ table_store::restored(const job_spec& job, const std::vector<partition_image>& p
 }
 
 result<void> table_store::check(const update& push) const {
+  if (!push.packed.empty())
+    return {errc::malformed, "packed values came to a server that has no expander in front"};
   if (auto fine = blocks_.check(push.pieces); !fine)
     return fine;
   return rows_.check(std::span<const row_piece>{push.rows});

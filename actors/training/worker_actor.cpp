@@ -103,6 +103,8 @@ struct worker_shell {
       body.counters.wire_bytes_sent = traffic.sent_bytes;
       body.counters.wire_bytes_received = traffic.received_bytes;
     }
+    if (options.reduced)
+      options.reduced(body.counters);
     body.host = options.host;
     body.failed = failed;
     port.send(std::move(body));

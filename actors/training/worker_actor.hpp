@@ -29,6 +29,8 @@ struct worker_options {
   std::function<std::chrono::nanoseconds()> window_wait{};
   /// Bytes of its requests and their answers on links; null: there are no links.
   std::function<request_traffic()> traffic{};
+  /// What its process's reducer has done, as counters have it; null: there is none.
+  std::function<void(worker_counters&)> reduced{};
   /// Pulls bring only blocks of dense tables that changed since the last one. Costs memory: the
   /// values of that one are kept.
   bool delta_pulls = false;

@@ -77,7 +77,7 @@ void job_world::decide(server& by, hosted& at, const std::function<void(replica_
 
 void job_world::run(server& by, hosted& at, step_effect& effect, replica_effects& more) {
   check_step(at, effect);
-  at.values.apply(effect.pushes, effect.steps);
+  at.values.apply(effect.pushes);
   at.decider->applied(local(by), more);
   ++tally_.applied;
   check_applied(at);
@@ -86,10 +86,11 @@ void job_world::run(server& by, hosted& at, step_effect& effect, replica_effects
 void job_world::run(server& by, hosted& at, acknowledge_effect& effect, replica_effects&) {
   auto& open = at.requests.at(effect.push);
   tally_.repeated += effect.receipt.duplicate ? 1 : 0;
-  const auto batch = open.asked.what->push->step.batch;
-  require(at.values.marks.contains(batch), "acknowledged: a push is not applied");
-  if (at.generation == persisted_.chains[at.chain.value].active.generation)
-    acknowledged_[at.chain].insert(batch);
+  for (const auto& step : open.asked.what->push->steps()) {
+    require(at.values.marks.contains(step.batch), "acknowledged: a push is not applied");
+    if (at.generation == persisted_.chains[at.chain.value].active.generation)
+      acknowledged_[at.chain].insert(step.batch);
+  }
   open.answer.pushed = effect.receipt;
   if (open.asked.what->pull)
     at.pulls_due.push_back(effect.push);

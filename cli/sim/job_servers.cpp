@@ -267,8 +267,11 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
     auto sum = std::make_shared<update>();
     sum->step = pushes.front()->step;
     sum->tables = tables;
-    for (const auto& push : pushes)
+    for (const auto& push : pushes) {
       sum->gradient_norm += push->gradient_norm;
+      if (push != pushes.front())
+        sum->others.push_back(push->step);
+    }
     return sum;
   };
   at.decider.emplace(job(), by.id, at.job_generation, at.generation, image.partitions, how);

@@ -7,8 +7,7 @@
 
 namespace troupe::sim {
 
-void value_image::apply(const std::vector<std::shared_ptr<const update>>& pushes,
-                        const std::vector<step_header>& steps) {
+void value_image::apply(const std::vector<std::shared_ptr<const update>>& pushes) {
   std::uint64_t brought = 0;
   for (const auto& push : pushes)
     brought += static_cast<std::uint64_t>(push->gradient_norm);
@@ -20,11 +19,8 @@ void value_image::apply(const std::vector<std::shared_ptr<const update>>& pushes
     expected += static_cast<std::uint64_t>(gradient_of(step.batch));
     digest = (digest ^ (step.batch.value + 1)) * 0x100000001b3ull;
   };
-  if (steps.empty())
-    for (const auto& push : pushes)
-      mark(push->step);
-  for (const auto& step : steps)
-    mark(step);
+  for (const auto& push : pushes)
+    std::ranges::for_each(push->steps(), mark);
   require(brought == expected, "sums: an entry brings other gradients than those of its batches");
   sum += brought;
 }
@@ -54,7 +50,7 @@ value_image replayed(const job_spec& job, value_image base, const std::vector<lo
     shard_effects effects;
     state.append(std::move(header));
     state.commit(effects);
-    base.apply(entry.pushes, entry.steps);
+    base.apply(entry.pushes);
     state.applied(effects);
   }
   base.partitions = state.partitions();

@@ -23,8 +23,7 @@ struct value_image {
   std::vector<shard_partition> partitions; ///< In images alone.
 
   /// Takes the step of an entry. Throws violation.
-  void apply(const std::vector<std::shared_ptr<const update>>& pushes,
-             const std::vector<step_header>& steps);
+  void apply(const std::vector<std::shared_ptr<const update>>& pushes);
   /// Whether the sum is that of the batches.
   bool adds_up() const;
   std::uint64_t version() const;

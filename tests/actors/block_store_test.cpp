@@ -41,7 +41,9 @@ job_spec job_of(std::vector<table_spec> tables) {
 job_spec every_optimizer() {
   return job_of(
     {table_of("sgd", optimizer_kind::sgd), table_of("momentum", optimizer_kind::momentum),
-     table_of("adagrad", optimizer_kind::adagrad), table_of("adam", optimizer_kind::adam)});
+     table_of("adagrad", optimizer_kind::adagrad), table_of("adam", optimizer_kind::adam),
+     table_of("nesterov", optimizer_kind::nesterov), table_of("adamw", optimizer_kind::adamw),
+     table_of("ftrl", optimizer_kind::ftrl)});
 }
 
 std::vector<partition_id> all_partitions(const job_spec& job) {
@@ -135,7 +137,8 @@ struct reference {
   void step(std::size_t i, double gradient, double rate_scale = 1.0) {
     if (how.clip_value > 0.0f)
       gradient = std::clamp<double>(gradient, -how.clip_value, how.clip_value);
-    const double g = gradient + how.weight_decay * w[i];
+    const double decay = how.weight_decay * w[i];
+    const double g = gradient + decay;
     const double rate = how.learning_rate * rate_scale;
     t[i] += 1.0;
     switch (how.kind) {
@@ -153,6 +156,26 @@ struct reference {
       v[i] = how.beta2 * v[i] + (1.0 - how.beta2) * g * g;
       w[i] -= rate * (m[i] / (1.0 - std::pow(how.momentum, t[i])))
               / (std::sqrt(v[i] / (1.0 - std::pow(how.beta2, t[i]))) + how.epsilon);
+      break;
+    case optimizer_kind::nesterov:
+      m[i] = how.momentum * m[i] + g;
+      w[i] -= rate * (g + how.momentum * m[i]);
+      break;
+    case optimizer_kind::adamw:
+      m[i] = how.momentum * m[i] + (1.0 - how.momentum) * gradient;
+      v[i] = how.beta2 * v[i] + (1.0 - how.beta2) * gradient * gradient;
+      w[i] -= rate * decay;
+      w[i] -= rate * (m[i] / (1.0 - std::pow(how.momentum, t[i])))
+              / (std::sqrt(v[i] / (1.0 - std::pow(how.beta2, t[i]))) + how.epsilon);
+      break;
+    case optimizer_kind::ftrl: // m is z, v is n of the paper.
+      m[i] += gradient;
+      m[i] -= (std::sqrt(v[i] + gradient * gradient) - std::sqrt(v[i])) / rate * w[i];
+      v[i] += gradient * gradient;
+      w[i] = std::abs(m[i]) <= how.l1
+               ? 0.0
+               : (std::copysign(how.l1, m[i]) - m[i])
+                   / ((how.beta + std::sqrt(v[i])) / rate + how.weight_decay);
     }
   }
 
@@ -175,6 +198,7 @@ TEST_CASE("every optimiser follows its formula, also across a checkpoint") {
     table.optimizer.weight_decay = 0.01f;
     table.optimizer.clip_value = 0.9f;
     table.optimizer.beta2 = 0.99f;
+    table.optimizer.l1 = 0.1f;
   }
   block_store store = store_of(job);
   std::vector<reference> references;

@@ -20,7 +20,11 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
   };
   hello newer = hello_of();
   newer.version = wire::protocol_version + 1;
+  hello packing = hello_of();
+  packing.sends = only(encoding::topk);
   const std::vector<stranger> strangers{
+    {"packing connector", hello_of(), packing, errc::version_mismatch},
+    {"packing acceptor", packing, hello_of(), errc::version_mismatch},
     {"newer connector", hello_of(), newer, errc::version_mismatch},
     {"newer acceptor", newer, hello_of(), errc::version_mismatch},
     {"other job", hello_of(7), hello_of(8), errc::wrong_job},
@@ -59,6 +63,28 @@ TEST_CASE("a_peer_without_the_secret_is_refused_where_no_other_host_may_join") {
   CHECK(contains(client.lost[0].text, "it admits no other hosts: start the job with --listen"));
   CHECK(server.rejected[0].code == errc::wrong_job);
   CHECK(server.opened.empty());
+}
+
+TEST_CASE("who_cannot_read_what_the_other_packs_is_told_so") {
+  hello packing = hello_of();
+  packing.sends = only(encoding::topk) | only(encoding::int8);
+  {
+    side server, client{packing};
+    client.links.connect(server.listen());
+    REQUIRE(client.wait_lost());
+    REQUIRE(server.wait_rejected());
+    CHECK(contains(client.lost[0].text, "cannot read what --compress makes of values (int8, topk): "
+                                        "leave it out, or start the same program there"));
+    CHECK(contains(server.rejected[0].text,
+                   "compresses with int8, topk, which this program cannot read"));
+  }
+  hello reading = hello_of();
+  reading.reads = all_encodings;
+  side server{reading}, client{packing};
+  client.links.connect(server.listen());
+  CHECK(client.wait_opened());
+  CHECK(server.wait_opened());
+  CHECK(server.opened.size() == 1);
 }
 
 TEST_CASE("an_acceptor_without_a_secret_lets_in_who_has_one") {

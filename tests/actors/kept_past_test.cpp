@@ -97,11 +97,11 @@ bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE("what a replica kept makes the state that it had") {
   live_replica live{sample_job(consistency_mode::asp)};
   for (std::uint64_t batch = 0; batch < 5; ++batch)
-    live.take({{push_of(batch, 0.5f + static_cast<float>(batch))}, {}, {{0}}});
+    live.take({{push_of(batch, 0.5f + static_cast<float>(batch))}, {{0}}});
   storage::kept_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   for (std::uint64_t batch : {9, 5, 8})
-    live.take({{push_of(batch, batch == 5 ? nan : -1.0f)}, {}, {{0}}});
+    live.take({{push_of(batch, batch == 5 ? nan : -1.0f)}, {{0}}});
   kept.log = {live.log[3], live.log[4]}; // The base has them.
   kept.log.insert(kept.log.end(), live.log.begin() + 5, live.log.end());
   kept.log.push_back(live.log.back()); // It was not applied when the next log was begun.
@@ -119,7 +119,7 @@ TEST_CASE("a bsp clock that was applied last can be read as before it") {
   live_replica live{sample_job(consistency_mode::bsp)};
   storage::kept_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
   for (std::uint64_t clock = 0; clock < 3; ++clock)
-    live.take({{push_of(2 * clock, 1.0f), push_of(2 * clock + 1, 3.0f)}, {}, {{0}}});
+    live.take({{push_of(2 * clock, 1.0f), push_of(2 * clock + 1, 3.0f)}, {{0}}});
   kept.log = live.log;
   const auto past = replay_log(live.job, kept, live.pool);
   REQUIRE(past);
@@ -133,7 +133,7 @@ TEST_CASE("a log of another job is refused") {
   storage::kept_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
   auto odd = *push_of(1, 1.0f);
   odd.pieces[0].where.first = size;
-  kept.log = {{{std::make_shared<const update>(odd)}, {}, {{0}}}};
+  kept.log = {{{std::make_shared<const update>(odd)}, {{0}}}};
   const auto refused = replay_log(live.job, kept, live.pool);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::damaged);

@@ -23,8 +23,8 @@ const member_id server_0{role::server, 0, {10}};
 const member_id worker_3{role::worker, 3, {20}};
 const member_id chief{role::coordinator, 0, {30}};
 
-hello hello_of(const member_id& who, std::uint64_t job = 7) {
-  return {wire::protocol_version, job, 5, who};
+hello hello_of(const member_id& who, std::uint64_t job = 7, encoding_set sends = 0) {
+  return {.version = wire::protocol_version, .job = job, .secret = 5, .from = who, .sends = sends};
 }
 
 /// What happened, from any thread.
@@ -99,9 +99,10 @@ kv_service spawn_server_of(caf::actor_system& system, record& seen) {
 }
 
 struct process {
-  explicit process(const member_id& who, std::uint64_t job = 7, const send_limits& limits = {})
+  explicit process(const member_id& who, std::uint64_t job = 7, const send_limits& limits = {},
+                   encoding_set sends = 0)
       : links(std::make_unique<node>(
-        system, hello_of(who, job),
+        system, hello_of(who, job, sends),
         [this](const std::string& line) {
           log.note(line.find("another job") == std::string::npos ? line : "another job");
         },
@@ -206,6 +207,21 @@ struct worker_process : process {
 };
 
 } // namespace
+
+TEST_CASE("requests_of_a_peer_that_may_pack_go_to_the_expander") {
+  record plain, expanded;
+  process server{server_0};
+  server.links->serve_values(spawn_server_of(server.system, plain), {},
+                             spawn_server_of(server.system, expanded));
+  const auto where = server.links->listen({"127.0.0.1", 0});
+  REQUIRE(where);
+  process worker{worker_3}, packing{{role::worker, 4, {21}}, 7, {}, only(encoding::int8)};
+  CHECK(version_of(push(worker, remote_of(worker, *where), 1)) == 1);
+  CHECK(version_of(push(packing, remote_of(packing, *where), 2)) == 2);
+  CHECK(plain.count("push 1") == 1);
+  CHECK(plain.count("push 2") == 0);
+  CHECK(expanded.count("push 2") == 1);
+}
 
 TEST_CASE("pushes_and_pulls_reach_a_kv_in_another_process") {
   record seen;

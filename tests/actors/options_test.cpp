@@ -137,6 +137,10 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "--clip-value",
                          "3",
                          "--staleness-lr",
+                         "--l1",
+                         "0.25",
+                         "--ftrl-beta",
+                         "2",
                          "--batch",
                          "16",
                          "--epochs",
@@ -185,6 +189,8 @@ TEST_CASE("the_command_line_fills_every_option") {
   optimizer.clip_norm = 2;
   optimizer.clip_value = 3;
   optimizer.scale_by_staleness = true;
+  optimizer.l1 = 0.25f;
+  optimizer.beta = 2;
   CHECK(x.optimizer == optimizer);
   CHECK(x.batch_samples == 16);
   CHECK(x.passes == 7);
@@ -209,6 +215,16 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.tls_directory == "certs");
   CHECK(validate(x));
   CHECK(parsed({"--pipeline", "2"}).pipeline == 2);
+}
+
+TEST_CASE("compression_is_for_all_tables_or_for_one") {
+  const auto x = parsed({"--compress", "topk:0.01", "--compress", "bias=f32", "--compress",
+                         "w=int8", "--compress-pulls", "bf16"});
+  CHECK(validate(x));
+  CHECK(x.compress.at("") == compression{encoding::topk, 0.01});
+  CHECK(x.compress.at("bias") == compression{});
+  CHECK(x.compress.at("w") == compression{encoding::int8, 0});
+  CHECK(x.compress_pulls == encoding::bf16);
 }
 
 TEST_CASE("without_arguments_the_options_are_the_defaults_and_valid") {
@@ -238,6 +254,9 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--durability", "disk"}, "--durability: durability must be memory or log, not 'disk'"},
     {{"--replicas", "0"}, "--replicas: "},
     {{"--replicas", "17"}, "--replicas: "},
+    {{"--workers-per-process", "0"}, "--workers-per-process: "},
+    {{"--workers-per-process", "33"}, "--workers-per-process: "},
+    {{"--reduce-wait", "60001"}, "--reduce-wait: "},
     {{"--chains", "0"}, "--chains: "},
     {{"--chains", "4097"}, "--chains: "},
     {{"--lr", "0"}, "--lr: "},
@@ -252,6 +271,13 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--checkpoint-keep", "0"}, "--checkpoint-keep: "},
     {{"--checkpoint-scrub", "0s"}, "--checkpoint-scrub: '0s' is neither a time"},
     {{"--checkpoint-scrub", "200k"}, "--checkpoint-scrub: '200k' is neither a time"},
+    {{"--compress", "gzip"}, "--compress: 'gzip' is none of f32, fp16, bf16, int8, onebit, topk:"},
+    {{"--compress", "topk:0"}, "--compress: 'topk:0': topk needs the fraction of elements to send"},
+    {{"--compress", "=fp16"}, "--compress: '=fp16' names no table before the ="},
+    {{"--compress", "w=int9"}, "--compress: 'int9' is none of"},
+    {{"--compress", "fp16", "--compress", "bf16"}, "--compress: only one may be for all tables"},
+    {{"--compress", "w=fp16", "--compress", "w=bf16"}, "--compress: table 'w' is named twice"},
+    {{"--compress-pulls", "onebit"}, "--compress-pulls: 'onebit' is none of fp16, bf16 and int8"},
     {{"--threads", "--processes"}, "--processes excludes --threads"},
     {{"--simulate", "--processes"}, "--processes excludes --simulate"},
     {{"--simulate", "--threads"}, "--threads excludes --simulate"}};
@@ -266,6 +292,18 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
 
 TEST_CASE("options_that_do_not_go_together_are_refused") {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
+    {{"--sync", "allreduce", "--servers", "2"},
+     "--sync allreduce has no servers: leave out --servers"},
+    {{"--sync", "allreduce", "--replicas", "1"},
+     "--sync allreduce has no servers: leave out --replicas"},
+    {{"--sync", "allreduce", "--stragglers", "off"},
+     "--sync allreduce has all workers wait for each other in every step: leave out --stragglers"},
+    {{"--sync", "allreduce", "--listen", "127.0.0.1:1"},
+     "--sync allreduce runs on one host so far: leave out --listen"},
+    {{"--sync", "allreduce", "--threads"},
+     "--sync allreduce has a process for each worker: leave out --threads"},
+    {{"--sync", "allreduce", "--kill", "coordinator:0@1"},
+     "--sync allreduce has workers only: leave out --kill coordinator"},
     {{"--sync", "hogwild", "--processes"}, "--sync hogwild shares memory between threads"},
     {{"--sync", "hogwild", "--checkpoint", "d"}, "--sync hogwild keeps no record of batches"},
     {{"--sync", "hogwild", "--import", "f.npz"}, "--sync hogwild keeps no record of batches"},
@@ -318,6 +356,9 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--replicas", "2", "--reads", "any", "--sync", "ssp:3"}, "--sync ssp has one server wait"},
     {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},
     {{"--threads", "--no-key-book"}, "--threads has no links"},
+    {{"--sync", "hogwild", "--workers-per-process", "2"}, "--sync hogwild has one memory for all"},
+    {{"--record", "d", "--workers-per-process", "2"}, "--record names the values that each"},
+    {{"--reduce-wait", "5"}, "--reduce-wait is the time that workers of one process wait"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--report", "r"}, "--report is for the host"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--export", "e"}, "--export is for the host"},
     {{"--join", "1.2.3.4:5", "--here", "worker:0", "--import", "i"}, "--import is for the host"},
@@ -326,6 +367,12 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--join", "127.0.0.1:0", "--here", "worker:0"}, "--join needs the port"},
     {{"--replay", "x", "--until", "-1"}, "--until needs a number of seconds, from 0 on"},
     {{"--replay", "x", "--until", "inf"}, "--until needs a number of seconds, from 0 on"},
+    {{"--sync", "hogwild", "--compress", "fp16"},
+     "--sync hogwild writes values in place and sends nothing: leave out --compress"},
+    {{"--record", "d", "--compress", "topk:0.1"},
+     "--record knows the values that were pulled, not"},
+    {{"--record", "d", "--compress-pulls", "bf16"}, "--record knows the values that were pulled"},
+    {{"--replay", "d", "--compress", "fp16"}, "--replay computes what was recorded, and that was"},
     {{"--resume"}, "--resume needs --run-dir DIR or --checkpoint DIR"},
     {{"--resume", "--threads"}, "--resume needs --checkpoint DIR"},
     {{"--resume", "--checkpoint", "d", "--import", "f.npz"}, "--resume and --import both"},

@@ -32,7 +32,7 @@ struct recording {
 
   void apply(std::uint64_t version, const update& push) {
     const update* const only = &push;
-    recorder->applied(1s, version, {&only, 1}, {}, false);
+    recorder->applied(1s, version, {&only, 1}, false);
   }
   std::vector<storage::push_record> records() {
     recorder->flush();
@@ -65,10 +65,12 @@ TEST_CASE("slots_of_a_clock_are_computed_from_the_version_before_it") {
   const auto first = push_of(0, 4, 77);
   const auto second = push_of(1, 5, 78);
   const update* const both[] = {&first, &second};
-  const step_header slots[] = {first.step, second.step};
+  auto sum = first;
+  sum.others = {second.step};
+  const update* const sum_of_both = &sum;
   recording x;
-  SUBCASE("each push is there") { x.recorder->applied(1s, 3, both, {}, true); }
-  SUBCASE("their sum is") { x.recorder->applied(1s, 3, {both, 1}, slots, true); }
+  SUBCASE("each push is there") { x.recorder->applied(1s, 3, both, true); }
+  SUBCASE("their sum is") { x.recorder->applied(1s, 3, {&sum_of_both, 1}, true); }
   const auto all = x.records();
   REQUIRE(all.size() == 2);
   CHECK(all[0].base_version == 2);

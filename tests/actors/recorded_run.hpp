@@ -273,7 +273,7 @@ private:
     const update* const only = &push;
     if (!to.values->apply({{{0}, {1}}, {}, staleness, 1}, {&only, 1}))
       throw std::runtime_error{"a step failed"};
-    to.recorder->applied(now_, ++to.version, {&only, 1}, {}, false);
+    to.recorder->applied(now_, ++to.version, {&only, 1}, false);
     return {to.version, false};
   }
 

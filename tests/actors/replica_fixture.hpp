@@ -112,12 +112,13 @@ struct replica_node {
   void run(step_effect& effect, replica_effects& more) {
     std::string step = "to" + text_of(effect.what.tables) + ":";
     bool is_finite = true;
+    std::size_t batches = 0;
     for (const auto& push : effect.pushes) {
       step += " " + std::to_string(push->step.batch.value);
+      batches += push->steps().size();
       is_finite = is_finite && push->base_version != bad_base;
     }
-    CHECK((effect.steps.empty() ? effect.pushes.size() : effect.steps.size())
-          == effect.what.pushes);
+    CHECK(batches == effect.what.pushes);
     steps.push_back(is_finite ? step : "not " + step);
     if (is_finite)
       decide.applied(now, more);

@@ -30,6 +30,53 @@ TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
         == decltype(covered){{{0, 0}, 4096}, {{0, 4096}, 4096}, {{0, 8192}, 1808}, {{1, 0}, 3}});
 }
 
+TEST_CASE("packed_pieces_go_to_the_owners_of_their_blocks_as_they_are") {
+  router_fixture f;
+  auto push = whole_update(f.job);
+  push.pieces.clear();
+  const auto bytes = std::make_shared<std::vector<std::uint64_t>>(3);
+  const auto* first = reinterpret_cast<const std::byte*>(bytes->data());
+  for (std::uint64_t block = 0; block < 3; ++block)
+    push.packed.push_back({block_range(f.job, {0}, block), encoding::topk, 8, {bytes, first}});
+  CHECK(f.push(1, push) == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
+  std::size_t count = 0;
+  for (const auto& part : f.sent)
+    for (const auto& x : part.what.push->packed) {
+      CHECK(part.to.chain.value == partition_of(f.job, {0}, x.where.first / 4096).value % 2);
+      CHECK(x.span().data() == first);
+      ++count;
+    }
+  CHECK(count == 3);
+  push.packed[0].where = {{0}, 4095, 2};
+  CHECK(f.push(2, push) == texts{"failed 2 shape_mismatch"});
+  push.packed[0].where = {{0}, 10'000, 1};
+  CHECK(f.push(3, push) == texts{"failed 3 shape_mismatch"});
+}
+
+TEST_CASE("values_may_come_packed") {
+  router_fixture f;
+  auto asked = whole_query(f.job);
+  asked.packed_as = encoding::fp16;
+  f.pull(1, asked);
+  for (const auto& part : f.sent) {
+    CHECK(part.what.pull->packed_as == encoding::fp16);
+    values answer{1, {}};
+    for (const auto& where : part.what.pull->ranges)
+      answer.packed.push_back({where, encoding::fp16, 0, nullptr});
+    if (part.part.value == 1) {
+      CHECK(f.answered(1, {{}, answer}).empty());
+      continue;
+    }
+    CHECK(f.answered(2, {{}, answer}) == texts{"pulled 1 version 1 elements 0"});
+  }
+  CHECK(f.last_values.packed.size() == 4);
+  f.pull(2, asked);
+  values more{1, {}};
+  for (auto where : f.last_of(3).what.pull->ranges)
+    more.packed.push_back({{where.table, where.first, where.count - 1}, encoding::fp16, 0, {}});
+  CHECK(f.answered(3, {{}, more}) == texts{"failed 2 malformed"});
+}
+
 TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
   router_fixture f;
   auto nothing = whole_update(f.job, 7);

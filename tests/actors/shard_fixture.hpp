@@ -130,8 +130,12 @@ struct shard_fixture {
   }
   lines push(std::uint64_t token, const step_header& header, const std::vector<table_id>& tables,
              std::uint64_t base_version = 0) {
+    return push(token, std::vector{header}, tables, base_version);
+  }
+  lines push(std::uint64_t token, const std::vector<step_header>& steps,
+             const std::vector<table_id>& tables, std::uint64_t base_version = 0) {
     shard_effects effects;
-    decide.push({token}, header, tables, base_version, effects);
+    decide.push({token}, steps, tables, base_version, effects);
     return carry_out(effects);
   }
 
@@ -141,7 +145,7 @@ struct shard_fixture {
   lines pull(std::uint64_t token, const step_header& header, const std::vector<table_id>& tables,
              bool latest = false) {
     shard_effects effects;
-    decide.pull({token}, {header, latest, tables}, now, effects);
+    decide.pull({token}, {.step = header, .latest = latest, .tables = tables}, now, effects);
     return carry_out(effects);
   }
 
@@ -204,7 +208,8 @@ struct shard_fixture {
   std::string apply(const apply_effect& step, shard_effects& more) {
     const propose_effect entry = std::move(log.front());
     log.pop_front();
-    CHECK(step.pushes == entry.entry.steps.size());
+    const auto mode = job.tables[entry.entry.tables.front().value].sync.mode;
+    CHECK(step.pushes == (mode == consistency_mode::bsp ? entry.entry.steps.size() : 1));
     CHECK(step.tables == entry.entry.tables);
     const std::string text = "apply" + text_of(entry) + text_of(shard_effect{step});
     if (not_finite)

@@ -362,9 +362,9 @@ private:
     shard_effects effects;
     if (what.is_push) {
       payloads_.insert(token);
-      shard_->push(token, what.step, what.tables, what.base_version, effects);
+      shard_->push(token, {what.step}, what.tables, what.base_version, effects);
     } else {
-      shard_->pull(token, {what.step, false, what.tables}, now_, effects);
+      shard_->pull(token, {.step = what.step, .tables = what.tables}, now_, effects);
     }
     carry_out(effects, what.is_push ? &token : nullptr);
   }

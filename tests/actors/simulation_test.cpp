@@ -207,6 +207,28 @@ TEST_CASE("what_else_runs_in_threads_is_the_same_each_time_too") {
   CHECK(by_slow < 25);
 }
 
+TEST_CASE("compressed_training_is_the_same_each_time") {
+  auto options = options_for(consistency_mode::asp);
+  const auto plain = train(options, 1);
+  for (const auto& how : {compression{encoding::int8, 0}, compression{encoding::topk, 0.1}}) {
+    options.compress[""] = how;
+    options.compress_pulls = encoding::bf16;
+    const auto first = train(options, 1);
+    CHECK(first == train(options, 1));
+    CHECK(first.parameters != plain.parameters);
+  }
+}
+
+TEST_CASE("without_error_feedback_bsp_ends_in_the_same_bytes_when_compressed") {
+  auto options = options_for(consistency_mode::bsp);
+  options.compress[""] = {encoding::int8, 0};
+  options.compress_pulls = encoding::fp16;
+  const auto first = train(options, 1);
+  options.slow_workers[0] = 30ms;
+  options.servers = 3;
+  CHECK(first.parameters == train(options, 2).parameters);
+}
+
 TEST_CASE("bsp_ends_in_the_same_bytes_in_every_history") {
   auto options = options_for(consistency_mode::bsp);
   const auto first = train(options, 1);

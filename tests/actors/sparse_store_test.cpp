@@ -47,7 +47,10 @@ job_spec every_optimizer(consistency_mode mode = consistency_mode::asp) {
   return job_of({table_of("sgd", 16, optimizer_kind::sgd, mode),
                  table_of("momentum", 3, optimizer_kind::momentum, mode),
                  table_of("adagrad", 8, optimizer_kind::adagrad, mode),
-                 table_of("adam", 5, optimizer_kind::adam, mode)});
+                 table_of("adam", 5, optimizer_kind::adam, mode),
+                 table_of("nesterov", 4, optimizer_kind::nesterov, mode),
+                 table_of("adamw", 2, optimizer_kind::adamw, mode),
+                 table_of("ftrl", 1, optimizer_kind::ftrl, mode)});
 }
 
 std::vector<partition_id> partitions_of(const job_spec& job, std::uint32_t server,

@@ -38,6 +38,14 @@ COMMAND_LINES = [
     ("--weight-decay -1", 2, "--weight-decay"),
     ("--clip-norm -1", 2, "--clip-norm"),
     ("--clip-value x", 2, "--clip-value"),
+    ("--compress gzip", 2, "'gzip' is none of f32, fp16, bf16, int8, onebit, topk:FRACTION"),
+    ("--compress topk:0", 2, "topk needs the fraction of elements to send, above 0 and at most 1"),
+    ("--compress topk:2", 2, "topk needs the fraction of elements to send"),
+    ("--compress nosuch=int8", 1, "--compress: the job has no table 'nosuch'"),
+    ("--threads --compress nosuch=int8", 1, "--compress: the job has no table 'nosuch'"),
+    ("--compress-pulls topk:0.1", 2, "'topk:0.1' is none of fp16, bf16 and int8"),
+    ("--sync hogwild --compress fp16", 2, "sends nothing: leave out --compress"),
+    ("--compress fp16 --record {home}/x", 2, "leave out --compress"),
     ("--batch 0", 2, "--batch"),
     ("--epochs 0", 2, "--epochs"),
     ("--seed -1", 2, "--seed"),
@@ -390,7 +398,7 @@ class BadInput(cluster.ClusterTest):
     def test_strange_peers(self):
         hello = self.capture_hello()
         version = 8  # Behind the preamble's magic.
-        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 5)
+        self.assertEqual(struct.unpack_from("<I", hello, version)[0], 6)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
         run = self.start("--slow", "0:20", "--slow", "1:20", "--slow", "2:20", "--slow", "3:20",

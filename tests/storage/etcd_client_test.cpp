@@ -32,6 +32,8 @@ public:
           response.set_content(body, "application/json");
         }) {}
   ~fake_gateway() {
+    while (!server_.is_running()) // Before it listens, a stop would be without effect.
+      std::this_thread::yield();
     server_.stop();
     thread_.join();
   }

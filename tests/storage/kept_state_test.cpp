@@ -27,7 +27,6 @@ log_entry entry_of(std::uint64_t batch, std::size_t count = 3) {
   const step_header step{{1}, {2}, {3}, {batch}, batch};
   return {{std::make_shared<const update>(
             update{step, {{0}}, batch, 0.5f, {{{{0}, 0, count}, {values, values->data()}}}})},
-          {},
           {{0}}};
 }
 
