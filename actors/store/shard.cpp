@@ -46,12 +46,14 @@ bool has_all(const std::vector<step_header>& steps, const std::vector<step_heade
   });
 }
 
-bool twice(const std::vector<step_header>& steps) {
-  for (std::size_t i = 1; i < steps.size(); ++i)
-    for (std::size_t k = 0; k < i; ++k)
-      if (steps[i].batch == steps[k].batch)
-        return true;
-  return false;
+/// Whether two steps have the same of these.
+template <class Id>
+bool twice(const std::vector<step_header>& steps, Id step_header::*which) {
+  std::vector<Id> all;
+  for (const step_header& step : steps)
+    all.push_back(step.*which);
+  std::ranges::sort(all);
+  return std::ranges::adjacent_find(all) != all.end();
 }
 
 } // namespace
@@ -183,10 +185,12 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
                  shard_effects& effects) {
   assert(!applying_ && !steps.empty());
   auto why = malformed_push(tables);
+  if (!why && twice(steps, &step_header::batch))
+    why = failure{errc::malformed, "push lists a batch twice"};
+  if (!why && twice(steps, &step_header::worker)) // So a sum has few batches, whoever sends it.
+    why = failure{errc::malformed, "push lists a worker twice"};
   if (!why)
     why = objection(steps);
-  if (!why && twice(steps))
-    why = failure{errc::malformed, "push lists a batch twice"};
   if (!why && steps.size() > 1 && std::ranges::any_of(tables, [&](auto x) { return is_bsp(x); }))
     why = failure{errc::not_as_one, "slots of a bsp clock come one by one"};
   if (!why && !equally_missing(tables, steps))

@@ -122,6 +122,14 @@ TEST_CASE("a sum that names a batch twice, or bsp tables, is refused") {
         == lines{"refuse 1 not_as_one: slots of a bsp clock come one by one"});
 }
 
+TEST_CASE("a sum with two batches of one worker is refused, so that there are few") {
+  shard_fixture f{job_of({asp()})};
+  auto steps = sum_of(f, {3, 5});
+  steps[1].worker = steps[0].worker;
+  CHECK(f.push(1, steps, f.all_tables()) == lines{"refuse 1 malformed: push lists a worker twice"});
+  CHECK(f.decide.marks() == set_of({}));
+}
+
 TEST_CASE("ssp: a sum is heard of as the push of each of its workers") {
   shard_fixture f{job_of({ssp(0)}), {}, {joiner(0), joiner(1)}};
   CHECK(f.pull(1, 0, 4, 1).empty()); // Needs clock 0 of worker 1.
