@@ -57,11 +57,13 @@ void reducer::ask(request_token token, request what, time_point now, reducer_eff
     end_round(effects);
 }
 
-/// Whether it may be in the open round.
+/// Whether it may be in the open round. A sum is of the same tables for all of its batches.
 bool reducer::fits(const open_request& what, generation_id generation) const {
   return generation == round_->generation
          && std::ranges::none_of(round_->shares, [&](const share& x) {
-              return requests_.at(x.token).worker == what.worker;
+              const auto& other = requests_.at(x.token);
+              return other.worker == what.worker
+                     || (other.push && what.push && other.push->tables != what.push->tables);
             });
 }
 

@@ -67,7 +67,7 @@ using reducer_effects = std::vector<reducer_effect>;
 /// (2) a push that was asked for goes on, in a sum or alone; one that was refused within a sum, and
 ///     not because of everyone's history, goes on once more, alone.
 /// (3) requests of one worker go on in the order in which they came.
-/// (4) a sum has at most one batch of each worker, all of one generation.
+/// (4) a sum has at most one batch of each worker, all of one generation and for the same tables.
 /// (5) no round stays open for longer than `wait`.
 class reducer {
 public:
