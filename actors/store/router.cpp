@@ -82,7 +82,9 @@ bool router::answers(const values& answer, const query& asked) const {
     return true;
   };
   return std::ranges::all_of(answer.pieces, covers, &piece::where)
-         && std::ranges::all_of(answer.packed, covers, &packed_piece::where)
+         && std::ranges::all_of(
+           answer.packed,
+           [&](const packed_piece& x) { return x.how == asked.packed_as && covers(x.where); })
          && (asked.delta || answer.unchanged.empty())
          && std::ranges::all_of(answer.unchanged, covers) && missing == 0
          && std::equal(answer.rows.begin(), answer.rows.end(), asked.rows.begin(), asked.rows.end(),
@@ -392,16 +394,15 @@ void router::remember_version(chain_queue& of, const query& pull, std::uint64_t 
     of.versions.pop_back();
 }
 
-/// The oldest of what was read for these batches.
+/// The oldest of what was read for these batches; for one that was not asked for, the last read.
 std::uint64_t router::base_version(const chain_queue& of, const std::vector<step_header>& steps) {
-  // Who was never asked for values gave no old ones.
-  auto oldest =
-    of.versions.empty() ? std::numeric_limits<std::uint64_t>::max() : of.versions.front().second;
+  auto oldest = std::numeric_limits<std::uint64_t>::max();
+  if (of.versions.empty())
+    return oldest; // Who was never asked for values gave no old ones.
   for (const auto& step : steps) {
     const auto found = std::ranges::find_if(
       of.versions, [&](const auto& entry) { return entry.first.contains(step.batch); });
-    if (found != of.versions.end())
-      oldest = std::min(oldest, found->second);
+    oldest = std::min(oldest, (found == of.versions.end() ? of.versions.begin() : found)->second);
   }
   return oldest;
 }

@@ -77,6 +77,18 @@ TEST_CASE("values_may_come_packed") {
   CHECK(f.answered(3, {{}, more}) == texts{"failed 2 malformed"});
 }
 
+TEST_CASE("values_that_come_packed_unasked_or_in_another_way_fail_the_pull") {
+  for (const auto how : {encoding::f32, encoding::bf16}) {
+    CAPTURE(to_string(how));
+    router_fixture f;
+    query asked{.ranges = {{{1}, 0, 3}}, .packed_as = how};
+    f.pull(1, asked);
+    values answer{1, {}};
+    answer.packed.push_back({asked.ranges[0], encoding::fp16, 0, nullptr});
+    CHECK(f.answered(1, {{}, answer}) == texts{"failed 1 malformed"});
+  }
+}
+
 TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
   router_fixture f;
   auto nothing = whole_update(f.job, 7);
@@ -162,6 +174,16 @@ TEST_CASE("base_version_is_that_of_the_values_which_the_batch_had_of_each_server
   CHECK(f.last_of(6).what.push->base_version == 22);
   f.push(4, whole_update(f.job, 8));
   CHECK(f.last_of(7).what.push->base_version == 33);
+}
+
+TEST_CASE("base_version_is_of_the_batch_where_older_values_came_later") {
+  router_fixture f;
+  f.pull(1, whole_query(f.job, 7));
+  f.pull(2, whole_query(f.job, 8));
+  f.pulled(1, 11);
+  f.pulled(3, 10); // Of a replica that lags behind.
+  f.push(3, whole_update(f.job, 7));
+  CHECK(f.last_of(5).what.push->base_version == 11);
 }
 
 TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
