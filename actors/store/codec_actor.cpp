@@ -38,24 +38,25 @@ struct codec_shell {
     if (what.pull)
       what.pull->packed_as = pulls;
     requests.send<reply>(
-      self, next, [this, open](reply& answer) mutable { answered(open, answer); },
+      self, next,
+      [this, open, is_push](reply& answer) mutable {
+        if (auto fine = answer.pulled ? coder->unpack(*answer.pulled) : result<void>{}; !fine)
+          failed(open, is_push, fine.error());
+        else
+          open.deliver(std::move(answer));
+      },
       [this, open, is_push](const caf::error& why) mutable {
-        if (is_push && coder->forget())
-          log("a push failed (" + from_caf(why).text
-              + "): what compression had not sent yet is dropped");
-        open.deliver(why);
+        failed(open, is_push, from_caf(why));
       },
       std::move(what));
     scan_later();
     return open;
   }
 
-  void answered(promise& open, reply& answer) {
-    auto fine = answer.pulled ? coder->unpack(*answer.pulled) : result<void>{};
-    if (fine)
-      open.deliver(std::move(answer));
-    else
-      open.deliver(to_caf(fine.error()));
+  void failed(promise& open, bool is_push, const failure& why) {
+    if (is_push && coder->forget())
+      log("a push failed (" + why.text + "): what compression had not sent yet is dropped");
+    open.deliver(to_caf(why));
   }
 
   void scan_later() {

@@ -86,6 +86,21 @@ TEST_CASE("a_codec_actor_passes_views_and_errors_on") {
           "a push failed (back to 3): what compression had not sent yet is dropped"});
 }
 
+TEST_CASE("a_codec_actor_drops_what_it_kept_where_values_beside_a_push_cannot_be_read") {
+  fixture f{{encoding::topk, 0.5}, encoding::bf16};
+  f.router.on_pull([&](const query& asked) {
+    auto made = answer_to(asked, 3);
+    codec{f.job}.pack(made, encoding::bf16);
+    made.packed[0].size_bytes -= 8;
+    return made;
+  });
+  CHECK(f.pull(f.coder, fixture::blocks_query())->error->code == errc::malformed);
+  CHECK(f.log.empty());
+  const auto both = f.ask(f.coder, {whole_update(f.job), fixture::blocks_query()}, &reply::pulled);
+  CHECK(both->error->code == errc::malformed);
+  CHECK(f.log.size() == 1);
+}
+
 TEST_CASE("a_codec_actor_without_error_feedback_has_nothing_to_drop") {
   fixture f{{encoding::int8, 0}};
   f.router.on_push([](const update&) { return failure{errc::rolled_back, ""}; });
