@@ -2,7 +2,9 @@
 #include "bench/kernel_contest.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 namespace troupe::bench {
 
@@ -54,6 +56,27 @@ void add_loops(kernel_contest& contest, kernel_memory& m) {
     while (i < n && std::isfinite(x[i]))
       ++i;
     m.result += static_cast<double>(i);
+  });
+  // What reductions and the steps with two states can reach at most.
+  add_loop("read one vector", 4, [=, &m] {
+    constexpr std::size_t streams = 8, line = 16;
+    const std::size_t length = n / streams / line * line;
+    std::uint32_t seen[streams] = {};
+    for (std::size_t i = 0; i < length; i += line)
+      for (std::size_t k = 0; k < streams; ++k)
+        for (std::size_t j = i; j < i + line; ++j)
+          seen[k] |= std::bit_cast<std::uint32_t>(x[k * length + j]);
+    for (const std::uint32_t bits : seen)
+      m.result += bits;
+  });
+  float *const c = m.v[4].data(), *const d = m.v[5].data(), *const e = m.v[6].data();
+  add_loop("read 4, write 3", 4 * 7 / 2.0, [=] {
+    const std::size_t half = n / 2;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < half; ++i) {
+      const float first = b[i] + c[i], second = b[half + i] + c[i];
+      d[i] = a[i] + c[i], e[i] = first, e[half + i] = second;
+    }
   });
   constexpr std::size_t width = kernel_memory::row_width;
   add_loop("gather", 4 * 2 + 4.0 / width, [=, &m] {
