@@ -262,7 +262,7 @@ private:
       return;
     last_judged_ = true;
     statistics_.job_finished(now);
-    if (options_.export_file && what.failed.empty())
+    if (options_.export_file)
       if (auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
           !written)
         failure_ = written.error().text;
