@@ -2,7 +2,9 @@
 #include "bench/kernel_contest.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 namespace troupe::bench {
 
@@ -54,6 +56,22 @@ void add_loops(kernel_contest& contest, kernel_memory& m) {
     while (i < n && std::isfinite(x[i]))
       ++i;
     m.result += static_cast<double>(i);
+  });
+  // The same reads and writes as those of a reduction, and of a step with two states.
+  add_loop("read one vector", 4, [=, &m] {
+    std::uint32_t seen = 0;
+    for (std::size_t i = 0; i < n; ++i)
+      seen |= std::bit_cast<std::uint32_t>(x[i]);
+    m.result += seen;
+  });
+  float *const c = m.v[4].data(), *const d = m.v[5].data(), *const e = m.v[6].data();
+  add_loop("read 4, write 3", 4 * 7 / 2.0, [=] {
+    const std::size_t half = n / 2;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < half; ++i) {
+      const float first = b[i] + c[i], second = b[half + i] + c[i];
+      d[i] = a[i] + c[i], e[i] = first, e[half + i] = second;
+    }
   });
   constexpr std::size_t width = kernel_memory::row_width;
   add_loop("gather", 4 * 2 + 4.0 / width, [=, &m] {

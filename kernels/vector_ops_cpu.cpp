@@ -88,7 +88,7 @@ double products(const float* x, const float* y, std::size_t count) {
   const auto product = [=](auto d, std::size_t i) HWY_ATTR {
     return hn::Mul(load_doubles(d, x + i), load_doubles(d, y + i));
   };
-  return sum_in_lanes(count, product); // Two streams need no help.
+  return sum_in_lanes(count, product, x, y);
 }
 
 double squares(const float* x, std::size_t count) {
@@ -103,10 +103,10 @@ double squares(const float* x, std::size_t count) {
 std::size_t finite_prefix(const float* x, std::size_t count) {
   // A stretch is tested as a whole. 4 KiB: long enough to hide the branch, short enough to be
   // searched again from the L1 cache.
-  constexpr std::size_t stretch_max = 1024;
-  for (std::size_t begin = 0; begin < count; begin += stretch_max) {
+  for (std::size_t begin = 0; begin < count; begin += read_stretch) {
+    prefetch_pages(x, begin, count);
     finite_watch watch;
-    for_each_vector(floats{}, begin, std::min(begin + stretch_max, count),
+    for_each_vector(floats{}, begin, std::min(begin + read_stretch, count),
                     [&watch, x](auto d, std::size_t i) HWY_ATTR {
                       prefetch_ahead(x + i);
                       watch.note(d, hn::LoadU(d, x + i));

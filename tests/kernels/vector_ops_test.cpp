@@ -267,6 +267,20 @@ TEST_CASE("dot and squared_norm add in the order of the 16 lanes, at any alignme
   });
 }
 
+TEST_CASE("reductions of vectors beyond the caches keep that order, and find the last element") {
+  constexpr std::size_t count = (std::size_t{1} << 20) + 9001;
+  auto x = numbers(count, {-1, 0}, 1);
+  const auto y = numbers(count, {-1, 0}, 2);
+  const double products = dot_by_lanes(x, y), squares = dot_by_lanes(x, x);
+  x.push_back(infinity);
+  on_every_target([&] {
+    CHECK(dot(std::span{x}.first(count), y) == products);
+    CHECK(squared_norm(std::span{x}.first(count)) == squares);
+    CHECK(first_non_finite(x) == count);
+    CHECK(first_non_finite(std::span{x}.first(count)) == count);
+  });
+}
+
 TEST_CASE("squared_norm neither overflows nor underflows") {
   const float largest = std::numeric_limits<float>::max();
   const float smallest = std::numeric_limits<float>::denorm_min();
