@@ -151,11 +151,12 @@ public:
   /// `steps` and `tables` are the update's. Errors given as refuse_effect, the state is as before:
   /// rolled_back (of an older generation), not_ready (of a newer one; the worker is not listed; a
   /// bsp clock too far ahead; a pending entry has some of its batches, or for some of its tables
-  /// only), fenced (a later start of the worker is listed), malformed (batch beyond the job; a batch
-  /// or a worker listed twice; a table unknown, listed twice, or some bsp tables listed and others
-  /// not), not_as_one (of a sum some batches are marked, or would be refused, and others not; it
-  /// names bsp tables). A slot of a bsp clock that was pushed and is not applied yet is kept. A second copy of it, or of what is pending, takes the place of
-  /// nothing, whoever proposed the first: it is acknowledged, as a duplicate, when that is applied.
+  /// only), fenced (a later start of the worker is listed), malformed (batch beyond the job; a
+  /// batch or a worker listed twice; a table unknown, listed twice, or some bsp tables listed and
+  /// others not), not_as_one (of a sum some batches are marked, or would be refused, and others
+  /// not; it names bsp tables). A slot of a bsp clock that was pushed and is not applied yet is
+  /// kept. A second copy of it, or of what is pending, takes the place of nothing, whoever proposed
+  /// the first: it is acknowledged, as a duplicate, when that is applied.
   /// idempotent: yes.
   void push(request_token token, const std::vector<step_header>& steps,
             const std::vector<table_id>& tables, std::uint64_t base_version,
