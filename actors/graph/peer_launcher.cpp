@@ -190,9 +190,10 @@ private:
       clock = std::max<std::uint64_t>(clock, line.clock);
       member_status status;
       status.member = {role::worker, rank, {line.incarnation}};
-      status.state = head.done       ? member_state::finished
-                     : line.training ? member_state::active
-                                     : member_state::joining;
+      status.state = line.incarnation == 0 ? member_state::absent
+                     : head.done           ? member_state::finished
+                     : line.training       ? member_state::active
+                                           : member_state::joining;
       status.rss_bytes_max = line.rss;
       status.clock = line.clock;
       auto& told = status.worker;
@@ -205,8 +206,7 @@ private:
       told.wait_us = line.wait_us;
       told.loss_sum = line.loss;
       told.loss_count = line.batches;
-      if (line.incarnation != 0)
-        now.members.push_back(std::move(status));
+      now.members.push_back(std::move(status));
     }
     now.batches_done =
       clock >= bsp_clock_count(job_) ? job_.batches() : bsp_first(job_, clock).value;
@@ -262,7 +262,7 @@ private:
       return;
     last_judged_ = true;
     statistics_.job_finished(now);
-    if (options_.export_file && what.failed.empty())
+    if (options_.export_file)
       if (auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
           !written)
         failure_ = written.error().text;

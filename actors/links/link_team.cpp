@@ -109,11 +109,15 @@ public:
                                  + " s: a rank hangs or does not take part"});
       }
     }
-    const std::lock_guard lock{mutex_};
+    std::unique_lock lock{mutex_};
     flow_ = {};
     plan_ = nullptr;
     inbox_.clear();
-    return failed_ ? result<void>{*failed_} : result<void>{};
+    if (!failed_)
+      return {};
+    lock.unlock();
+    stop(); // The caller may free its numbers, of which some may still be leaving.
+    return *failed_;
   }
 
   void stop() { links_.stop(); }

@@ -8,8 +8,9 @@
 //
 // Shapes:       equal counts on all ranks, and equal schedules without staging places.
 // Determinism:  bitwise the schedule's.
-// Errors:       a team that has failed stays failed; numbers are undefined then. A rank whose link
-//               is lost ends the sums of all; one that does nothing does so at the deadline.
+// Errors:       a team that has failed stays failed; numbers are undefined then, and no longer in
+//               use. A rank whose link is lost ends the sums of all; one that does nothing does so
+//               at the deadline.
 // Lifetime:     the destructor ends the links, so that the other ranks notice; before it lets them
 //               do the sums that this rank has done, for options.parting at most.
 #pragma once

@@ -33,6 +33,18 @@ private:
   std::shared_ptr<const dataset> data_;
 };
 
+result<std::vector<device_place>> find_places(const troupe::device_choice& choice,
+                                              const std::string& text) {
+  if (!choice.asks_for_cuda())
+    return choice.places(0u);
+  const auto cuda = troupe::open_cuda();
+  auto places = choice.places(cuda ? result<std::uint32_t>{(*cuda)->devices()} : cuda.error());
+  if (places && !cuda)
+    fmt::print(stderr, "--device {}: {}; in its place workers compute on the CPU\n", text,
+               cuda.error().text);
+  return places;
+}
+
 } // namespace
 
 result<std::vector<device_place>> choose_places(const std::string& text, const model& shape,
@@ -55,13 +67,14 @@ result<std::vector<device_place>> choose_places(const std::string& text, const m
   };
   if (!options.here.empty() && std::ranges::none_of(options.here, is_worker))
     return std::vector<device_place>(1); // Whatever this host has, no worker of it will need.
-  if (!choice->asks_for_cuda())
-    return choice->places(0u);
-  const auto cuda = troupe::open_cuda();
-  auto places = choice->places(cuda ? result<std::uint32_t>{(*cuda)->devices()} : cuda.error());
-  if (places && !cuda)
-    fmt::print(stderr, "--device {}: {}; in its place workers compute on the CPU\n", text,
-               cuda.error().text);
+  auto places = find_places(*choice, text);
+  const auto of_other_kind = [&](const device_place& x) { return x.kind != places->front().kind; };
+  if (places && options.sync.mode == troupe::consistency_mode::bsp
+      && std::ranges::any_of(*places, of_other_kind))
+    fmt::print(stderr,
+               "--device {}: kinds of devices round differently, so where a lost worker's batch is "
+               "done by another kind, a bsp run ends in other bytes\n",
+               text);
   return places;
 }
 

@@ -7,7 +7,9 @@ using namespace troupe;
 TEST_CASE("who_joins_is_told_which_of_its_options_do_not_count") {
   job_spec mine;
   mine.passes = 10;
-  mine.tables.push_back({.name = "w", .shape = {4}});
+  mine.tables.resize(1);
+  mine.tables.front().name = "w";
+  mine.tables.front().shape = {4};
   auto theirs = mine;
   run_options options;
   options.given = {"--epochs", "--lr"};

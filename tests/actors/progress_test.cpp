@@ -33,6 +33,12 @@ progress_snapshot half_way() {
   return x;
 }
 
+process_progress named(const std::string& name) {
+  process_progress x;
+  x.name = name;
+  return x;
+}
+
 std::string without_sequences(const std::string& text) {
   std::string shown;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -118,14 +124,14 @@ TEST_CASE("render says who is missing while a job gathers, and no rates") {
   CHECK(render(x, 80, false)[1] == "all are there");
   x.processes.clear();
   CHECK(render(x, 80, false)[1] == "waiting for the coordinator");
-  x.processes.resize(12, {"worker-7"});
+  x.processes.resize(12, named("worker-7"));
   CHECK(render_line(x).find("worker 7 and 4 more, active") != std::string::npos);
 }
 
 TEST_CASE("render_line counts members that are done, and no coordinator") {
   progress_snapshot x = half_way();
   x.processes[1].state = member_state::finished;
-  x.processes.push_back({"coordinator-0"});
+  x.processes.push_back(named("coordinator-0"));
   x.processes.back().dead = x.processes.back().is_coordinator = true;
   CHECK(render_line(x).ends_with(", active processes 2/3"));
 }

@@ -14,6 +14,8 @@ class Counted(cluster.ClusterTest):
         self.assertEqual(run.wait(120), 0)
         self.assert_exact(run, 1000)
         self.assertIn("parameters are equal on all 4 workers", run.out)
+        self.assertRegex(run.out, r"gathering 0 %, (waiting for worker 0|all are there)")
+        self.assertNotIn("coordinator", run.out)
 
     def test_stop_and_resume(self):
         run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")

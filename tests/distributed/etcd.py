@@ -67,9 +67,21 @@ class Etcd:
 
     def has_leader(self, index):
         """As that member sees it."""
+        return int(self.status(index).get("leader", 0)) != 0
+
+    def status(self, index):
         where = f"http://127.0.0.1:{self.ports[index][0]}/v3/maintenance/status"
         with urllib.request.urlopen(where, b"{}", timeout=5) as answer:
-            return int(json.load(answer).get("leader", 0)) != 0
+            return json.load(answer)
+
+    def raft_leader(self):
+        """Index of the member that leads the others."""
+        return cluster.poll(lambda: [index for index in range(len(self.ports)) if self.leads(index)],
+                            10, "a member that leads")[0]
+
+    def leads(self, index):
+        status = self.status(index)
+        return status["header"]["member_id"] == status.get("leader")
 
     def get(self, key):
         question = json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode()

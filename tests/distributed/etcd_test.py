@@ -91,11 +91,18 @@ class EtcdTest(cluster.ClusterTest):
         self.assertGreaterEqual(len(waits), 2)  # Both of them, each once.
         self.assertLess(len(waits), 8)
 
-    def test_one_of_three_members_lost(self):
+    def test_a_follower_of_three_members_lost(self):
         run = self.begin(2000, members=3)
-        self.etcd.end(2)
+        self.etcd.end((self.etcd.raft_leader() + 1) % 3)
         self.end(run)
         self.assertNotIn("lost", run.out)
+
+    def test_the_leader_of_three_members_lost(self):
+        """Until the others have elected one, which may take longer than a lease, training waits."""
+        run = self.begin(2000, members=3)
+        self.etcd.end(self.etcd.raft_leader())
+        self.end(run)
+        self.assertNotRegex(run.out, r"(server|worker) \d+ lost")
 
     def test_resumed(self):
         checkpoints = self.home / "checkpoints"

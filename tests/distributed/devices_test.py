@@ -1,0 +1,30 @@
+"""--device: workers of a GPU, in its place their emulated twin, and of the CPU train together."""
+import cluster
+
+BATCHES = 2 * 469  # Of 60,000 drawn digits, 128 at a time, twice.
+
+
+class Mixed(cluster.ClusterTest):
+    common = ("--device", "cuda-twin+cpu", "--model", "mlp:16", "--batch", 128, "--workers", 2,
+              "--epochs", 2)
+
+    def test_each_sync(self):
+        for sync in ("asp", "bsp", "ssp:3", "allreduce"):
+            with self.subTest(sync=sync):
+                run = self.finish("--sync", sync, name=sync.replace(":", "-"))
+                self.assertGreater(self.accuracy(run), 0.8)
+                if sync == "allreduce":
+                    self.assertIn("parameters are equal on all 2 workers", run.out)
+                else:
+                    self.assertEqual(run.report["pushes"]["applied"], BATCHES)
+                self.assertEqual("in other bytes" in run.err, sync in ("bsp", "allreduce"))
+
+    def test_a_worker_of_each_kind_killed(self):
+        run = self.finish("--kill", "worker:0@0.1", "--kill", "worker:1@0.3")
+        self.assertGreater(self.accuracy(run), 0.8)
+        self.assertEqual(run.report["pushes"]["applied"], BATCHES)
+        self.assertEqual(cluster.unrecovered(run.report), [])
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)
