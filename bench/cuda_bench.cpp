@@ -9,6 +9,9 @@
 #include "bench/report.hpp"
 #include "kernels/devices/emulated_platform.hpp"
 #include "kernels/devices/memory.hpp"
+#include "kernels/half.hpp"
+#include "kernels/int8.hpp"
+#include "kernels/onebit.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -18,6 +21,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -88,6 +92,35 @@ private:
   owned_event begin_, end_;
 };
 
+/// Of what turns floats into fewer bits, and back.
+void measure_compression(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
+                         std::uint32_t device, std::size_t count, std::size_t calls) {
+  const auto x = at.floats(count), y = at.floats(count);
+  const auto halves = must(make_memory<std::uint16_t>(on, device, count));
+  const auto eighths = must(make_memory<std::int8_t>(on, device, count));
+  const auto bits = must(make_memory<std::uint8_t>(on, device, count / 8));
+  const auto scales = at.floats(count / kernels::int8_block);
+  const auto means = at.floats(2 * count / kernels::onebit_block);
+  const kernels::stream& stream = at.stream();
+  const auto line = [&](const char* name, std::size_t bytes, const std::function<void()>& enqueue) {
+    rows.push_back(at.measure(name, bytes, calls, enqueue));
+  };
+  line("to_fp16", 6 * count, [&] { kernels::to_fp16(stream, x.span(), halves.span()); });
+  line("from_fp16", 6 * count, [&] { kernels::from_fp16(stream, halves.span(), y.span()); });
+  line("to_bf16", 6 * count, [&] { kernels::to_bf16(stream, x.span(), halves.span()); });
+  line("from_bf16", 6 * count, [&] { kernels::from_bf16(stream, halves.span(), y.span()); });
+  line("to_int8", 5 * count,
+       [&] { kernels::to_int8(stream, x.span(), eighths.span(), scales.span()); });
+  line("to_int8_stochastic", 5 * count,
+       [&] { kernels::to_int8_stochastic(stream, x.span(), 5, eighths.span(), scales.span()); });
+  line("from_int8", 5 * count,
+       [&] { kernels::from_int8(stream, eighths.span(), scales.span(), y.span()); });
+  line("to_onebit", 12 * count + count / 8,
+       [&] { kernels::to_onebit(stream, x.span(), y.span(), bits.span(), means.span()); });
+  line("from_onebit", 4 * count + count / 8,
+       [&] { kernels::from_onebit(stream, bits.span(), means.span(), y.span()); });
+}
+
 std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, bool full) {
   device_bench at{on, device, full ? 21u : 3u};
   const std::size_t count = full ? 64u << 20 : 4u << 10, calls = full ? 10 : 1;
@@ -115,6 +148,26 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
   step("ftrl", kernels::optimizer::ftrl);
   rows.push_back(at.measure("add", 12 * count, calls,
                             [&] { kernels::add(at.stream(), weights.span(), gradient.span()); }));
+  const std::span<const float> inputs[] = {weights.span(), gradient.span()};
+  rows.push_back(at.measure("sum of 2", 12 * count, calls,
+                            [&] { kernels::sum(at.stream(), state.span().first(count), inputs); }));
+  rows.push_back(at.measure("axpy", 12 * count, calls, [&] {
+    kernels::axpy(at.stream(), weights.span(), 0.5f, gradient.span());
+  }));
+  rows.push_back(at.measure("scale", 8 * count, calls,
+                            [&] { kernels::scale(at.stream(), weights.span(), 0.5f); }));
+  rows.push_back(at.measure("clip", 8 * count, calls,
+                            [&] { kernels::clip(at.stream(), weights.span(), 0.5f); }));
+  const auto some = partials.span().first<kernels::partials_max>();
+  rows.push_back(at.measure("clip_by_norm", 12 * count, calls, [&] {
+    kernels::clip_by_norm(at.stream(), weights.span(), 0.5f, some, state.data());
+  }));
+  rows.push_back(at.measure("dot", 8 * count, calls, [&] {
+    kernels::dot(at.stream(), weights.span(), gradient.span(), some, result.data());
+  }));
+  rows.push_back(at.measure("norm", 4 * count, calls, [&] {
+    kernels::norm(at.stream(), gradient.span(), some, result.data());
+  }));
   rows.push_back(at.measure("squared_norm", 4 * count, calls, [&] {
     kernels::squared_norm(at.stream(), gradient.span(),
                           partials.span().first<kernels::partials_max>(), result.data());
@@ -123,6 +176,7 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
     kernels::first_non_finite(at.stream(), gradient.span(),
                               indices.span().first<kernels::partials_max>(), index.data());
   }));
+  measure_compression(rows, at, on, device, count, calls);
   return rows;
 }
 

@@ -15,6 +15,8 @@
 // Cost:         one pass, 6n bytes; no allocation.
 #pragma once
 
+#include "kernels/stream.hpp"
+
 #include <cstdint>
 #include <span>
 
@@ -24,5 +26,13 @@ void to_fp16(std::span<const float> x, std::span<std::uint16_t> y);
 void from_fp16(std::span<const std::uint16_t> x, std::span<float> y);
 void to_bf16(std::span<const float> x, std::span<std::uint16_t> y);
 void from_bf16(std::span<const std::uint16_t> x, std::span<float> y);
+
+// -- the same on a stream; spans are memory of its device; the same bytes -------------------------
+// Enqueued, done when the stream has come to it.
+
+void to_fp16(stream at, std::span<const float> x, std::span<std::uint16_t> y);
+void from_fp16(stream at, std::span<const std::uint16_t> x, std::span<float> y);
+void to_bf16(stream at, std::span<const float> x, std::span<std::uint16_t> y);
+void from_bf16(stream at, std::span<const std::uint16_t> x, std::span<float> y);
 
 } // namespace troupe::kernels

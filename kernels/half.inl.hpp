@@ -2,6 +2,8 @@
 // vector code.
 #pragma once
 
+#include "kernels/host_device.hpp"
+
 #include <bit>
 #include <cstdint>
 
@@ -15,7 +17,7 @@ constexpr std::uint32_t chosen(bool first, std::uint32_t a, std::uint32_t b) {
   return (a & mask) | (b & ~mask);
 }
 
-inline std::uint16_t fp16_of(float x) {
+TROUPE_HD std::uint16_t fp16_of(float x) {
   constexpr std::uint32_t infinity = 0x7c00, quiet = 0x7e00, largest = 0x7bff;
   constexpr std::uint32_t normal_min = 0x38800000;   // 2^-14
   constexpr std::uint32_t exponents_apart = 0x1c000; // (127 - 15) << 10
@@ -32,7 +34,7 @@ inline std::uint16_t fp16_of(float x) {
   return static_cast<std::uint16_t>(result | ((bits & float_sign) >> 16));
 }
 
-inline float float_of_fp16(std::uint16_t x) {
+TROUPE_HD float float_of_fp16(std::uint16_t x) {
   constexpr std::uint32_t exponents_apart = 0x38000000; // (127 - 15) << 23
   const std::uint32_t magnitude = x & 0x7fffu;
   const std::uint32_t normal = (magnitude << 13) + exponents_apart;
@@ -46,7 +48,7 @@ inline float float_of_fp16(std::uint16_t x) {
   return std::bit_cast<float>(result | (x & 0x8000u) << 16);
 }
 
-inline std::uint16_t bf16_of(float x) {
+TROUPE_HD std::uint16_t bf16_of(float x) {
   constexpr std::uint32_t infinity = 0x7f80, quiet = 0x7fc0, largest = 0x7f7f;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto magnitude = bits & ~float_sign;
@@ -57,7 +59,7 @@ inline std::uint16_t bf16_of(float x) {
   return static_cast<std::uint16_t>(result | ((bits & float_sign) >> 16));
 }
 
-inline float float_of_bf16(std::uint16_t x) {
+TROUPE_HD float float_of_bf16(std::uint16_t x) {
   const std::uint32_t bits = std::uint32_t{x} << 16;
   const bool is_nan = (bits & ~float_sign) > float_infinity;
   return std::bit_cast<float>(bits | chosen(is_nan, 0x400000, 0));

@@ -17,6 +17,8 @@
 // Cost:         x is read twice, the second time from the L1 cache; no allocation.
 #pragma once
 
+#include "kernels/stream.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,5 +31,15 @@ void to_int8(std::span<const float> x, std::span<std::int8_t> q, std::span<float
 void to_int8_stochastic(std::span<const float> x, std::uint64_t seed, std::span<std::int8_t> q,
                         std::span<float> scales);
 void from_int8(std::span<const std::int8_t> q, std::span<const float> scales, std::span<float> y);
+
+// -- the same on a stream; spans are memory of its device; the same bytes -------------------------
+// Enqueued, done when the stream has come to it.
+
+void to_int8(stream at, std::span<const float> x, std::span<std::int8_t> q,
+             std::span<float> scales);
+void to_int8_stochastic(stream at, std::span<const float> x, std::uint64_t seed,
+                        std::span<std::int8_t> q, std::span<float> scales);
+void from_int8(stream at, std::span<const std::int8_t> q, std::span<const float> scales,
+               std::span<float> y);
 
 } // namespace troupe::kernels

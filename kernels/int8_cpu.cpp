@@ -1,11 +1,9 @@
 #include "kernels/int8.hpp"
 
-#include "kernels/random_bits.hpp"
+#include "kernels/int8.inl.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
-#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/int8_cpu.cpp"
@@ -17,29 +15,11 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-constexpr std::uint32_t infinity_bits = 0x7f800000;
-constexpr float levels = 127.0f;
-constexpr float top_min = 0x1p-100f; ///< Far from denormals, and 127 / top is far from overflow.
-constexpr float scale_max = 0x1.020406p121f; ///< 127 times this is just below 2^128.
-
-/// 2^23 has a last place of 1, so a sum with it is rounded to an integer, which its bits end with.
-constexpr float rounder = 0x1.8p23f;
-
-struct block_scale {
-  float scale;
-  float inverse; ///< 0: the block's integers are zeros.
-};
-
-HWY_INLINE block_scale scale_of(const float* x, std::size_t count) {
-  std::uint32_t top_bits = 0; // As integers, magnitudes have the order that they have as floats.
+HWY_INLINE detail::block_scale scale_of(const float* x, std::size_t count) {
+  std::uint32_t top_bits = 0;
   for (std::size_t i = 0; i < count; ++i)
-    top_bits = std::max(top_bits, std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffff);
-  const float top = std::bit_cast<float>(top_bits);
-  if (top_bits >= infinity_bits)
-    return {std::numeric_limits<float>::quiet_NaN(), 0.0f};
-  if (top < top_min)
-    return {0.0f, 0.0f};
-  return {std::min(top / levels, scale_max), levels / top};
+    top_bits = std::max(top_bits, detail::magnitude_bits(x[i]));
+  return detail::scale_of(top_bits);
 }
 
 float block_to_nearest(const float* x, std::int8_t* q, std::size_t count) {
@@ -50,7 +30,7 @@ float block_to_nearest(const float* x, std::int8_t* q, std::size_t count) {
   }
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i)
-    q[i] = static_cast<std::int8_t>(std::bit_cast<std::uint32_t>(x[i] * inverse + rounder));
+    q[i] = detail::nearest_int8(x[i], inverse);
   return scale;
 }
 
@@ -61,15 +41,9 @@ float block_to_random(const float* x, std::int8_t* q, std::size_t count, std::ui
     std::fill(q, q + count, std::int8_t{0});
     return scale;
   }
-  constexpr int offset =
-    128; // Makes floor() what a conversion does, and has a last place of 2^-16.
 #pragma GCC ivdep
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto bits = detail::random_bits(key, first + static_cast<std::uint32_t>(i));
-    const float u = static_cast<float>(static_cast<std::int32_t>(bits >> 16)) * 0x1p-16f;
-    const float moved = x[i] * inverse + static_cast<float>(offset);
-    q[i] = static_cast<std::int8_t>(std::min(static_cast<std::int32_t>(moved + u), 255) - offset);
-  }
+  for (std::size_t i = 0; i < count; ++i)
+    q[i] = detail::random_int8(x[i], inverse, key, first + static_cast<std::uint32_t>(i));
   return scale;
 }
 

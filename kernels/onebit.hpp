@@ -18,6 +18,8 @@
 // Cost:         x and residual are read once from memory, residual is written; no allocation.
 #pragma once
 
+#include "kernels/stream.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +31,14 @@ constexpr std::size_t onebit_block = 1024;
 void to_onebit(std::span<const float> x, std::span<float> residual, std::span<std::uint8_t> bits,
                std::span<float> means);
 void from_onebit(std::span<const std::uint8_t> bits, std::span<const float> means,
+                 std::span<float> y);
+
+// -- the same on a stream; spans are memory of its device; the same bytes, means and all ----------
+// Enqueued, done when the stream has come to it.
+
+void to_onebit(stream at, std::span<const float> x, std::span<float> residual,
+               std::span<std::uint8_t> bits, std::span<float> means);
+void from_onebit(stream at, std::span<const std::uint8_t> bits, std::span<const float> means,
                  std::span<float> y);
 
 } // namespace troupe::kernels

@@ -1,5 +1,7 @@
 #include "kernels/onebit.hpp"
 
+#include "kernels/onebit.inl.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -15,8 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-HWY_INLINE std::uint32_t bit_of(float v) { return ~std::bit_cast<std::uint32_t>(v) >> 31; }
-
 /// Of a block: adds x to v, whose bits go to `signs`, one byte each. Returns how many are set.
 std::uint32_t add_and_sign(const float* x, float* v, std::uint8_t* signs, std::size_t count) {
 #pragma GCC ivdep
@@ -25,7 +25,7 @@ std::uint32_t add_and_sign(const float* x, float* v, std::uint8_t* signs, std::s
   std::uint32_t above = 0;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t bit = bit_of(v[i]);
+    const std::uint32_t bit = detail::bit_of(v[i]);
     signs[i] = static_cast<std::uint8_t>(bit);
     above += bit;
   }
@@ -39,10 +39,6 @@ double sum_of(const float* v, std::size_t count, bool below) {
     const auto is_below = hn::Lt(each, hn::Zero(d));
     return below ? hn::IfThenElseZero(is_below, each) : hn::IfThenZeroElse(is_below, each);
   });
-}
-
-float mean(double sum, std::size_t count) {
-  return count == 0 ? 0.0f : static_cast<float>(sum / static_cast<double>(count));
 }
 
 /// Eight bytes of 0 or 1 become eight bits.
@@ -65,11 +61,11 @@ void block_to_bits(const float* x, float* v, std::size_t count, std::uint8_t* bi
   std::fill(signs + count, signs + (count + 7) / 8 * 8, std::uint8_t{0});
   for (std::size_t i = 0; i < count; i += 8)
     bits[i / 8] = together(signs + i);
-  const float mean_below = mean(sum_of(v, count, true), count - above);
-  const float mean_above = mean(sum_of(v, count, false), above);
+  const float mean_below = detail::mean(sum_of(v, count, true), count - above);
+  const float mean_above = detail::mean(sum_of(v, count, false), above);
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i)
-    v[i] -= bit_of(v[i]) != 0 ? mean_above : mean_below;
+    v[i] -= detail::bit_of(v[i]) != 0 ? mean_above : mean_below;
   means[0] = mean_below;
   means[1] = mean_above;
 }

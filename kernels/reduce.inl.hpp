@@ -61,6 +61,7 @@ struct of_partials {
 /// Elements of a thread until there are as many blocks as partial values may be.
 constexpr std::size_t reduced_elements = 8;
 
+/// `result` may be partials itself: the last block has read all of them before it writes.
 template <class Load>
 void launch_reduce(stream at, std::size_t count, const Load& load,
                    typename Load::value_type* partials, typename Load::value_type* result) {

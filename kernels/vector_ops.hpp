@@ -20,6 +20,9 @@
 
 namespace troupe::kernels {
 
+/// Inputs that a stream adds up at a time: their addresses go to the device with the code's call.
+constexpr std::size_t sum_group = 64;
+
 /// total[i] = x0[i] + x1[i] + ..., from the first input on; zeros where there is none.
 /// Max error: u for each sum, so (inputs - 1) u (|x0[i]| + |x1[i]| + ...) but for u^2.
 /// Cost: reads 4n bytes of each input at the same time, writes 4n.
@@ -53,10 +56,25 @@ std::size_t first_non_finite(std::span<const float> x);
 // -- the same on a stream; spans and pointers are memory of its device ---------------------------
 // Enqueued, done when the stream has come to it. `partials` may be overwritten by any work that
 // follows on the stream. Reductions add up in another order than above: the same on every device.
+// What is not reduced has the bytes of the CPU. Denormals count in full.
 
+/// The spans of `inputs` are read at once, what they show when the stream comes to it. Aliasing:
+/// total may be the very span of one of the first sum_group inputs. Cost: 8n bytes more for every
+/// further sum_group - 1 inputs.
+void sum(stream at, std::span<float> total, std::span<const std::span<const float>> inputs);
 void add(stream at, std::span<float> sum, std::span<const float> x);
+void axpy(stream at, std::span<float> y, float a, std::span<const float> x);
+void scale(stream at, std::span<float> x, float a);
+void clip(stream at, std::span<float> x, float limit);
+/// What is returned above lies at `factor`; it has the error of this norm, and x is scaled with it.
+void clip_by_norm(stream at, std::span<float> x, float limit,
+                  std::span<double, partials_max> partials, float* factor);
+void dot(stream at, std::span<const float> x, std::span<const float> y,
+         std::span<double, partials_max> partials, double* result);
 void squared_norm(stream at, std::span<const float> x, std::span<double, partials_max> partials,
                   double* result);
+void norm(stream at, std::span<const float> x, std::span<double, partials_max> partials,
+          double* result);
 void first_non_finite(stream at, std::span<const float> x,
                       std::span<std::uint64_t, partials_max> partials, std::uint64_t* result);
 
