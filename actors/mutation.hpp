@@ -84,6 +84,10 @@ enum class mutation : std::uint8_t {
   marks_not_looked_at,
   answered_too_soon,
   unheard_not_waited_for,
+  sum_of_marked_taken,
+  sum_marked_as_one,
+  // reducer.cpp
+  refused_sum_forgotten,
   // router.cpp
   pull_overtakes_push,
   nobody_introduced,
@@ -183,6 +187,9 @@ inline constexpr std::array mutations{
   mutation_entry{mutation::answered_too_soon, "answered_too_soon", {}, mutation_world::job},
   mutation_entry{
     mutation::unheard_not_waited_for, "unheard_not_waited_for", {}, mutation_world::job},
+  mutation_entry{mutation::sum_of_marked_taken, "sum_of_marked_taken", {}, mutation_world::job},
+  mutation_entry{mutation::sum_marked_as_one, "sum_marked_as_one", {}, mutation_world::job},
+  mutation_entry{mutation::refused_sum_forgotten, "refused_sum_forgotten", {}, mutation_world::job},
   mutation_entry{mutation::pull_overtakes_push, "pull_overtakes_push", {}, mutation_world::job},
   mutation_entry{mutation::nobody_introduced, "nobody_introduced", {}, mutation_world::job},
 };

@@ -56,7 +56,8 @@ set(sim_deciders
   actors/cluster/placement_apart.cpp actors/cluster/placement_begin.cpp
   actors/cluster/straggler_judge.cpp actors/cluster/straggler_options.cpp actors/kv.cpp
   actors/store/bsp_slots.cpp actors/store/chain.cpp actors/store/clock_table.cpp
-  actors/store/partition_marks.cpp actors/store/replica.cpp actors/store/router.cpp actors/store/router_reads.cpp
+  actors/store/partition_marks.cpp actors/store/reducer.cpp actors/store/replica.cpp actors/store/router.cpp
+  actors/store/router_reads.cpp
   actors/store/row_split.cpp actors/store/shard.cpp actors/store/shard_pulls.cpp actors/training/pipeline.cpp
   actors/training/work_list.cpp)
 add_executable(troupe_sim ${sim_sources} ${sim_deciders})

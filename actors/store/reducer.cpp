@@ -1,5 +1,7 @@
 #include "actors/store/reducer.hpp"
 
+#include "actors/mutation.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -197,6 +199,8 @@ void reducer::failed(forward_id number, const failure& why, reducer_effects& eff
   for (const share& x : shares) {
     const auto asked = requests_.find(x.token);
     if (asked == requests_.end())
+      continue;
+    if (alone && &x != &shares.front() && mutated(mutation::refused_sum_forgotten))
       continue;
     if (alone) {
       forward({x}, effects);

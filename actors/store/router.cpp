@@ -24,6 +24,13 @@ const packed_piece& where_of(const packed_piece& x) { return x; } // Its bytes m
 const row_keys& where_of(const row_keys& x) { return x; }
 const row_keys& where_of(const row_piece& x) { return x.where; }
 
+bool share_a_worker(const update& push, const query& pull) {
+  return std::ranges::any_of(push.steps(), [&](const step_header& x) {
+    return x.worker == pull.step.worker
+           || std::ranges::find(pull.others, x.worker, &step_header::worker) != pull.others.end();
+  });
+}
+
 } // namespace
 
 router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
@@ -257,27 +264,31 @@ void router::add_part(request_token token, chain_id to, request what, time_point
 
 /// While others wait to be sent again, this one waits with them (invariant 2).
 void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) {
-  if (to.entry.serving && !to.resend_at && !waits_for_push(to, id))
+  bool& waits = to.open.at(id).waits;
+  waits = waits_for_push(to, id);
+  if (to.entry.serving && !to.resend_at && !waits)
     send(to, id, effects);
 }
 
-/// A pull tells that all pushes before it were made; a server that refused one of these a moment
-/// ago must not hear of it.
+/// A pull tells that all pushes of its workers before it were made; a server that refused one of
+/// these a moment ago must not hear of it. Those of other workers it does not wait for: one that is
+/// listed nowhere would keep them from their work, and is waited for itself.
 bool router::waits_for_push(const chain_queue& in, part_id id) const {
   const auto part = in.open.find(id);
   const request& what = part->second.what;
   return any_ssp_ && !what.push && !what.pull->latest && !mutated(mutation::pull_overtakes_push)
-         && std::any_of(in.open.begin(), part,
-                        [](const auto& earlier) { return earlier.second.what.push.has_value(); });
+         && std::any_of(in.open.begin(), part, [&](const auto& earlier) {
+              return earlier.second.what.push
+                     && share_a_worker(*earlier.second.what.push, *what.pull);
+            });
 }
 
 /// Its push is done.
 void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
   if (!any_ssp_)
     return;
-  for (auto next = to.open.upper_bound(behind); next != to.open.end() && !next->second.what.push;
-       ++next)
-    if (!next->second.what.pull->latest) // That one did not wait.
+  for (auto next = to.open.upper_bound(behind); next != to.open.end(); ++next)
+    if (next->second.waits)
       send_in_turn(to, next->first, effects);
 }
 
@@ -303,8 +314,8 @@ void router::send_all(chain_queue& to, router_effects& effects) {
   ++to.attempt;
   to.resend_at.reset();
   for (const auto& [id, part] : to.open)
-    if (part.at == 0 && !waits_for_push(to, id))
-      send(to, id, effects);
+    if (part.at == 0)
+      send_in_turn(to, id, effects);
 }
 
 /// By a pull of nothing, which is answered at once.

@@ -61,7 +61,7 @@ using router_effects = std::vector<router_effect>;
 /// (1) each request ends in exactly one answered or failed effect.
 /// (2) open parts for a chain's head are sent in the order in which they were made, also when sent
 ///     again: the shard relies on a push being ahead of the next pull of its worker. Where a table
-///     is ssp, a pull alone waits until the pushes before it were acknowledged.
+///     is ssp, a pull alone waits until the pushes of its workers before it were acknowledged.
 /// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
 ///     else it would let others wait for that worker.
 /// (4) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
@@ -90,6 +90,7 @@ private:
   struct open_part {
     request_token owner;
     request what;
+    bool waits = false;         ///< For the receipt of a push.
     std::size_t at = 0;         ///< Who is asked: 0 the head, else one of chain_entry::others.
     std::uint64_t read = 0;     ///< Attempt of the last request to another one than the head.
     time_point patience_end{0}; ///< Another one is asked then; 0: never.

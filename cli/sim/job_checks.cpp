@@ -250,7 +250,9 @@ std::string job_world::describe() const {
   for (const auto& [index, each] : workers_)
     all += "\n  " + full_name(each->id) + " clock " + text(each->steps.clock())
            + (each->admitted ? " admitted" : "") + (has_open_work(*each) ? " at work" : "")
-           + " requests " + text(each->requests.size()) + " sent " + text(each->sent.size());
+           + " requests " + text(each->requests.size());
+  for (const auto& [index, each] : worker_processes_)
+    all += "\n  process " + text(index) + " of workers: sent " + text(each->sent.size());
   return all;
 }
 

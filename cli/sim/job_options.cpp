@@ -2,6 +2,22 @@
 
 namespace troupe::sim {
 
+namespace {
+
+/// From a copy, so that jobs without reducers are those that they would be if there were none.
+void draw_processes(std::mt19937_64 random, job_options& what) {
+  const auto pick = [&](std::uint32_t low, std::uint32_t high) {
+    return std::uniform_int_distribution<std::uint32_t>(low, high)(random);
+  };
+  random.discard(100'000); // What the copy gives next, the history draws as well.
+  if (what.job.workers + what.job.backup_workers < 2 || pick(1, 3) != 1)
+    return;
+  what.workers_per_process = pick(2, 4);
+  what.reduce_wait = std::chrono::milliseconds{pick(5, 100)};
+}
+
+} // namespace
+
 job_options draw_job(std::mt19937_64& random, bool calm) {
   using namespace std::chrono_literals;
   const auto pick = [&](std::uint32_t low, std::uint32_t high) {
@@ -38,6 +54,7 @@ job_options draw_job(std::mt19937_64& random, bool calm) {
   what.pulls_ahead = table.sync.mode == consistency_mode::asp ? pick(0, 2) : 0;
   what.reads = one_of(2) ? read_target::any : read_target::head;
   what.resume = !calm && one_of(6);
+  draw_processes(random, what);
   return what;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/store/read_target.hpp"
 #include "serialization/job.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <random>
 
@@ -18,6 +19,8 @@ struct job_options {
   std::uint64_t checkpoint_clocks = 0;
   std::uint32_t pulls_ahead = 0; ///< asp: batches that values are pulled for while one is computed.
   read_target reads = read_target::head;
+  std::uint32_t workers_per_process = 1; ///< More share a reducer.
+  std::chrono::milliseconds reduce_wait{100};
   bool resume = false; ///< At the end of the faults everything dies at once, and is resumed.
 };
 

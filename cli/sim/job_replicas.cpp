@@ -42,7 +42,7 @@ void job_world::answer(server& by, hosted& at, request_token token, outcome what
 void job_world::send_answer(const server& by, const member_id& to, const part_letter& asked,
                             generation_id generation, outcome what) {
   over_link(to, by.id.index, false, [this, to, asked, generation, what = std::move(what)] {
-    auto* const reader = find_worker(to);
+    auto* const reader = find_worker_process(to);
     if (reader == nullptr)
       return;
     const bool by_head = !asked.what->pull || !asked.what->pull->anywhere;
@@ -100,6 +100,7 @@ void job_world::run(server& by, hosted& at, acknowledge_effect& effect, replica_
 
 void job_world::run(server& by, hosted& at, refuse_effect& effect, replica_effects&) {
   auto& open = at.requests.at(effect.request);
+  tally_.not_as_one += effect.why.code == errc::not_as_one ? 1 : 0;
   // Who has its receipt is to ask for the values again, alone.
   if (open.answer.pushed && reaction_to(effect.why.code) == reaction::retry)
     answer(by, at, effect.request, std::move(open.answer));

@@ -262,18 +262,8 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
   if (job().replicas == 1)
     how.chain.lease_time = {};
   how.writes_log = is_durable();
-  how.add_up = [](const std::vector<table_id>& tables,
-                  std::span<const std::shared_ptr<const update>> pushes) {
-    auto sum = std::make_shared<update>();
-    sum->step = pushes.front()->step;
-    sum->tables = tables;
-    for (const auto& push : pushes) {
-      sum->gradient_norm += push->gradient_norm;
-      if (push != pushes.front())
-        sum->others.push_back(push->step);
-    }
-    return sum;
-  };
+  how.add_up = [](const std::vector<table_id>&,
+                  std::span<const std::shared_ptr<const update>> pushes) { return sum_of(pushes); };
   at.decider.emplace(job(), by.id, at.job_generation, at.generation, image.partitions, how);
   decide(by, at, [&](replica_effects& effects) { at.list_workers(local(by), effects); });
 }

@@ -40,6 +40,18 @@ std::uint64_t value_image::version() const {
   return newest;
 }
 
+std::shared_ptr<const update> sum_of(std::span<const std::shared_ptr<const update>> pushes) {
+  auto sum = std::make_shared<update>();
+  sum->step = pushes.front()->step;
+  sum->tables = pushes.front()->tables;
+  for (const auto& push : pushes) {
+    sum->gradient_norm += push->gradient_norm;
+    if (push != pushes.front())
+      sum->others.push_back(push->step);
+  }
+  return sum;
+}
+
 value_image replayed(const job_spec& job, value_image base, const std::vector<log_entry>& log) {
   shard state{job, {}, base.partitions};
   for (const auto& entry : log) {

@@ -7,6 +7,8 @@
 #include "serialization/batch_set.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace troupe::sim {
@@ -31,6 +33,9 @@ struct value_image {
     return marks == other.marks && sum == other.sum && digest == other.digest;
   }
 };
+
+/// As one push of all their batches.
+std::shared_ptr<const update> sum_of(std::span<const std::shared_ptr<const update>> pushes);
 
 /// Steps of a log on top of a base: as replay_log() takes them.
 value_image replayed(const job_spec& job, value_image base, const std::vector<log_entry>& log);

@@ -1,4 +1,4 @@
-// Workers: the steps that their pipelines decide, and the requests that their routers split, over
+// Workers: the steps that their pipelines decide, and the requests that routers split, over
 // links that keep the order of what they carry until they break.
 #include "cli/sim/job_world_parts.hpp"
 
@@ -15,10 +15,13 @@ constexpr double slow_share = 0.03;
 // -- control path -------------------------------------------------------------------------------
 
 void job_world::act(worker& by) {
-  fail_parts(by, [&](const sent_part& part) { return part.deadline <= now_; });
+  auto& home = process_of(by);
+  fail_parts(home, [&](const sent_part& part) { return part.deadline <= now_; });
   router_effects effects;
-  by.values_of.tick(local(by), effects);
-  carry_out(by, effects);
+  home.values_of.tick(local(by), effects);
+  carry_out(home, effects);
+  if (home.reduces)
+    reduce(home, [&](reducer_effects& more) { home.reduces->tick(local(by), more); });
   if (local(by) - by.reported_at >= report_interval)
     send_report(by);
   advance(by);
@@ -46,8 +49,8 @@ void job_world::obey(worker& by, const orders& what) {
   if (mine.view.epoch > by.view_epoch) {
     by.view_epoch = mine.view.epoch;
     router_effects effects;
-    by.values_of.set_view(mine.view, local(by), effects);
-    carry_out(by, effects);
+    process_of(by).values_of.set_view(mine.view, local(by), effects);
+    carry_out(process_of(by), effects);
   }
   by.admitted = mine.admitted;
   by.steps.obey(mine);
@@ -104,20 +107,14 @@ void job_world::ask(worker& by, std::optional<training_step> done,
                        .pieces = {}};
   if (next)
     what.pull = query{.step = header(*next), .ranges = {{{0}, 0, job().tables.front().size()}}};
-  const request_token token{by.next_token++};
+  auto& home = process_of(by);
+  const request_token token{home.next_token++};
   by.requests.emplace(token, worker::open_request{done, next});
-  router_effects effects;
-  by.values_of.ask(token, std::move(what), local(by), effects);
-  carry_out(by, effects);
+  ask(home, by.id, token, std::move(what));
 }
 
-void job_world::carry_out(worker& by, router_effects& effects) {
-  for (std::size_t i = 0; i < effects.size(); ++i)
-    std::visit([&](auto& effect) { run(by, effect); }, effects[i]);
-}
-
-void job_world::run(worker& by, answered_effect& effect) {
-  const auto open = std::move(by.requests.extract(effect.request).mapped());
+void job_world::answered(worker& by, request_token token) {
+  const auto open = std::move(by.requests.extract(token).mapped());
   if (open.done && by.steps.acknowledged(*open.done)) {
     ++by.counters.pushes_acknowledged;
     if (by.steps.take_finished())
@@ -127,21 +124,26 @@ void job_world::run(worker& by, answered_effect& effect) {
     by.steps.pulled(open.next->number);
 }
 
-void job_world::run(worker& by, failed_effect& effect) {
-  const auto open = std::move(by.requests.extract(effect.request).mapped());
+void job_world::failed(worker& by, request_token token, const failure& why) {
+  const auto open = std::move(by.requests.extract(token).mapped());
   if (open.next)
     by.steps.pull_failed(open.next->number); // The next tick or orders try again.
   if (open.done)
     by.steps.not_applied(*open.done);
-  if (reaction_to(effect.why.code) == reaction::stop) {
-    by.failed = effect.why.text;
+  if (reaction_to(why.code) == reaction::stop) {
+    by.failed = why.text;
     send_report(by);
   }
 }
 
 // -- links --------------------------------------------------------------------------------------
 
-void job_world::run(worker& by, send_part_effect& effect) {
+void job_world::carry_out(worker_process& by, router_effects& effects) {
+  for (std::size_t i = 0; i < effects.size(); ++i)
+    std::visit([&](auto& effect) { run(by, effect); }, effects[i]);
+}
+
+void job_world::run(worker_process& by, send_part_effect& effect) {
   const auto head = effect.to.head.index;
   const auto number = by.next_letter++;
   by.sent[number] = {effect.part, effect.attempt, head, now_ + request_patience};
@@ -156,7 +158,7 @@ void job_world::run(worker& by, send_part_effect& effect) {
       when_awake(found->second->id, now_, [this, who = found->second->id, from, letter] {
         ask(*find_server(who), from, letter);
       });
-    else if (auto* const asker = find_worker(from))
+    else if (auto* const asker = find_worker_process(from))
       settle(*asker, letter, failure{errc::peer_lost, "nobody listens"});
   });
 }
@@ -164,7 +166,7 @@ void job_world::run(worker& by, send_part_effect& effect) {
 /// In order, until the link breaks: then nothing of what is on its way arrives.
 void job_world::over_link(const member_id& client, std::uint32_t index, bool to_server,
                           std::function<void()> arrive) {
-  auto* const by = find_worker(client);
+  auto* const by = find_worker_process(client);
   if (by == nullptr)
     return;
   const auto there = place_of(client);
@@ -177,7 +179,7 @@ void job_world::over_link(const member_id& client, std::uint32_t index, bool to_
   last =
     std::max(last, (broken != nullptr ? broken->until : now_) + std::chrono::microseconds{delay});
   at(last, [this, client, index, to_server, number = link.number, arrive = std::move(arrive)] {
-    auto* const end = find_worker(client);
+    auto* const end = find_worker_process(client);
     if (end != nullptr && end->links[index].number != number)
       return;
     if (to_server) // Also what a client sent before it died.
@@ -188,20 +190,20 @@ void job_world::over_link(const member_id& client, std::uint32_t index, bool to_
 }
 
 /// Until that is noticed, whatever is sent is lost as well.
-void job_world::break_link(worker& by, std::uint32_t index) {
+void job_world::break_link(worker_process& by, std::uint32_t index) {
   auto& link = by.links[index];
   if (std::exchange(link.is_dead, true))
     return;
   ++link.number;
   ++tally_.links_broken;
   when_awake(by.id, now_ + pick_ms(1, 100), [this, who = by.id, index] {
-    auto& mine = *find_worker(who);
+    auto& mine = *find_worker_process(who);
     mine.links[index].is_dead = false;
     fail_parts(mine, [&](const sent_part& part) { return part.server == index; });
   });
 }
 
-void job_world::settle(worker& by, const part_letter& asked, outcome what) {
+void job_world::settle(worker_process& by, const part_letter& asked, outcome what) {
   by.sent.erase(asked.number);
   router_effects effects;
   if (auto* got = std::get_if<reply>(&what))
@@ -209,10 +211,12 @@ void job_world::settle(worker& by, const part_letter& asked, outcome what) {
   else
     by.values_of.failed(asked.part, asked.attempt, std::get<failure>(what), local(by), effects);
   carry_out(by, effects);
-  advance(by);
+  for (const auto index : group_of(by.id.index))
+    if (const auto one = workers_.find(index); one != workers_.end())
+      advance(*one->second);
 }
 
-void job_world::fail_parts(worker& by, const std::function<bool(const sent_part&)>& which) {
+void job_world::fail_parts(worker_process& by, const std::function<bool(const sent_part&)>& which) {
   std::vector<sent_part> failed;
   std::erase_if(by.sent, [&](const auto& sent) {
     if (!which(sent.second))

@@ -42,6 +42,11 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"workers as backups", &job_tally::backups, 0.03},
   {"workers evicted", &job_tally::evictions, 0.02},
   {"batches shared", &job_tally::shared, 0.04},
+  {"histories with reducers", &job_tally::reduced, 0.2},
+  {"pushes summed", &job_tally::sums, 0.1, "bsp"},
+  {"pulls shared", &job_tally::pulls_shared, 0.1},
+  {"workers left out", &job_tally::left_out, 0.1},
+  {"sums not as one", &job_tally::not_as_one, 0.01, "bsp"},
 };
 
 job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)
@@ -78,6 +83,7 @@ job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)
 job_world::~job_world() = default;
 
 void job_world::run() {
+  tally_.reduced = options_.workers_per_process > 1 ? 1 : 0;
   start_coordinator(false);
   every(launcher_->id, report_interval, [this] { observe(); });
   for (time_point t = misfortune_interval; t < faults_end_; t += misfortune_interval)
@@ -101,7 +107,10 @@ bool job_world::has_ended() const {
 job_world::process* job_world::find(const member_id& who) {
   switch (who.role) {
   case role::server: return find_server(who);
-  case role::worker: return find_worker(who);
+  case role::worker:
+    if (auto* const one = find_worker(who))
+      return one;
+    return find_worker_process(who);
   case role::coordinator:
     return coordinator_ && who == coordinator_->id ? coordinator_.get() : nullptr;
   case role::observer: break;
@@ -173,9 +182,15 @@ void job_world::start_server(std::uint32_t index) {
 }
 
 void job_world::start_worker(std::uint32_t index) {
+  auto& home = worker_processes_[index / options_.workers_per_process];
+  if (!home) {
+    home = std::make_unique<worker_process>(options_);
+    home->id = {role::worker, group_of(index).front(), next_incarnation()};
+    home->rate = pick_rate();
+  }
   auto& fresh = workers_[index] = std::make_unique<worker>(options_);
   fresh->id = {role::worker, index, next_incarnation()};
-  fresh->rate = pick_rate();
+  fresh->rate = home->rate;
   fresh->step_ms = static_cast<int>(index < options_.slow_workers ? pick(100, 200) : pick(2, 25));
   fresh->idle_since = local(*fresh);
   if (is_traced())
@@ -200,17 +215,16 @@ void job_world::start_again(const member_id& who, time_point when) {
 void job_world::end(member_id who) {
   if (is_traced())
     note(full_name(who) + " ends");
-  if (who.role == role::server)
-    servers_.erase(who.index);
-  else
-    workers_.erase(who.index);
-  if (!told_to_stop_ && phase_seen_ < job_phase::finished
-      && (who.role == role::worker || seats_.contains(who.index)))
+  if (who.role == role::worker)
+    return end_worker(who);
+  servers_.erase(who.index);
+  if (!told_to_stop_ && phase_seen_ < job_phase::finished && seats_.contains(who.index))
     start_again(who, now_ + 50ms);
 }
 
 void job_world::kill(const member_id& who) {
   time_point absent;
+  std::vector members{who}; // That die with it.
   if (is_traced())
     note(full_name(who) + " is killed");
   if (who.role == role::server) {
@@ -224,19 +238,21 @@ void job_world::kill(const member_id& who) {
       });
     absent = pick_ms(10, chance(0.1) ? absence_long_ms : 400);
   } else {
-    workers_.erase(who.index);
+    members = kill_workers(who);
     absent = pick_ms(10, 400);
   }
-  start_again(who, now_ + absent);
+  for (const auto& each : members)
+    start_again(each, now_ + absent);
   bool is_noticed = coordinator_ && chance(connections_seen_);
-  if (is_noticed)
-    when_awake(coordinator_->id, now_, [this, who] {
+  for (std::size_t i = 0; is_noticed && i < members.size(); ++i)
+    when_awake(coordinator_->id, now_, [this, lost = members[i]] {
       coordinate([&](coordinator_effects& effects) {
-        coordinator_->decider->disconnected(who, local(*coordinator_), effects);
+        coordinator_->decider->disconnected(lost, local(*coordinator_), effects);
       });
     });
   if (chance(deaths_seen_)) { // Else nobody sees it die: a process of another host.
-    deaths_.push_back({who});
+    for (const auto& each : members)
+      deaths_.push_back({each});
     is_noticed = true;
   }
   if (coordinator_ && !is_noticed && absent < silence_min)
@@ -283,8 +299,11 @@ void job_world::pause_someone() {
   if (all.empty())
     return;
   auto& victim = *all[pick(0, all.size() - 1)];
-  victim.paused_until = std::max(victim.paused_until, now_ + pick_ms(1, chance(0.5) ? 300 : 2500));
-  victim.disturbed_until = std::max(victim.disturbed_until.value_or(now_), victim.paused_until);
+  const auto until = now_ + pick_ms(1, chance(0.5) ? 300 : 2500);
+  for (process* const each : all_of_process(victim)) {
+    each->paused_until = std::max(each->paused_until, until);
+    each->disturbed_until = std::max(each->disturbed_until.value_or(now_), each->paused_until);
+  }
   ++tally_.pauses;
   if (is_traced())
     note(full_name(victim.id) + " pauses until "
@@ -317,6 +336,7 @@ void job_world::everything_dies() {
   kill_coordinator();
   servers_.clear();
   workers_.clear();
+  worker_processes_.clear();
   starting_.clear();
   commands_.clear();
   deaths_.clear();
@@ -342,6 +362,8 @@ void job_world::heal() {
   for (const auto& [unused, each] : servers_)
     each->paused_until = std::min(each->paused_until, now_);
   for (const auto& [unused, each] : workers_)
+    each->paused_until = std::min(each->paused_until, now_);
+  for (const auto& [unused, each] : worker_processes_)
     each->paused_until = std::min(each->paused_until, now_);
   if (coordinator_ && !coordinator_->saving)
     coordinator_->paused_until = std::min(coordinator_->paused_until, now_);

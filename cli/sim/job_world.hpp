@@ -1,12 +1,13 @@
 // A whole job in one thread and virtual time: the real deciders of coordinator, servers and workers
-// (coordinator, replica, router, pipeline), with a number for values, and processes, disks, clocks
-// and a network that fail as a seed says.
+// (coordinator, replica, router, reducer, pipeline), with a number for values, and processes,
+// disks, clocks and a network that fail as a seed says.
 #pragma once
 
 #include "cli/sim/job_options.hpp"
 #include "cli/sim/job_values.hpp"
 #include "cli/sim/world.hpp"
 
+#include "actors/store/reducer.hpp"
 #include "actors/store/replica.hpp"
 #include "actors/store/router.hpp"
 #include "actors/training/pipeline.hpp"
@@ -38,6 +39,7 @@ struct job_tally {
   std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,
                 recoveries = 0, unreadable = 0, starts_over = 0;
   std::uint64_t backups = 0, evictions = 0, shared = 0;
+  std::uint64_t reduced = 0, sums = 0, left_out = 0, not_as_one = 0, pulls_shared = 0;
 };
 
 /// One history: faults for a time, then quiet, in which the job has to come to its end.
@@ -61,6 +63,7 @@ private:
   struct hosted;
   struct server;
   struct worker;
+  struct worker_process;
   struct controller;
   struct kept_chain;
   struct state_copy;
@@ -89,6 +92,10 @@ private:
   /// The same for what it does for a chain; not where it began another generation meanwhile.
   void later(const server& by, const hosted& at, time_point when,
              std::function<void(server&, hosted&)> what);
+  /// Of the worker's process, those that live and those that do not.
+  std::vector<std::uint32_t> group_of(std::uint32_t worker) const;
+  worker_process& process_of(const worker& one);
+  worker_process* find_worker_process(const member_id& who);
   void start_server(std::uint32_t index);
   void start_worker(std::uint32_t index);
   void start_again(const member_id& who, time_point when);
@@ -163,22 +170,37 @@ private:
   void install(server& by, hosted& at, const std::shared_ptr<const state_copy>& what);
   void put_in_place(server& by, hosted& at, const state_copy& what, replica_effects& effects);
 
-  // -- job_workers.cpp: worker_actor and router_actor --
+  // -- job_workers.cpp: worker_actor, router_actor and links --
   void act(worker& by);
   void obey(worker& by, const orders& what);
   void advance(worker& by);
   void ask(worker& by, std::optional<training_step> done, std::optional<training_step> next);
   void computed(worker& by, std::uint64_t step);
-  void carry_out(worker& by, router_effects& effects);
-  void run(worker& by, send_part_effect& effect);
-  void run(worker& by, answered_effect& effect);
-  void run(worker& by, failed_effect& effect);
-  void settle(worker& by, const part_letter& asked, outcome what);
-  void fail_parts(worker& by, const std::function<bool(const sent_part&)>& which);
+  void answered(worker& by, request_token token);
+  void failed(worker& by, request_token token, const failure& why);
+  void carry_out(worker_process& by, router_effects& effects);
+  void run(worker_process& by, send_part_effect& effect);
+  void run(worker_process& by, answered_effect& effect);
+  void run(worker_process& by, failed_effect& effect);
+  void settle(worker_process& by, const part_letter& asked, outcome what);
+  void fail_parts(worker_process& by, const std::function<bool(const sent_part&)>& which);
   void send_report(worker& by);
-  void over_link(const member_id& worker, std::uint32_t server, bool to_server,
+  void over_link(const member_id& process, std::uint32_t server, bool to_server,
                  std::function<void()> arrive);
-  void break_link(worker& by, std::uint32_t server);
+  void break_link(worker_process& by, std::uint32_t server);
+
+  // -- job_reducers.cpp: reducer_actor, and what else happens to workers of one process --
+  void ask(worker_process& by, const member_id& asker, request_token token, request what);
+  void reduce(worker_process& by, const std::function<void(reducer_effects&)>& what);
+  void forward(worker_process& by, forward_effect& effect);
+  void answered(worker_process& by, request_token token);
+  void failed(worker_process& by, request_token token, const failure& why);
+  worker* take_asker(worker_process& by, request_token token);
+  void end_worker(const member_id& who);
+  void end_worker_process(const member_id& who);
+  std::vector<member_id> kill_workers(const member_id& who);
+  /// Itself, and what pauses with it.
+  std::vector<process*> all_of_process(process& one);
 
   // -- job_orders.cpp: what has to hold of orders and records --
   void check_orders(const orders& what);
@@ -242,6 +264,7 @@ private:
 
   std::map<std::uint32_t, std::unique_ptr<server>> servers_;
   std::map<std::uint32_t, std::unique_ptr<worker>> workers_;
+  std::map<std::uint32_t, std::unique_ptr<worker_process>> worker_processes_;
   std::unique_ptr<controller> coordinator_;
   bool resume_next_ = false;
   std::map<std::pair<std::uint32_t, chain_id>, kept_chain> disks_;

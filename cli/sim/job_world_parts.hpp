@@ -144,7 +144,7 @@ struct job_world::server : process {
 
 // -- workers ------------------------------------------------------------------------------------
 
-/// A letter whose answer a worker waits for.
+/// A letter whose answer a process of workers waits for.
 struct job_world::sent_part {
   part_id part;
   std::uint64_t attempt = 0;
@@ -152,28 +152,38 @@ struct job_world::sent_part {
   time_point deadline{0};
 };
 
+/// What the workers of one process share.
+struct job_world::worker_process : process {
+  struct link {
+    std::uint64_t number = 0;
+    bool is_dead = false; ///< And the process has not noticed.
+  };
+  explicit worker_process(const job_options& how)
+      : values_of(how.job, router_options{.reads = how.reads}) {
+    if (how.workers_per_process > 1)
+      reduces.emplace(how.job, reducer_options{how.reduce_wait});
+  }
+
+  std::optional<reducer> reduces; ///< In front of the router.
+  router values_of;
+  std::uint64_t next_token = 1, next_letter = 1;
+  std::map<request_token, member_id> askers;
+  std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
+  std::map<std::uint32_t, link> links;                           ///< To servers.
+  std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.
+};
+
 struct job_world::worker : process {
   struct open_request {
     std::optional<training_step> done, next;
   };
-  struct link {
-    std::uint64_t number = 0;
-    bool is_dead = false; ///< And the worker has not noticed.
-  };
   explicit worker(const job_options& how)
-      : steps(how.job, pipeline_options{.ahead_max = how.pulls_ahead}),
-        values_of(how.job, router_options{.reads = how.reads}) {}
+      : steps(how.job, pipeline_options{.ahead_max = how.pulls_ahead}) {}
 
   pipeline steps;
-  router values_of;
   int step_ms = 10;
   epoch_id view_epoch;
-  std::uint64_t next_token = 1;
   std::map<request_token, open_request> requests;
-  std::uint64_t next_letter = 1;
-  std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
-  std::map<std::uint32_t, link> links;                           ///< To servers.
-  std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.
   std::deque<std::uint64_t> to_compute;
   bool computes = false;
   time_point idle_since{0};

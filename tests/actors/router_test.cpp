@@ -230,6 +230,22 @@ TEST_CASE("in_ssp_a_pull_alone_waits_for_the_receipts_of_the_pushes_before_it") 
   CHECK(f.failed(2, errc::fenced) == texts{"pull 4 to 1 attempt 1", "failed 1 fenced"});
 }
 
+TEST_CASE("in_ssp_a_pull_does_not_wait_for_pushes_of_other_workers") {
+  router_fixture f{false};
+  f.job.tables[0].sync = {consistency_mode::ssp, 1};
+  f.decide = router{f.job};
+  f.set_view(routed_view(f.job));
+  f.push(1);
+  auto of_another = whole_query(f.job);
+  of_another.step.worker = {1};
+  CHECK(f.pull(2, of_another) == texts{"pull 3 to 0 attempt 1", "pull 4 to 1 attempt 1"});
+  CHECK(f.pushed(1).empty());
+  CHECK(f.pushed(2) == texts{"pushed 1 version 1"});
+  f.push(3);
+  of_another.others = {whole_query(f.job).step};
+  CHECK(f.pull(4, of_another).empty());
+}
+
 TEST_CASE("not_yet_asks_again_for_that_pull_only") {
   router_fixture f;
   f.push(1);

@@ -1,0 +1,152 @@
+// What the workers of one process share: their reducer, and that they pause, end and die together.
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+namespace {
+
+/// A process of which one worker has ended waits so long for the others.
+constexpr time_point end_of_others = 200ms;
+
+} // namespace
+
+// -- requests -----------------------------------------------------------------------------------
+
+void job_world::ask(worker_process& by, const member_id& asker, request_token token, request what) {
+  by.askers.emplace(token, asker);
+  if (by.reduces)
+    return reduce(by, [&](reducer_effects& effects) {
+      by.reduces->ask(token, std::move(what), local(by), effects);
+    });
+  router_effects effects;
+  by.values_of.ask(token, std::move(what), local(by), effects);
+  carry_out(by, effects);
+}
+
+void job_world::reduce(worker_process& by, const std::function<void(reducer_effects&)>& what) {
+  reducer_effects effects;
+  what(effects);
+  for (auto& effect : effects) {
+    if (auto* const next = std::get_if<forward_effect>(&effect))
+      forward(by, *next);
+    else if (const auto* const good = std::get_if<answered_effect>(&effect))
+      answered(by, good->request);
+    else if (const auto* const bad = std::get_if<failed_effect>(&effect))
+      failed(by, bad->request, bad->why);
+    else
+      ++tally_.left_out;
+  }
+}
+
+/// The router knows it by the number of the forward.
+void job_world::forward(worker_process& by, forward_effect& effect) {
+  request what;
+  if (effect.pushes.size() > 1) {
+    what.push = *sum_of(effect.pushes);
+    ++tally_.sums;
+  } else if (!effect.pushes.empty()) {
+    what.push = *effect.pushes.front();
+  }
+  tally_.pulls_shared += effect.pull && !effect.pull->others.empty() ? 1 : 0;
+  what.pull = std::move(effect.pull);
+  router_effects effects;
+  by.values_of.ask({effect.number.value}, std::move(what), local(by), effects);
+  carry_out(by, effects);
+}
+
+void job_world::run(worker_process& by, answered_effect& effect) {
+  if (!by.reduces)
+    return answered(by, effect.request);
+  reduce(by, [&](reducer_effects& effects) {
+    by.reduces->answered({effect.request.value}, effect.answer, effects);
+  });
+}
+
+void job_world::run(worker_process& by, failed_effect& effect) {
+  if (!by.reduces)
+    return failed(by, effect.request, effect.why);
+  reduce(by, [&](reducer_effects& effects) {
+    by.reduces->failed({effect.request.value}, effect.why, effects);
+  });
+}
+
+void job_world::answered(worker_process& by, request_token token) {
+  if (auto* const asker = take_asker(by, token))
+    answered(*asker, token);
+}
+
+void job_world::failed(worker_process& by, request_token token, const failure& why) {
+  if (auto* const asker = take_asker(by, token))
+    failed(*asker, token, why);
+}
+
+/// Null: it has ended.
+job_world::worker* job_world::take_asker(worker_process& by, request_token token) {
+  return find_worker(by.askers.extract(token).mapped());
+}
+
+// -- one fate -----------------------------------------------------------------------------------
+
+std::vector<std::uint32_t> job_world::group_of(std::uint32_t worker) const {
+  const auto size = options_.workers_per_process;
+  const auto first = worker / size * size;
+  std::vector<std::uint32_t> all;
+  for (auto i = first; i < std::min(first + size, job().workers + job().backup_workers); ++i)
+    all.push_back(i);
+  return all;
+}
+
+job_world::worker_process& job_world::process_of(const worker& one) {
+  return *worker_processes_.at(one.id.index / options_.workers_per_process);
+}
+
+job_world::worker_process* job_world::find_worker_process(const member_id& who) {
+  const auto found = worker_processes_.find(who.index / options_.workers_per_process);
+  return found != worker_processes_.end() && found->second->id == who ? found->second.get()
+                                                                      : nullptr;
+}
+
+std::vector<job_world::process*> job_world::all_of_process(process& one) {
+  if (one.id.role != role::worker)
+    return {&one};
+  std::vector<process*> all;
+  for (const auto index : group_of(one.id.index))
+    if (const auto found = workers_.find(index); found != workers_.end())
+      all.push_back(found->second.get());
+  all.push_back(worker_processes_.at(one.id.index / options_.workers_per_process).get());
+  return all;
+}
+
+/// Who ends alone takes the others along.
+void job_world::end_worker(const member_id& who) {
+  const auto home = process_of(*workers_.at(who.index)).id;
+  workers_.erase(who.index);
+  const bool is_last = std::ranges::none_of(
+    group_of(who.index), [&](std::uint32_t index) { return workers_.contains(index); });
+  if (is_last)
+    return end_worker_process(home);
+  at(now_ + end_of_others, [this, home] { end_worker_process(home); });
+}
+
+void job_world::end_worker_process(const member_id& who) {
+  if (find_worker_process(who) == nullptr)
+    return;
+  const bool comes_again = !told_to_stop_ && phase_seen_ < job_phase::finished;
+  for (const auto& each : kill_workers(who))
+    if (comes_again)
+      start_again(each, now_ + 50ms);
+}
+
+/// Which of that process were to live.
+std::vector<member_id> job_world::kill_workers(const member_id& who) {
+  std::vector<member_id> all;
+  for (const auto index : group_of(who.index)) {
+    const auto found = workers_.find(index);
+    all.push_back(found != workers_.end() ? found->second->id
+                                          : member_id{role::worker, index, who.incarnation});
+    workers_.erase(index);
+  }
+  worker_processes_.erase(who.index / options_.workers_per_process);
+  return all;
+}
+
+} // namespace troupe::sim
