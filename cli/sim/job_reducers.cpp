@@ -86,9 +86,9 @@ job_world::worker* job_world::take_asker(worker_process& by, request_token token
 
 // -- one fate -----------------------------------------------------------------------------------
 
-std::vector<std::uint32_t> job_world::group_of(std::uint32_t worker) const {
+std::vector<std::uint32_t> job_world::group_of(std::uint32_t index) const {
   const auto size = options_.workers_per_process;
-  const auto first = worker / size * size;
+  const auto first = index / size * size;
   std::vector<std::uint32_t> all;
   for (auto i = first; i < std::min(first + size, job().workers + job().backup_workers); ++i)
     all.push_back(i);

@@ -93,7 +93,7 @@ private:
   void later(const server& by, const hosted& at, time_point when,
              std::function<void(server&, hosted&)> what);
   /// Of the worker's process, those that live and those that do not.
-  std::vector<std::uint32_t> group_of(std::uint32_t worker) const;
+  std::vector<std::uint32_t> group_of(std::uint32_t index) const;
   worker_process& process_of(const worker& one);
   worker_process* find_worker_process(const member_id& who);
   void start_server(std::uint32_t index);
