@@ -92,11 +92,19 @@ std::optional<time_point> reducer::next_tick() const {
 
 void reducer::end_round(reducer_effects& effects) {
   const auto ended = std::exchange(round_, std::nullopt);
-  std::vector<share> first;
+  std::vector<share> pushers, readers;
   for (const share& x : ended->shares)
+    (x.push ? pushers : readers).push_back(x);
+  go_on(pushers, effects);
+  go_on(readers, effects); // Apart: a push of a worker that is out is held until it is back.
+}
+
+void reducer::go_on(const std::vector<share>& together, reducer_effects& effects) {
+  std::vector<share> first;
+  for (const share& x : together)
     if (x.push)
       first.push_back({x.token, true, false});
-  const auto pulls = pulls_together(ended->shares);
+  const auto pulls = pulls_together(together);
   for (std::size_t i = 0; i < pulls.size() || (i == 0 && !first.empty()); ++i) {
     auto shares = std::exchange(first, {});
     for (std::size_t k = 0; i < pulls.size() && k < pulls[i].size(); ++k) {

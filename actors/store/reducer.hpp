@@ -60,7 +60,8 @@ using reducer_effects = std::vector<reducer_effect>;
 /// were computed, and sums of floats depend on their order; they wait for nobody. Pulls for the
 /// same values are one pull, which goes on behind the pushes of all who share it: in bsp those of
 /// one clock, in ssp those of clocks no further apart than the bound, so that no reader is held up
-/// by one that waits for its answer, in asp all; but none that names rows.
+/// by one that waits for its answer, in asp all; but none that names rows. Who brings no push pulls
+/// apart from those who do, so that nobody is held up by a push of a worker that is out.
 ///
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
@@ -106,6 +107,7 @@ private:
   bool fits(const open_request& what, generation_id generation) const;
   bool all_there() const;
   void end_round(reducer_effects& effects);
+  void go_on(const std::vector<share>& together, reducer_effects& effects);
   std::vector<std::vector<request_token>> pulls_together(const std::vector<share>& shares) const;
   bool same_values(const query& x, const query& y) const;
   void forward(std::vector<share> shares, reducer_effects& effects);

@@ -244,13 +244,20 @@ TEST_CASE("reducer: a round has one history, and one request of a worker") {
   CHECK(f.ask(6, f.push(1, 1)) == lines{"forward 5 push 3"});
 }
 
+TEST_CASE("reducer: who brings no push pulls apart from those who do") {
+  auto f = begun(asp());
+  CHECK(f.ask(4, f.pull(0, 3)).empty());
+  CHECK(f.ask(5, f.both(1, 1, 4)).empty());
+  CHECK(f.ask(6, f.pull(2, 5)) == lines{"forward 4 push 1 pull 4", "forward 5 pull 5 3"});
+}
+
 TEST_CASE("reducer: pushes for other tables are not in one sum") {
   auto f = begun(asp());
   auto other = f.push(1, 1);
   other.push->tables = {{0}, {1}};
   CHECK(f.ask(4, f.push(0, 0)).empty());
   CHECK(f.ask(5, f.pull(2, 5)).empty());
-  CHECK(f.ask(6, other) == lines{"forward 4 push 0 pull 5", "forward 5 push 1"});
+  CHECK(f.ask(6, other) == lines{"forward 4 push 0", "forward 5 pull 5", "forward 6 push 1"});
 }
 
 TEST_CASE("reducer: who asks for the latest values waits for nobody") {
