@@ -14,7 +14,9 @@
 //
 // Shapes:       equal counts on all ranks, and equal schedules; else every rank fails.
 // Determinism:  bitwise the schedule's, whichever way.
-// Errors:       a team that has failed stays failed; numbers are undefined then.
+// Errors:       a team that has failed stays failed; numbers are undefined then. A late
+//               rank may still read and write those of others, where it reaches them directly: keep
+//               them until every rank's sum() has returned or its process has ended.
 // Cost:         block (schedule_for_team), n ranks: each reads and writes all n buffers once
 //               together, so 2 * count * 4 bytes of memory traffic for a rank; one work for each
 //               128 KiB that it owns; two meetings, of private numbers two for each part. No
