@@ -99,24 +99,22 @@ void reducer::end_round(reducer_effects& effects) {
   go_on(readers, effects); // Apart: a push of a worker that is out is held until it is back.
 }
 
-void reducer::go_on(const std::vector<share>& together, reducer_effects& effects) {
-  std::vector<share> first;
-  for (const share& x : together)
-    if (x.push)
-      first.push_back({x.token, true, false});
-  const auto pulls = pulls_together(together);
-  for (std::size_t i = 0; i < pulls.size() || (i == 0 && !first.empty()); ++i) {
-    auto shares = std::exchange(first, {});
-    for (std::size_t k = 0; i < pulls.size() && k < pulls[i].size(); ++k) {
-      const auto token = pulls[i][k];
-      const auto known = std::ranges::find(shares, token, &share::token);
-      if (known != shares.end())
-        known->pull = true;
-      else
-        shares.push_back({token, false, true});
+/// In ssp never a pull without the push that came with it, which may be refused within a sum.
+void reducer::go_on(std::vector<share> together, reducer_effects& effects) {
+  for (const auto& tokens : pulls_together(together)) {
+    std::vector<share> shares;
+    for (share& x : together) {
+      const bool pulls = std::ranges::count(tokens, x.token) > 0;
+      const bool pushes = x.push && (pulls || !x.pull || !staleness_min_);
+      if (pushes || pulls)
+        shares.push_back({x.token, pushes, pulls});
+      x.push = x.push && !pushes;
     }
     forward(std::move(shares), effects);
   }
+  std::erase_if(together, [](const share& x) { return !x.push; });
+  if (!together.empty())
+    forward(std::move(together), effects); // Nobody pulls.
 }
 
 /// Each list is one pull; its first has the largest clock.

@@ -55,13 +55,14 @@ using reducer_effects = std::vector<reducer_effect>;
 /// A worker is expected from its answer on, when it computes its next step, until a round has ended
 /// without it. What it brings later is in the next round.
 ///
-/// A round's pushes are added up and go on as one. Those of a job with a bsp table go on at once
-/// and one by one, because the sum of a clock is taken in the order of its slots, wherever these
-/// were computed, and sums of floats depend on their order; they wait for nobody. Pulls for the
-/// same values are one pull, which goes on behind the pushes of all who share it: in bsp those of
-/// one clock, in ssp those of clocks no further apart than the bound, so that no reader is held up
-/// by one that waits for its answer, in asp all; but none that names rows. Who brings no push pulls
-/// apart from those who do, so that nobody is held up by a push of a worker that is out.
+/// A round's pushes are added up and go on as one; in ssp, one for all who share a pull. Those of a
+/// job with a bsp table go on at once and one by one, because the sum of a clock is taken in the
+/// order of its slots, wherever these were computed, and sums of floats depend on their order; they
+/// wait for nobody. Pulls for the same values are one pull, which goes on behind the pushes of all
+/// who share it: in bsp those of one clock, in ssp those of clocks no further apart than the bound,
+/// so that no reader is held up by one that waits for its answer, in asp all; but none that names
+/// rows. Who brings no push pulls apart from those who do, so that nobody is held up by a push of a
+/// worker that is out.
 ///
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
@@ -70,6 +71,8 @@ using reducer_effects = std::vector<reducer_effect>;
 /// (3) requests of one worker go on in the order in which they came.
 /// (4) a sum has at most one batch of each worker, all of one generation and for the same tables.
 /// (5) no round stays open for longer than `wait`.
+/// (6) in ssp a pull goes on in one request with the push that came with it: it tells the clock
+///     behind that push, which holds only where both get there together.
 class reducer {
 public:
   explicit reducer(const job_spec& job, reducer_options options = {});
@@ -107,7 +110,7 @@ private:
   bool fits(const open_request& what, generation_id generation) const;
   bool all_there() const;
   void end_round(reducer_effects& effects);
-  void go_on(const std::vector<share>& together, reducer_effects& effects);
+  void go_on(std::vector<share> together, reducer_effects& effects);
   std::vector<std::vector<request_token>> pulls_together(const std::vector<share>& shares) const;
   bool same_values(const query& x, const query& y) const;
   void forward(std::vector<share> shares, reducer_effects& effects);
