@@ -10,14 +10,13 @@
 #include "actors/graph/local_cluster.hpp"
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/preparation.hpp"
-#include "actors/graph/progress.hpp"
+#include "actors/graph/run_console.hpp"
 #include "actors/graph/run_failed.hpp"
 #include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
 #include "actors/graph/simulation.hpp"
 #include "actors/links/node.hpp"
-#include "actors/log_line.hpp"
 #include "actors/process_memory.hpp"
 #include "serialization/wire.hpp"
 #include "storage/directory_lock.hpp"
@@ -63,8 +62,7 @@ public:
   launcher(const std::string& name, const run_options& options, const graph& described,
            std::vector<std::string> command)
       : name_(name), options_(options), graph_(described), command_(std::move(command)),
-        job_(make_job(name, described, options)), statistics_(job_),
-        display_(stdout, progress_display::is_terminal(stdout)) {}
+        job_(make_job(name, described, options)), statistics_(job_), console_(name) {}
 
   ~launcher() {
     if (judge_ && is_simulated())
@@ -105,25 +103,12 @@ private:
   void prepare_files() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
-    if (!in_one_process())
-      keep_console();
-    if (!in_one_process())
-      say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
+    if (!in_one_process()) {
+      console_.keep_in(options_.run_directory, command_);
+      console_.say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
+    }
     for (const auto& remark : made.remarks)
       event(remark);
-  }
-
-  /// Where that fails there is the screen.
-  void keep_console() {
-    const auto file = options_.run_directory / "logs" / "console.log";
-    std::error_code ignored;
-    std::filesystem::create_directories(file.parent_path(), ignored);
-    console_.reset(std::fopen(file.c_str(), "ae"));
-    if (!console_)
-      return;
-    const auto command = fmt::format("{}", fmt::join(command_, " "));
-    fmt::print(console_.get(), "{}\n", log_line(command, std::chrono::system_clock::now()));
-    kept_.emplace(console_.get(), false);
   }
 
   void start_processes() {
@@ -206,9 +191,7 @@ private:
     // The last picture has the last accuracy.
     if (is_main() && now.phase == job_phase::finished && !watch_->report().done)
       return;
-    display_.show(now);
-    if (kept_)
-      kept_->show(now);
+    console_.show(now);
   }
 
   void carry_out(const watch_decision& what) {
@@ -277,13 +260,7 @@ private:
       fresh.swap(verdicts_->fresh);
     }
     for (auto& verdict : fresh) {
-      if (!verdict.failed.empty())
-        event("no evaluation: " + verdict.failed);
-      if (verdict.found && !verdict.found->note.empty())
-        event(verdict.found->note);
-      if (verdict.found)
-        statistics_.evaluated(verdict.number, verdict.found->loss, verdict.found->accuracy,
-                              verdict.found->auc, now);
+      take_judgement(verdict, now, now - started_at_, statistics_, console_);
       if (!watch_->judged(verdict.failed))
         continue;
       statistics_.job_finished(now);
@@ -317,26 +294,21 @@ private:
   int finish() {
     statistics_.resident_memory("launcher", peak_rss_bytes());
     show(statistics_.snapshot(time()));
-    display_.finish();
+    console_.finish();
     if (processes_)
       processes_->kill_all();
     auto status = watch_->exit_status();
     if (!watch_->failure().empty())
-      complain(watch_->failure());
+      console_.complain(watch_->failure());
     if (!is_main())
       return status;
-    if (options_.report_file) {
-      const auto json = statistics_.to_json(fmt::format("{}", fmt::join(command_, " ")));
-      if (auto written = write_report(*options_.report_file, json); !written) {
-        complain(written.error().text);
-        status = EXIT_FAILURE;
-      }
-    }
+    if (!leave_report(options_, command_, statistics_, console_))
+      status = EXIT_FAILURE;
     if (status > 128)
-      say(fmt::format(
+      console_.say(fmt::format(
         "{}: stopped; {}\n", name_,
         how_to_continue(watch_->checkpoint(), options_.checkpoint_directory.value_or(""))));
-    say(summary(statistics_, time()));
+    console_.say(summary(statistics_, time()));
     if (simulation_)
       tell_of_simulation();
     std::fflush(stdout);
@@ -351,26 +323,7 @@ private:
                seconds(steady_now() - called_at_));
   }
 
-  void complain(const std::string& why) {
-    fmt::print(stderr, "{}: {}\n", name_, why);
-    keep(fmt::format("{}: {}\n", name_, why));
-  }
-  void say(const std::string& text) {
-    fmt::print("{}", text);
-    std::fflush(stdout);
-    keep(text);
-  }
-  void keep(const std::string& text) {
-    if (console_) {
-      fmt::print(console_.get(), "{}", text);
-      std::fflush(console_.get());
-    }
-  }
-  void event(const std::string& text) {
-    display_.event(text, time() - started_at_);
-    if (kept_)
-      kept_->event(text, time() - started_at_);
-  }
+  void event(const std::string& text) { console_.event(text, time() - started_at_); }
 
   std::string name_;
   run_options options_;
@@ -378,12 +331,7 @@ private:
   std::vector<std::string> command_;
   job_spec job_;
   run_statistics statistics_;
-  progress_display display_;
-  struct close_file {
-    void operator()(std::FILE* x) const { std::fclose(x); }
-  };
-  std::unique_ptr<std::FILE, close_file> console_; ///< RUN/logs/console.log.
-  std::optional<progress_display> kept_;           ///< Writes to it.
+  run_console console_;
   member_id self_{role::observer, 0, {draw_random()}};
   cluster_file cluster_;
   certificates certificates_;

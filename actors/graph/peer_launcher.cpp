@@ -8,9 +8,8 @@
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/peer_board.hpp"
 #include "actors/graph/preparation.hpp"
-#include "actors/graph/progress.hpp"
+#include "actors/graph/run_console.hpp"
 #include "actors/graph/run_failed.hpp"
-#include "actors/graph/run_report.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
 #include "actors/process_memory.hpp"
@@ -38,21 +37,12 @@ constexpr std::chrono::milliseconds show_interval{100};
 /// For processes that have nothing to do any more.
 constexpr std::chrono::seconds leaving_max{5};
 
-struct verdict {
-  std::uint64_t pass = 0;
-  bool last = false;
-  std::optional<evaluation> found;
-  std::string failed;
-  std::vector<std::vector<float>> parameters;
-};
-
 class peer_launcher {
 public:
   peer_launcher(const std::string& name, run_options options, const graph& described,
                 std::vector<std::string> command)
       : name_(name), options_(std::move(options)), graph_(described), command_(std::move(command)),
-        job_(make_job(name, described, options_)), statistics_(job_),
-        display_(stdout, progress_display::is_terminal(stdout)) {}
+        job_(make_job(name, described, options_)), statistics_(job_), console_(name) {}
 
   int run() {
     required(validate(job_));
@@ -75,8 +65,8 @@ private:
   void prepare() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
-    fmt::print("{}: logs in {}\n", name_, options_.run_directory.string());
-    std::fflush(stdout);
+    console_.keep_in(options_.run_directory, command_);
+    console_.say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
     for (const auto& remark : made.remarks)
       event(remark);
     std::size_t parameters = 0;
@@ -121,7 +111,7 @@ private:
     statistics_.observe(picture(), now);
     judge(now);
     if (now - shown_at_ >= show_interval) {
-      display_.show(statistics_.snapshot(now));
+      console_.show(statistics_.snapshot(now));
       shown_at_ = now;
     }
     auto& head = board_->head();
@@ -220,9 +210,9 @@ private:
     if (judging_.valid() && judging_.wait_for(0s) == std::future_status::ready)
       take(judging_.get(), now);
     if (!judging_.valid() && head.offered != head.taken) {
-      verdict next;
-      next.pass = head.pass;
-      next.last = head.last;
+      judgement next;
+      next.number = head.pass;
+      judging_last_ = head.last;
       auto all = board_->parameters();
       for (const auto& table : job_.tables) {
         const auto own = all.first(static_cast<std::size_t>(table.size()));
@@ -236,7 +226,7 @@ private:
     }
   }
 
-  verdict judged(verdict what) {
+  judgement judged(judgement what) {
     try {
       if (graph_.make_evaluator() && !evaluator_)
         evaluator_ = graph_.make_evaluator()();
@@ -250,15 +240,9 @@ private:
     return what;
   }
 
-  void take(verdict what, time_point now) {
-    if (!what.failed.empty())
-      event("no evaluation: " + what.failed);
-    if (what.found && !what.found->note.empty())
-      event(what.found->note);
-    if (what.found)
-      statistics_.evaluated(what.pass, what.found->loss, what.found->accuracy, what.found->auc,
-                            now);
-    if (!what.last)
+  void take(judgement what, time_point now) {
+    take_judgement(what, now, now - started_at_, statistics_, console_);
+    if (!judging_last_)
       return;
     last_judged_ = true;
     statistics_.job_finished(now);
@@ -274,34 +258,28 @@ private:
     const auto now = steady_now();
     statistics_.resident_memory("launcher", peak_rss_bytes());
     statistics_.observe(picture(), now);
-    display_.show(statistics_.snapshot(now));
-    display_.finish();
+    console_.show(statistics_.snapshot(now));
+    console_.finish();
     supervisor_->kill_all();
     const auto& head = board_->head();
     int status = !failure_.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
     if (!failure_.empty())
-      fmt::print(stderr, "{}: {}\n", name_, failure_);
+      console_.complain(failure_);
     if (stop_signal_ != 0)
       status = 128 + stop_signal_;
-    if (options_.report_file && head.done) {
-      const auto json = statistics_.to_json(fmt::format("{}", fmt::join(command_, " ")));
-      if (auto written = write_report(*options_.report_file, json); !written) {
-        fmt::print(stderr, "{}: {}\n", name_, written.error().text);
-        status = EXIT_FAILURE;
-      }
-    }
+    if (head.done && !leave_report(options_, command_, statistics_, console_))
+      status = EXIT_FAILURE;
     if (stop_signal_ != 0)
-      fmt::print("{}: stopped; {}\n", name_,
-                 how_to_continue(head.checkpoint, *options_.checkpoint_directory));
+      console_.say(fmt::format("{}: stopped; {}\n", name_,
+                               how_to_continue(head.checkpoint, *options_.checkpoint_directory)));
     if (head.done)
-      fmt::print("parameters are equal on all {} workers, checksum {:016x}\n", job_.workers,
-                 head.checksum.load());
-    fmt::print("{}", summary(statistics_, now));
-    std::fflush(stdout);
+      console_.say(fmt::format("parameters are equal on all {} workers, checksum {:016x}\n",
+                               job_.workers, head.checksum.load()));
+    console_.say(summary(statistics_, now));
     return status;
   }
 
-  void event(const std::string& text) { display_.event(text, steady_now() - started_at_); }
+  void event(const std::string& text) { console_.event(text, steady_now() - started_at_); }
 
   std::string name_;
   run_options options_;
@@ -309,14 +287,15 @@ private:
   std::vector<std::string> command_;
   job_spec job_;
   run_statistics statistics_;
-  progress_display display_;
+  run_console console_;
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
   std::optional<peer_board> board_;
   std::vector<int> listeners_;
   std::optional<supervisor> supervisor_;
   std::unique_ptr<evaluator> evaluator_;
-  std::future<verdict> judging_;
+  std::future<judgement> judging_;
+  bool judging_last_ = false; ///< What is judged is the end.
   std::optional<time_point> training_since_, leaving_at_;
   std::string failure_;
   std::uint64_t failures_told_ = 0;

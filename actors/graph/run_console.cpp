@@ -1,0 +1,85 @@
+#include "actors/graph/run_console.hpp"
+
+#include "actors/graph/run_result.hpp"
+#include "actors/log_line.hpp"
+
+#include "fmt/format.h"
+
+#include <system_error>
+#include <utility>
+
+namespace troupe {
+
+run_console::run_console(std::string program)
+    : program_(std::move(program)), screen_(stdout, progress_display::is_terminal(stdout)) {}
+
+void run_console::keep_in(const std::filesystem::path& run_directory,
+                          const std::vector<std::string>& command) {
+  const auto file = run_directory / "logs" / "console.log";
+  std::error_code ignored;
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  file_.reset(std::fopen(file.c_str(), "ae"));
+  if (!file_)
+    return;
+  const auto line = fmt::format("{}", fmt::join(command, " "));
+  keep(log_line(line, std::chrono::system_clock::now()) + "\n");
+  kept_.emplace(file_.get(), false);
+}
+
+void run_console::event(const std::string& text, std::chrono::nanoseconds elapsed) {
+  screen_.event(text, elapsed);
+  if (kept_)
+    kept_->event(text, elapsed);
+}
+
+void run_console::show(const progress_snapshot& now) {
+  screen_.show(now);
+  if (kept_)
+    kept_->show(now);
+}
+
+void run_console::finish() { screen_.finish(); }
+
+void run_console::say(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
+  keep(text);
+}
+
+void run_console::complain(const std::string& why) {
+  const auto line = fmt::format("{}: {}\n", program_, why);
+  fmt::print(stderr, "{}", line);
+  keep(line);
+}
+
+void run_console::keep(const std::string& text) {
+  if (!file_)
+    return;
+  fmt::print(file_.get(), "{}", text);
+  std::fflush(file_.get());
+}
+
+void take_judgement(const judgement& verdict, time_point now, std::chrono::nanoseconds elapsed,
+                    run_statistics& statistics, run_console& console) {
+  if (!verdict.failed.empty())
+    console.event("no evaluation: " + verdict.failed, elapsed);
+  if (!verdict.found)
+    return;
+  const auto& found = *verdict.found;
+  if (!found.note.empty())
+    console.event(found.note, elapsed);
+  statistics.evaluated(verdict.number, found.loss, found.accuracy, found.auc, now);
+}
+
+bool leave_report(const run_options& options, const std::vector<std::string>& command,
+                  const run_statistics& statistics, run_console& console) {
+  if (!options.report_file)
+    return true;
+  const auto json = statistics.to_json(fmt::format("{}", fmt::join(command, " ")));
+  const auto written = write_report(*options.report_file, json);
+  if (!written)
+    console.complain(written.error().text);
+  return static_cast<bool>(written);
+}
+
+} // namespace troupe
