@@ -6,6 +6,7 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -104,6 +105,22 @@ TEST_CASE("top_k takes what is not finite first") {
     top_k(x, residual, places, values);
     CHECK(places == std::vector<std::uint32_t>{17, 4001});
     CHECK(residual[17] == 0.0f);
+  });
+}
+
+TEST_CASE("top_k takes the first of NaNs, whatever bits they have") {
+  on_every_target([] {
+    for (const std::size_t k : {1ul, 2ul, 3ul}) {
+      auto x = test::floats(4099, -3, 3, 4);
+      x[5] = std::bit_cast<float>(0xffc00001);
+      x[77] = std::bit_cast<float>(0x7fffffff);
+      x[4098] = std::bit_cast<float>(0x7fc00000);
+      std::vector<float> residual(x.size()), values(k);
+      std::vector<std::uint32_t> places(k), wanted{5, 77, 4098};
+      top_k(x, residual, places, values);
+      wanted.resize(k);
+      CHECK(places == wanted);
+    }
   });
 }
 
