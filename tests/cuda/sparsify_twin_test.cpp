@@ -1,8 +1,8 @@
 // The k largest and k at random: a stream gives the bytes of the CPU.
 #include "kernels/sparsify.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/same_bytes.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 
 #include <bit>
 #include <limits>
@@ -89,7 +89,7 @@ TEST_CASE("devices: k at random are those of the CPU, and they are put where the
   if (!on)
     return;
   bench_device at{*on};
-  for (const std::size_t count : awkward_sizes)
+  for (const std::size_t count : device_sizes)
     for (const std::size_t k : ks_of(count)) {
       if (k == 0 && count > 0)
         continue;
