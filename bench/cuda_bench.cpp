@@ -13,14 +13,19 @@
 #include "kernels/int8.hpp"
 #include "kernels/onebit.hpp"
 #include "kernels/optimizer.hpp"
+#include "kernels/rows.hpp"
+#include "kernels/sparsify.hpp"
 #include "kernels/vector_ops.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -51,6 +56,16 @@ public:
     return made;
   }
 
+  template <class T>
+  device_memory<T> upload(const std::vector<T>& values) {
+    auto made = must(make_memory<T>(on_, device_, values.size()));
+    const auto here = must(make_pinned<T>(on_, values.size()));
+    std::ranges::copy(values, here.data());
+    on_.copy(stream(), made.data(), here.data(), values.size() * sizeof(T));
+    wait();
+    return made;
+  }
+
   bench::row measure(const std::string& name, std::size_t bytes, std::size_t calls,
                      const std::function<void()>& enqueue) {
     const auto from = floats(bytes / 8), to = floats(bytes / 8);
@@ -75,13 +90,17 @@ public:
   }
 
 private:
+  void wait() {
+    if (auto done = on_.synchronize(stream()); !done)
+      throw std::runtime_error{done.error().text};
+  }
+
   double ms_of(std::size_t calls, const std::function<void()>& enqueue) {
     on_.record(stream(), begin_.get());
     for (std::size_t call = 0; call < calls; ++call)
       enqueue();
     on_.record(stream(), end_.get());
-    if (auto done = on_.synchronize(stream()); !done)
-      throw std::runtime_error{done.error().text};
+    wait();
     return on_.elapsed_ms(begin_.get(), end_.get());
   }
 
@@ -119,6 +138,41 @@ void measure_compression(std::vector<bench::row>& rows, device_bench& at, device
        [&] { kernels::to_onebit(stream, x.span(), y.span(), bits.span(), means.span()); });
   line("from_onebit", 4 * count + count / 8,
        [&] { kernels::from_onebit(stream, bits.span(), means.span(), y.span()); });
+}
+
+/// Of what picks some of many: rows of 64 bytes in any order, the k largest, k at random.
+void measure_picks(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
+                   std::uint32_t device, std::size_t count, std::size_t calls) {
+  constexpr std::size_t width = 16;
+  const std::size_t k = count / 100;
+  std::mt19937 random{42};
+  std::vector<std::uint32_t> shuffled(count / width);
+  std::iota(shuffled.begin(), shuffled.end(), 0u);
+  std::ranges::shuffle(shuffled, random);
+  std::vector<float> any(count); // Of equal ones all would be counted in one place.
+  for (float& x : any)
+    x = static_cast<float>(random()) * 0x1p-31f - 1.0f;
+  const auto x = at.upload(any), y = at.floats(count), values = at.floats(k);
+  const auto index = at.upload(shuffled);
+  const auto order = must(make_memory<std::uint64_t>(on, device, shuffled.size()));
+  const auto places = must(make_memory<std::uint32_t>(on, device, k));
+  const auto scratch = must(make_memory<std::uint32_t>(on, device, kernels::top_k_scratch(count)));
+  const kernels::stream& stream = at.stream();
+  const auto line = [&](const char* name, std::size_t bytes, const std::function<void()>& enqueue) {
+    rows.push_back(at.measure(name, bytes, calls, enqueue));
+  };
+  line("gather", 8 * count + 4 * shuffled.size(),
+       [&] { kernels::gather(stream, y.span(), x.span(), index.span(), width); });
+  line("scatter_add", 12 * count + 4 * shuffled.size(), [&] {
+    kernels::scatter_add(stream, y.span(), x.span(), index.span(), width, order.span());
+  });
+  line("top_k of 1 %", 12 * count + 8 * k, [&] {
+    kernels::top_k(stream, x.span(), y.span(), places.span(), values.span(), scratch.span());
+  });
+  line("random_k of 1 %", 12 * count + 4 * k,
+       [&] { kernels::random_k(stream, x.span(), y.span(), 7, values.span()); });
+  line("put_random_k of 1 %", 4 * count + 4 * k,
+       [&] { kernels::put_random_k(stream, values.span(), 7, y.span()); });
 }
 
 std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, bool full) {
@@ -177,6 +231,7 @@ std::vector<bench::row> measure_all(device_platform& on, std::uint32_t device, b
                               indices.span().first<kernels::partials_max>(), index.data());
   }));
   measure_compression(rows, at, on, device, count, calls);
+  measure_picks(rows, at, on, device, count, calls);
   return rows;
 }
 

@@ -13,6 +13,7 @@
 #include <cassert>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace troupe::kernels {
@@ -30,6 +31,15 @@ constexpr unsigned blocks_for(std::size_t count, std::size_t each) {
 /// Base of bodies for which denormals count as zeros. Their files begin with a line
 /// "// nvcc: -ftz=true", which the build reads.
 struct flushing_denormals {};
+
+/// *to += x, whichever threads do so at the same time. Of integers: the sum has no order.
+TROUPE_HD void add_atomically(std::uint32_t* to, std::uint32_t x) {
+#if defined(__CUDA_ARCH__)
+  atomicAdd(to, x);
+#else
+  *to += x; // Loops have one thread.
+#endif
+}
 
 namespace detail {
 

@@ -1,5 +1,9 @@
-// What the passes of top_k tell each other: counts of magnitudes, and where the k-th largest is.
+// The arithmetic of sparsify.hpp: what the passes of top_k tell each other, which are counts of
+// magnitudes and where the k-th largest is; which elements random_k draws.
 #pragma once
+
+#include "kernels/host_device.hpp"
+#include "kernels/random_bits.hpp"
 
 #include <array>
 #include <bit>
@@ -9,6 +13,7 @@
 namespace troupe::kernels::detail {
 
 // A magnitude has 31 bits: 11, 10 and 10 of them are told apart in one round.
+constexpr int magnitude_bits_all = 31;
 constexpr int magnitude_shifts[] = {20, 10, 0};
 constexpr std::size_t magnitude_bins = 2048;
 using magnitude_counts = std::array<std::uint32_t, magnitude_bins>;
@@ -18,7 +23,23 @@ struct selection {
   std::size_t of_least; ///< How many with this very magnitude are taken.
 };
 
-/// As an integer, which has the order that magnitudes have as floats.
-inline std::uint32_t magnitude(float x) { return std::bit_cast<std::uint32_t>(x) & 0x7fffffff; }
+/// As an integer, which has the order that magnitudes have as floats. NaNs are all the same: which
+/// one a sum has is not the same on every device.
+TROUPE_HD std::uint32_t magnitude(float x) {
+  constexpr std::uint32_t least_nan = 0x7f800001;
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x) & 0x7fffffff;
+  return bits < least_nan ? bits : least_nan;
+}
+
+/// Where random_k's stretch j begins; stretch j - 1 ends there.
+TROUPE_HD std::uint64_t stretch_begin(std::uint64_t j, std::uint64_t count, std::uint64_t k) {
+  return j * count / k;
+}
+
+/// What is drawn of stretch j, [begin, end).
+TROUPE_HD std::uint64_t drawn_place(std::uint64_t begin, std::uint64_t end, std::uint32_t key,
+                                    std::uint32_t j) {
+  return begin + ((end - begin) * random_bits(key, j) >> 32);
+}
 
 } // namespace troupe::kernels::detail

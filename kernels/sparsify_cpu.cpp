@@ -1,6 +1,5 @@
 #include "kernels/sparsify.hpp"
 
-#include "kernels/random_bits.hpp"
 #include "kernels/sparsify.inl.hpp"
 
 #include <algorithm>
@@ -157,10 +156,9 @@ void for_each_random(std::size_t count, std::size_t k, std::uint64_t seed, Body 
   const auto key = detail::random_key(seed);
   std::uint64_t first = 0;
   for (std::size_t j = 0; j < k; ++j) {
-    const std::uint64_t end = (j + 1) * std::uint64_t{count} / k;
-    const std::uint64_t drawn =
-      (end - first) * detail::random_bits(key, static_cast<std::uint32_t>(j)) >> 32;
-    body(j, static_cast<std::size_t>(first + drawn));
+    const std::uint64_t end = detail::stretch_begin(j + 1, count, k);
+    body(j, static_cast<std::size_t>(
+              detail::drawn_place(first, end, key, static_cast<std::uint32_t>(j))));
     first = end;
   }
 }

@@ -119,6 +119,7 @@ public:
   void clear(const kernels::stream& at, void* memory, std::size_t bytes) override {
     if (bytes == 0 || !usable(at))
       return;
+    note(covered(memory, bytes), "a clear of memory that is neither of a device nor pinned");
     at.emulated->push([=] { std::memset(memory, 0, bytes); });
   }
 

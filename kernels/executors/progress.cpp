@@ -38,7 +38,7 @@ void progress::publish(std::uint32_t value) {
 void progress::wake() { futex(value_, FUTEX_WAKE, INT_MAX, nullptr); }
 
 void progress::wait(std::uint32_t value, const wait_options& options,
-                    std::chrono::milliseconds sleep_max) const {
+                    std::chrono::microseconds sleep_max) const {
   if (reached(value))
     return;
   // 64 looks: a few microseconds at most between two looks at the clock.
@@ -56,7 +56,7 @@ void progress::wait(std::uint32_t value, const wait_options& options,
   sleepers_.fetch_add(1);
   const std::uint32_t seen = value_.load();
   if (static_cast<std::int32_t>(seen - value) < 0) {
-    const timespec timeout{sleep_max.count() / 1000, sleep_max.count() % 1000 * 1'000'000};
+    const timespec timeout{sleep_max.count() / 1'000'000, sleep_max.count() % 1'000'000 * 1000};
     futex(value_, FUTEX_WAIT, seen, &timeout);
   }
   sleepers_.fetch_sub(1);

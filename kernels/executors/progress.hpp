@@ -29,7 +29,7 @@ public:
   /// Returns when the value is reached, at the latest after `options.spin` and `sleep_max`; also
   /// earlier without it. Look at reached() afterwards.
   void wait(std::uint32_t value, const wait_options& options,
-            std::chrono::milliseconds sleep_max) const;
+            std::chrono::microseconds sleep_max) const;
   /// Wakes all who wait, without a new value.
   void wake();
 

@@ -2,9 +2,9 @@
 #include "kernels/half.hpp"
 #include "kernels/int8.hpp"
 #include "kernels/onebit.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/same_bytes.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 
 #include <bit>
 #include <limits>
@@ -62,7 +62,7 @@ TEST_CASE("devices: floats in 16 bits are those of the CPU") {
   if (!on)
     return;
   bench_device at{*on};
-  for (const std::size_t count : awkward_sizes) {
+  for (const std::size_t count : device_sizes) {
     const auto values = of_every_kind(count);
     const auto x = at.upload(values);
     const auto y = at.upload(halves(count, 77));
@@ -100,7 +100,7 @@ TEST_CASE("devices: floats in 8 bits are those of the CPU, and so are they back"
     return;
   bench_device at{*on};
   for (const bool stochastic : {false, true})
-    for (const std::size_t count : awkward_sizes) {
+    for (const std::size_t count : device_sizes) {
       const auto values = blocks_of_every_kind(count);
       const std::size_t blocks = (count + kernels::int8_block - 1) / kernels::int8_block;
       bytes wanted(count);

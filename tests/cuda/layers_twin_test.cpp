@@ -1,8 +1,8 @@
 #include "kernels/layers.hpp"
 
 #include "kernels/devices/blas.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 #include "kernels/optimizer.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -51,7 +51,7 @@ TEST_CASE("devices: every optimiser's step has the bits of the CPU") {
   for (const optimizer kind :
        {optimizer::sgd, optimizer::momentum, optimizer::nesterov, optimizer::adagrad,
         optimizer::adam, optimizer::adamw, optimizer::ftrl})
-    for (const std::size_t count : awkward_sizes)
+    for (const std::size_t count : device_sizes)
       for (const bool extreme : {false, true}) {
         CAPTURE(static_cast<int>(kind));
         CAPTURE(count);

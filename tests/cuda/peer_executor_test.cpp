@@ -1,8 +1,8 @@
 #include "kernels/devices/peer_executor.hpp"
 
 #include "kernels/schedules/strategies.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 #include "tests/kernels/schedules_interpreter.hpp"
 
 #include <array>

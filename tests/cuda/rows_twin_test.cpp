@@ -1,7 +1,7 @@
 #include "kernels/rows.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/same_bytes.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 
 namespace troupe::test {
 

@@ -8,11 +8,16 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
 
 namespace troupe::test {
+
+/// Those of awkward_sizes, and one of many blocks of CUDA threads.
+constexpr std::array<std::size_t, 8> device_sizes{0, 1, 3, 255, 256, 257, 4099, 100'003};
 
 /// A new one for each test case. Null where there is no device; that is then said.
 std::unique_ptr<device_platform> platform_under_test();

@@ -1,7 +1,7 @@
 #include "kernels/vector_ops.hpp"
-#include "tests/cuda/numbers.hpp"
 #include "tests/cuda/same_bytes.hpp"
 #include "tests/cuda/under_test.hpp"
+#include "tests/numbers.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@ TEST_CASE("devices: add rounds each sum once") {
   if (!on)
     return;
   bench_device at{*on};
-  for (const std::size_t count : awkward_sizes) {
+  for (const std::size_t count : device_sizes) {
     numbers random{count};
     const auto a = random.extremes(count), b = random.extremes(count);
     const auto sum = at.upload(a);
@@ -33,7 +33,7 @@ TEST_CASE("devices: a squared norm is within its bound") {
   bench_device at{*on};
   const auto partials = must(make_memory<double>(*on, 0, kernels::partials_max));
   for (const bool extreme : {false, true})
-    for (const std::size_t count : awkward_sizes) {
+    for (const std::size_t count : device_sizes) {
       numbers random{count + 1};
       const auto values = extreme ? random.extremes(count) : random.units(count);
       const auto x = at.upload(values);
@@ -63,7 +63,7 @@ TEST_CASE("devices: the first element that is not finite is found") {
                               result.data());
     return at.download(result)[0];
   };
-  for (const std::size_t count : awkward_sizes) {
+  for (const std::size_t count : device_sizes) {
     numbers random{count};
     auto values = random.extremes(count);
     CHECK(found(values) == count);
@@ -116,7 +116,7 @@ TEST_CASE("devices: axpy, scale and clip give the bytes of the CPU") {
     return;
   constexpr float infinity = std::numeric_limits<float>::infinity();
   bench_device at{*on};
-  for (const std::size_t count : awkward_sizes)
+  for (const std::size_t count : device_sizes)
     for (const float a : {0.0f, -1.7f, 0x1p-100f, 0x1p100f, infinity}) {
       CAPTURE(a);
       numbers random{count + 2};
@@ -146,7 +146,7 @@ TEST_CASE("devices: products and norms are within their bounds") {
   const auto memory = must(make_memory<double>(*on, 0, kernels::partials_max));
   const auto partials = memory.span().first<kernels::partials_max>();
   for (const bool extreme : {false, true})
-    for (const std::size_t count : awkward_sizes) {
+    for (const std::size_t count : device_sizes) {
       numbers random{count + 3};
       const auto a = extreme ? random.extremes(count) : random.units(count);
       const auto b = extreme ? random.extremes(count) : random.units(count);
@@ -175,7 +175,7 @@ TEST_CASE("devices: a vector is clipped by its norm, and only where that is too 
   bench_device at{*on};
   const auto memory = must(make_memory<double>(*on, 0, kernels::partials_max));
   const auto partials = memory.span().first<kernels::partials_max>();
-  for (const std::size_t count : awkward_sizes)
+  for (const std::size_t count : device_sizes)
     for (const float limit : {0x1p-60f, 0.5f, 0x1p60f})
       for (const float special : {1.0f, infinity, std::numeric_limits<float>::quiet_NaN()}) {
         CAPTURE(limit);

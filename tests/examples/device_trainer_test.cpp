@@ -3,39 +3,31 @@
 #include "kernels/devices/emulated_platform.hpp"
 #include "examples/02_async_sgd/device_network.hpp"
 
+#include "tests/numbers.hpp"
+
 #include "doctest/doctest.h"
 
 #include <cmath>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace async_sgd;
 
 namespace {
-
-/// Numbers in [-1, 1) that are the same with every standard library.
-class numbers {
-public:
-  float next() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<float>(state_ >> 40) * 0x1p-23f - 1.0f;
-  }
-
-private:
-  std::uint64_t state_ = 1;
-};
 
 std::shared_ptr<const dataset> some_data(bool sparse) {
   constexpr std::uint32_t features = 23, rows = 40;
   auto data = std::make_shared<dataset>();
   data->features = features;
   data->classes = 5;
-  numbers random;
+  troupe::test::numbers random{1};
   float_rows dense;
   sparse_rows few;
   for (std::uint32_t i = 0; i < rows; ++i) {
     data->train.labels.push_back(i * 7 % 5);
     for (std::uint32_t feature = 0; feature < features; ++feature) {
-      const float value = random.next();
+      const float value = random.unit();
       dense.values.push_back(value);
       if (value > 0.5f) {
         few.columns.push_back(feature);
@@ -53,12 +45,12 @@ std::shared_ptr<const dataset> some_data(bool sparse) {
 
 /// Parameters of a model, and the gradients that one trainer computes.
 struct one_side {
-  explicit one_side(const model& shape) {
-    numbers random;
+  explicit one_side(const model& shape, std::uint64_t seed = 1) {
+    troupe::test::numbers random{seed};
     for (const auto& table : shape.tables({}, {})) {
       parameters.emplace_back(table.size());
       for (float& x : parameters.back())
-        x = random.next();
+        x = random.unit();
       gradients.emplace_back(table.size(), 77.0f);
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -70,6 +62,13 @@ struct one_side {
   std::vector<std::span<const float>> views;
   std::vector<std::span<float>> gradient_views;
 };
+
+void check_close(const std::vector<std::vector<float>>& wanted,
+                 const std::vector<std::vector<float>>& got) {
+  for (std::size_t t = 0; t < wanted.size(); ++t)
+    for (std::size_t i = 0; i < wanted[t].size(); ++i)
+      REQUIRE(std::fabs(wanted[t][i] - got[t][i]) <= 2e-5f * (1.0f + std::fabs(wanted[t][i])));
+}
 
 constexpr troupe::device_place twin{troupe::device_kind::twin, 0};
 
@@ -92,10 +91,7 @@ TEST_CASE("a device's trainer computes the gradients of the CPU's") {
         const double wanted = cpu->gradient(work, a.views, a.gradient_views);
         CHECK(there->gradient(work, b.views, b.gradient_views)
               == doctest::Approx(wanted).epsilon(1e-5));
-        for (std::size_t t = 0; t < a.gradients.size(); ++t)
-          for (std::size_t i = 0; i < a.gradients[t].size(); ++i)
-            REQUIRE(std::fabs(a.gradients[t][i] - b.gradients[t][i])
-                    <= 2e-5f * (1.0f + std::fabs(a.gradients[t][i])));
+        check_close(a.gradients, b.gradients);
       }
     }
 }
@@ -104,17 +100,37 @@ TEST_CASE("a device's work is ordered whichever of its streams is slow") {
   const auto data = some_data(false);
   const auto shape = parse_model("mlp:16,8", *data);
   REQUIRE(shape);
-  const std::vector<std::uint32_t> batch{1, 2, 3, 4, 5};
-  one_side first(*shape);
+  const auto cpu = make_trainer(*shape, data);
+  // Each step has parameters and rows of its own: whoever has those of another step is seen.
+  const std::vector<std::vector<std::uint32_t>> batches{
+    {1, 2, 3, 4, 5}, {6, 7, 8, 9, 10}, {11, 12, 13}};
+  std::vector<one_side> first;
+  std::vector<double> losses;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    CAPTURE(seed);
     auto network = device_network::make(troupe::emulate_devices({.seed = seed}), 0, shape->widths);
     REQUIRE(network);
-    one_side here(*shape);
-    for (int step = 0; step < 2; ++step) // The second finds what the first left behind.
-      REQUIRE(network->gradient(data->train, batch, here.views, here.gradient_views));
-    if (seed == 1)
-      first.gradients = here.gradients;
-    REQUIRE(here.gradients == first.gradients);
+    for (std::size_t step = 0; step < batches.size(); ++step) {
+      CAPTURE(step);
+      one_side here(*shape, step + 1);
+      const auto loss =
+        network->gradient(data->train, batches[step], here.views, here.gradient_views);
+      REQUIRE(loss);
+      if (seed == 1) {
+        one_side wanted(*shape, step + 1);
+        troupe::batch work;
+        work.samples = batches[step];
+        REQUIRE(*loss
+                == doctest::Approx(cpu->gradient(work, wanted.views, wanted.gradient_views))
+                     .epsilon(1e-5));
+        check_close(wanted.gradients, here.gradients);
+        first.push_back(std::move(here));
+        losses.push_back(*loss);
+        continue;
+      }
+      REQUIRE(here.gradients == first[step].gradients);
+      REQUIRE(*loss == losses[step]);
+    }
   }
 }
 

@@ -69,12 +69,31 @@ TEST_CASE("emulated devices: memory that is not theirs is refused") {
   const auto on = emulate_devices({});
   const auto stream = must(make_stream(*on, 0));
   const auto there = must(make_memory<int>(*on, 0, 1));
-  int pageable = 1;
-  on->copy(stream.get(), there.data(), &pageable, sizeof(int));
-  const auto said = on->synchronize(stream.get());
-  REQUIRE_FALSE(said);
-  CHECK(said.error().code == errc::device_failed);
-  must(on->synchronize(stream.get())); // Told once.
+  int pageable[2] = {1, 1};
+  const auto is_refused = [&] {
+    const auto said = on->synchronize(stream.get());
+    REQUIRE_FALSE(said);
+    CHECK(said.error().code == errc::device_failed);
+    must(on->synchronize(stream.get())); // Told once.
+  };
+  on->copy(stream.get(), there.data(), pageable, sizeof(int));
+  is_refused();
+  on->clear(stream.get(), pageable, sizeof(int));
+  is_refused();
+}
+
+TEST_CASE("emulated devices: nothing is written beyond their memory") {
+  const auto on = emulate_devices({});
+  const auto stream = must(make_stream(*on, 0));
+  const auto there = must(make_memory<int>(*on, 0, 4));
+  const auto pinned = must(make_pinned<int>(*on, 8));
+  on->clear(stream.get(), pinned.data(), 8 * sizeof(int));
+  must(on->synchronize(stream.get()));
+  on->clear(stream.get(), there.data() + 1, 4 * sizeof(int));
+  CHECK_FALSE(on->synchronize(stream.get()));
+  on->copy(stream.get(), there.data() + 1, pinned.data(), 4 * sizeof(int));
+  CHECK_FALSE(on->synchronize(stream.get()));
+  CHECK(pinned.data()[7] == 0);
 }
 
 TEST_CASE("emulated devices: memory runs out, and comes back") {

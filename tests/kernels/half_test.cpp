@@ -1,7 +1,7 @@
 #include "kernels/half.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
-#include "tests/kernels/float_samples.hpp"
+#include "tests/numbers.hpp"
 
 #include "doctest/doctest.h"
 
@@ -97,9 +97,10 @@ TEST_CASE("a number of 16 bits comes back as it was") {
 TEST_CASE("floats round to the nearest number of 16 bits") {
   on_every_target([] {
     for (const format& each : formats)
-      for (const std::size_t count : test::sizes)
+      for (const std::size_t count : test::awkward_sizes)
         for (const int exponent_min : {-30, -149}) {
-          const auto x = test::floats(count, exponent_min, exponent_min == -30 ? 17 : 127, 1);
+          const auto x =
+            test::numbers{1}.extremes(count, exponent_min, exponent_min == -30 ? 17 : 127);
           std::vector<std::uint16_t> y(count);
           each.to(x, y);
           for (std::size_t i = 0; i < count; ++i)
@@ -150,7 +151,7 @@ TEST_CASE("errors of a round trip in 16 bits are within their bounds") {
   on_every_target([] {
     const double relative[] = {0x1p-11, 0x1p-8}, least[] = {0x1p-25, 0x1p-134};
     for (int i = 0; i < 2; ++i) {
-      const auto x = test::floats(4099, -149, i == 0 ? 15 : 127, 2);
+      const auto x = test::numbers{2}.extremes(4099, -149, i == 0 ? 15 : 127);
       std::vector<std::uint16_t> packed(x.size());
       std::vector<float> y(x.size());
       formats[i].to(x, packed);

@@ -1,7 +1,7 @@
 #include "kernels/int8.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
-#include "tests/kernels/float_samples.hpp"
+#include "tests/numbers.hpp"
 
 #include "doctest/doctest.h"
 
@@ -59,8 +59,8 @@ void check_errors(const std::vector<float>& x, const packed& made, double bound)
 
 TEST_CASE("a block's scale is its largest magnitude over 127") {
   on_every_target([] {
-    for (const std::size_t count : test::sizes) {
-      const auto x = test::floats(count, -20, 3, 1);
+    for (const std::size_t count : test::awkward_sizes) {
+      const auto x = test::numbers{1}.extremes(count, -20, 3);
       const auto made = nearest(x);
       for (std::size_t block = 0; block < made.scales.size(); ++block)
         CHECK(std::fabs(double{made.scales[block]} - top_of(x, block) / 127)
@@ -72,9 +72,9 @@ TEST_CASE("a block's scale is its largest magnitude over 127") {
 
 TEST_CASE("errors of a round trip in 8 bits are within their bounds") {
   on_every_target([] {
-    for (const std::size_t count : test::sizes)
+    for (const std::size_t count : test::awkward_sizes)
       for (const auto& [low, high] : {std::pair{-20, 3}, {-149, 127}, {100, 128}, {-149, -95}}) {
-        const auto x = test::floats(count, low, high, 2);
+        const auto x = test::numbers{2}.extremes(count, low, high);
         check_errors(x, nearest(x), 0.5001);
         check_errors(x, stochastic(x, 3), 1.0001);
       }
@@ -83,8 +83,8 @@ TEST_CASE("errors of a round trip in 8 bits are within their bounds") {
 
 TEST_CASE("the integers are what the formula says") {
   on_every_target([] {
-    for (const std::size_t count : test::sizes) {
-      const auto x = test::floats(count, -8, 3, 4);
+    for (const std::size_t count : test::awkward_sizes) {
+      const auto x = test::numbers{4}.extremes(count, -8, 3);
       const auto made = nearest(x);
       for (std::size_t i = 0; i < count; ++i) {
         const auto inverse = static_cast<float>(127.0f / static_cast<float>(top_of(x, i / 256)));
@@ -113,7 +113,7 @@ TEST_CASE("a block with a number that is not finite gives NaN, the others do not
   on_every_target([] {
     for (const float bad :
          {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-      auto x = test::floats(600, -3, 3, 6);
+      auto x = test::numbers{6}.extremes(600, -3, 3);
       x[257] = bad;
       for (const auto& made : {nearest(x), stochastic(x, 7)}) {
         const auto y = back(made);
@@ -152,7 +152,7 @@ TEST_CASE("random rounding is right on average") {
 
 TEST_CASE("random rounding is a function of seed and index") {
   on_every_target([] {
-    const auto x = test::floats(4099, -8, 3, 9);
+    const auto x = test::numbers{9}.extremes(4099, -8, 3);
     CHECK(stochastic(x, 1).q == stochastic(x, 1).q);
     CHECK(stochastic(x, 1).q != stochastic(x, 2).q);
     CHECK(stochastic(x, 1).q != stochastic(x, std::uint64_t{1} << 32).q);

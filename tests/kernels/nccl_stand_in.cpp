@@ -85,6 +85,8 @@ int ncclGroupEnd() {
   for (const auto& one : *all) {
     if (one.who->device == script.async_failure)
       one.who->failed = true;
+    for (int i = 0; i < script.delay; ++i)
+      one.at->push([] {});
     one.at->push([all, one] {
       for (std::size_t i = 0; i < one.count; ++i) {
         one.out[i] = 0.0f;

@@ -8,6 +8,7 @@ struct nccl_script {
   int async_failure = -1; ///< The device whose communicator reports an error later.
   int living = 0;         ///< Communicators that were made, and neither aborted nor destroyed.
   int aborted = 0;
+  int delay = 0; ///< Operations, which do nothing, on each stream before its sum.
 };
 
 } // namespace troupe::test

@@ -113,6 +113,20 @@ TEST_CASE("nccl: an error that stays is told, in one line") {
   CHECK(with.has(all, 111.0f));
 }
 
+TEST_CASE("nccl: who waits long looks seldom, and gives up when its patience ends") {
+  // A look does one operation. Without pauses all of them would be done in a few milliseconds.
+  nccl_bench with;
+  with.script->delay = 2000;
+  auto group = must(nccl_group::make(*with.on, with.api, all, std::chrono::milliseconds{20}));
+  const auto failed = group.all_reduce(with.shares);
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().text == "NCCL is not done after 20 ms");
+  with.script->delay = 200;
+  auto patient = must(nccl_group::make(*with.on, with.api, all));
+  must(patient.all_reduce(with.shares));
+  CHECK(with.has(all, 111.0f));
+}
+
 TEST_CASE("nccl: a group that cannot be made says why") {
   nccl_bench with;
   with.script->fail_call = 1;

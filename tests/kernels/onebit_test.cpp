@@ -1,7 +1,7 @@
 #include "kernels/onebit.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
-#include "tests/kernels/float_samples.hpp"
+#include "tests/numbers.hpp"
 
 #include "doctest/doctest.h"
 
@@ -39,9 +39,10 @@ constexpr std::pair<int, int> ranges[] = {{-20, 3}, {-149, 126}, {-149, -120}};
 
 TEST_CASE("a bit is the sign, and comes back as its block's mean") {
   on_every_target([] {
-    for (const std::size_t count : test::sizes)
+    for (const std::size_t count : test::awkward_sizes)
       for (const auto& [low, high] : ranges) {
-        const auto x = test::floats(count, low, high, 1), old = test::floats(count, low, high, 2);
+        const auto x = test::numbers{1}.extremes(count, low, high),
+                   old = test::numbers{2}.extremes(count, low, high);
         const auto made = pack(x, old);
         const auto y = back(made);
         for (std::size_t i = 0; i < count; ++i) {
@@ -56,9 +57,10 @@ TEST_CASE("a bit is the sign, and comes back as its block's mean") {
 
 TEST_CASE("means of a block are those of float64") {
   on_every_target([] {
-    for (const std::size_t count : test::sizes)
+    for (const std::size_t count : test::awkward_sizes)
       for (const auto& [low, high] : ranges) {
-        const auto x = test::floats(count, low, high, 3), old = test::floats(count, low, high, 4);
+        const auto x = test::numbers{3}.extremes(count, low, high),
+                   old = test::numbers{4}.extremes(count, low, high);
         const auto made = pack(x, old);
         for (std::size_t block = 0; block < made.means.size() / 2; ++block) {
           long double sums[2] = {}, sizes[2] = {};
@@ -78,9 +80,10 @@ TEST_CASE("means of a block are those of float64") {
 
 TEST_CASE("what the means leave out is kept") {
   on_every_target([] {
-    for (const std::size_t count : test::sizes)
+    for (const std::size_t count : test::awkward_sizes)
       for (const auto& [low, high] : ranges) {
-        const auto x = test::floats(count, low, high, 5), old = test::floats(count, low, high, 6);
+        const auto x = test::numbers{5}.extremes(count, low, high),
+                   old = test::numbers{6}.extremes(count, low, high);
         const auto made = pack(x, old);
         const auto y = back(made);
         for (std::size_t i = 0; i < count; ++i)
@@ -92,7 +95,7 @@ TEST_CASE("what the means leave out is kept") {
 TEST_CASE("what was sent over many steps is what there was") {
   on_every_target([] {
     // Of gradients that are always the same, the sum of what was sent nears the sum of them.
-    const auto x = test::floats(3000, -3, 1, 7);
+    const auto x = test::numbers{7}.extremes(3000, -3, 1);
     std::vector<float> residual(x.size());
     std::vector<double> sent(x.size()), rounding(x.size());
     constexpr int rounds = 200;

@@ -4,6 +4,7 @@
 #include "kernels/optimizer.inl.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
+#include "tests/numbers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,29 +22,7 @@ namespace {
 constexpr std::array kinds{optimizer::sgd,  optimizer::momentum, optimizer::adagrad,
                            optimizer::adam, optimizer::nesterov, optimizer::adamw,
                            optimizer::ftrl};
-constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-/// Numbers that are the same with every standard library (distributions are not).
-class numbers {
-public:
-  explicit numbers(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() { // splitmix64
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
-  float unit() { return static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f; } // [-1, 1)
-  /// A sign and exponent of their own for each number, down to denormals and zeros.
-  float extreme(int exponent_min, int exponent_max) {
-    const auto range = static_cast<std::uint64_t>(exponent_max - exponent_min);
-    return std::ldexp(unit(), exponent_min + static_cast<int>(next() % range));
-  }
-
-private:
-  std::uint64_t state_;
-};
 
 enum class inputs { ordinary, extreme, denormal };
 
@@ -53,11 +32,11 @@ struct problem {
 };
 
 problem make_problem(step_options options, inputs which, std::size_t count, std::uint64_t seed) {
-  numbers random(seed);
+  test::numbers random{seed};
   const auto value = [&] {
     switch (which) {
     case inputs::ordinary: return random.unit();
-    case inputs::extreme: return random.extreme(-149, 40); // Squares stay finite.
+    case inputs::extreme: return random.extreme(); // Squares stay finite.
     default: return random.extreme(-149, -120);
     }
   };
@@ -239,7 +218,7 @@ TEST_CASE("optimizer_step is within the stated bounds of float64") {
   worst most;
   for (const step_options& options : variants())
     for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
-      for (const std::size_t count : sizes) {
+      for (const std::size_t count : test::awkward_sizes) {
         const problem p = make_problem(options, which, count, 42 + count);
         const outcome o = run(p);
         CHECK(o.finite);
@@ -266,7 +245,7 @@ TEST_CASE("optimizer_step gives the bits of the element function run one by one"
   on_every_target([] {
     for (const step_options& options : variants())
       for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
-        for (const std::size_t count : sizes) {
+        for (const std::size_t count : test::awkward_sizes) {
           const problem p = make_problem(options, which, count, 7 + count);
           const outcome vectorised = run(p), scalar = one_by_one(p);
           CAPTURE(static_cast<int>(options.kind));
@@ -296,7 +275,7 @@ TEST_CASE("optimizer_step gives the same bits on every machine") {
 TEST_CASE("optimizer_step in place, at any alignment, equals the step into other memory") {
   on_every_target([] {
     for (const step_options& options : variants())
-      for (const std::size_t count : sizes)
+      for (const std::size_t count : test::awkward_sizes)
         for (const std::size_t offset : {0, 1, 3}) {
           const problem p = make_problem(options, inputs::ordinary, count, 3);
           const outcome apart = run(p);
@@ -315,7 +294,7 @@ TEST_CASE("optimizer_step_shared on one thread equals optimizer_step") {
   on_every_target([] {
     for (const step_options& options : variants())
       for (const inputs which : {inputs::ordinary, inputs::extreme, inputs::denormal})
-        for (const std::size_t count : sizes) {
+        for (const std::size_t count : test::awkward_sizes) {
           problem p = make_problem(options, which, count, 5);
           const outcome plain = run(p);
           CHECK(optimizer_step_shared(p.weights, p.state, p.gradient, options));

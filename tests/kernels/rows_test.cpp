@@ -1,6 +1,7 @@
 #include "kernels/rows.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
+#include "tests/numbers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,14 +9,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 namespace troupe::kernels {
 
 namespace {
 
-constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
 constexpr std::array<std::size_t, 8> widths{1, 2, 3, 8, 16, 17, 64, 131};
 
 struct problem {
@@ -25,17 +24,16 @@ struct problem {
 
 /// A tenth as many rows in the table as are named: each comes about ten times.
 problem make_problem(std::size_t count, std::size_t width, bool denormal) {
-  std::mt19937 random{static_cast<std::uint32_t>(count * 1000 + width)};
+  test::numbers random{count * 1000 + width};
   const auto value = [&] {
-    const float unit = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
-    return std::ldexp(unit, denormal ? -130 : static_cast<int>(random() % 60) - 30);
+    return denormal ? random.extreme(-130, -129) : random.extreme(-30, 30);
   };
   const std::size_t table_rows = count / 10 + 1;
   problem p;
   for (std::size_t i = 0; i < table_rows * width; ++i)
     p.table.push_back(value());
   for (std::size_t i = 0; i < count; ++i)
-    p.index.push_back(static_cast<std::uint32_t>(random() % table_rows));
+    p.index.push_back(static_cast<std::uint32_t>(random.next() % table_rows));
   for (std::size_t i = 0; i < count * width; ++i)
     p.rows.push_back(value());
   return p;
@@ -49,7 +47,7 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 template <class Check>
 void on_all_problems(const Check& check) {
   on_every_target([&] {
-    for (const std::size_t count : sizes)
+    for (const std::size_t count : test::awkward_sizes)
       for (const std::size_t width : widths)
         for (const bool denormal : {false, true}) {
           CAPTURE(count);

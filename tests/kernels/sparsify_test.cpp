@@ -1,11 +1,12 @@
 #include "kernels/sparsify.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
-#include "tests/kernels/float_samples.hpp"
+#include "tests/numbers.hpp"
 
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -62,7 +63,8 @@ TEST_CASE("top_k takes the largest and keeps the rest") {
     for (const std::size_t count : {0ul, 1ul, 3ul, 255ul, 256ul, 257ul, 4099ul, 40'000ul})
       for (const auto& [low, high] : {std::pair{-20, 3}, {-149, 126}, {-149, -120}})
         for (const std::size_t k : ks_of(count))
-          check_top(test::floats(count, low, high, 1), test::floats(count, low, high, 2), k);
+          check_top(test::numbers{1}.extremes(count, low, high),
+                    test::numbers{2}.extremes(count, low, high), k);
   });
 }
 
@@ -85,7 +87,7 @@ TEST_CASE("top_k finds the few that a sample misses, and the many that it does n
     constexpr std::size_t count = 40'000;
     for (const std::size_t period : {2ul, 16ul, 39ul, 64ul, 1024ul})
       for (const bool rare : {false, true}) {
-        auto x = test::floats(count, -3, 1, 3);
+        auto x = test::numbers{3}.extremes(count, -3, 1);
         for (std::size_t i = 0; i < count; ++i)
           if ((i % period == 0) == rare)
             x[i] *= 1e6f;
@@ -96,7 +98,7 @@ TEST_CASE("top_k finds the few that a sample misses, and the many that it does n
 
 TEST_CASE("top_k takes what is not finite first") {
   on_every_target([] {
-    auto x = test::floats(4099, -3, 3, 4);
+    auto x = test::numbers{4}.extremes(4099, -3, 3);
     x[17] = std::numeric_limits<float>::quiet_NaN();
     x[4001] = -std::numeric_limits<float>::infinity();
     std::vector<float> residual(x.size()), values(2);
@@ -107,13 +109,30 @@ TEST_CASE("top_k takes what is not finite first") {
   });
 }
 
+TEST_CASE("top_k takes the first of NaNs, whatever bits they have") {
+  on_every_target([] {
+    for (const std::size_t k : {1ul, 2ul, 3ul}) {
+      auto x = test::numbers{4}.extremes(4099, -3, 3);
+      x[5] = std::bit_cast<float>(0xffc00001);
+      x[77] = std::bit_cast<float>(0x7fffffff);
+      x[4098] = std::bit_cast<float>(0x7fc00000);
+      std::vector<float> residual(x.size()), values(k);
+      std::vector<std::uint32_t> places(k), wanted{5, 77, 4098};
+      top_k(x, residual, places, values);
+      wanted.resize(k);
+      CHECK(places == wanted);
+    }
+  });
+}
+
 TEST_CASE("random_k takes one of each stretch, and put_random_k puts it back there") {
   on_every_target([] {
     for (const std::size_t count : {1ul, 3ul, 255ul, 256ul, 257ul, 4099ul})
       for (const std::size_t k : ks_of(count)) {
         if (k == 0)
           continue;
-        const auto x = test::floats(count, -149, 126, 5), old = test::floats(count, -149, 126, 6);
+        const auto x = test::numbers{5}.extremes(count, -149, 126),
+                   old = test::numbers{6}.extremes(count, -149, 126);
         auto residual = old;
         std::vector<float> values(k), y(count, 1.0f);
         random_k(x, residual, 7, values);

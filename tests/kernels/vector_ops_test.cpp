@@ -1,6 +1,7 @@
 #include "kernels/vector_ops.hpp"
 
 #include "tests/kernels/cpu_targets.hpp"
+#include "tests/numbers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,14 +9,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
 namespace troupe::kernels {
 
 namespace {
 
-constexpr std::array<std::size_t, 7> sizes{0, 1, 3, 255, 256, 257, 4099};
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float quiet = std::numeric_limits<float>::quiet_NaN();
 constexpr double u = 0x1p-24, half_denormal = 0x1p-150;
@@ -26,26 +25,19 @@ struct exponents {
 };
 constexpr std::array<exponents, 3> ranges{{{-1, 0}, {-149, 60}, {-149, -120}}};
 
-std::vector<float> numbers(std::size_t count, exponents range, std::uint32_t seed) {
-  std::mt19937 random{seed};
-  std::vector<float> result(count);
-  for (float& x : result) {
-    const float unit = static_cast<float>(random() >> 8) * 0x1p-23f - 1.0f;
-    const auto above = random() % static_cast<std::uint32_t>(range.max - range.min);
-    x = std::ldexp(unit, range.min + static_cast<int>(above));
-  }
-  return result;
+std::vector<float> floats(std::size_t count, exponents range, std::uint64_t seed) {
+  return test::numbers{seed}.extremes(count, range.min, range.max);
 }
 
 /// Calls check(x, y) with inputs of every size and range, on every target.
 template <class Check>
 void on_all_inputs(const Check& check) {
   on_every_target([&] {
-    for (const std::size_t count : sizes)
+    for (const std::size_t count : test::awkward_sizes)
       for (const auto range : ranges) {
         CAPTURE(count);
         CAPTURE(range.min);
-        check(numbers(count, range, 1), numbers(count, range, 2));
+        check(floats(count, range, 1), floats(count, range, 2));
       }
   });
 }
@@ -82,11 +74,11 @@ double dot_by_lanes(std::span<const float> x, std::span<const float> y) {
 TEST_CASE("sum adds from the first input on and is within the stated bound") {
   on_every_target([] {
     for (const std::size_t inputs : {0u, 1u, 2u, 3u, 5u, 17u})
-      for (const std::size_t count : sizes)
+      for (const std::size_t count : test::awkward_sizes)
         for (const auto range : ranges) {
           std::vector<std::vector<float>> all;
           for (std::uint32_t k = 0; k < inputs; ++k)
-            all.push_back(numbers(count, range, 10 + k));
+            all.push_back(floats(count, range, 10 + k));
           std::vector<float> total(count, quiet), in_order(count, 0.0f);
           sum(total, std::vector<std::span<const float>>(all.begin(), all.end()));
           std::vector<double> exact(count), sizes_sum(count);
@@ -120,7 +112,7 @@ TEST_CASE("sum may write over one of its inputs") {
 
 TEST_CASE("sum of vectors beyond the caches has the bits of a sum in parts, at any alignment") {
   constexpr std::size_t count = (std::size_t{4} << 20) + 1000, half = count / 2;
-  const auto x = numbers(count, {-1, 0}, 1), y = numbers(count, {-1, 0}, 2);
+  const auto x = floats(count, {-1, 0}, 1), y = floats(count, {-1, 0}, 2);
   const std::span a{x}, b{y};
   std::vector<float> whole(count + 1), parts(count);
   on_every_target([&] {
@@ -269,8 +261,8 @@ TEST_CASE("dot and squared_norm add in the order of the 16 lanes, at any alignme
 
 TEST_CASE("reductions of vectors beyond the caches keep that order, and find the last element") {
   constexpr std::size_t count = (std::size_t{1} << 20) + 9001;
-  auto x = numbers(count, {-1, 0}, 1);
-  const auto y = numbers(count, {-1, 0}, 2);
+  auto x = floats(count, {-1, 0}, 1);
+  const auto y = floats(count, {-1, 0}, 2);
   const double products = dot_by_lanes(x, y), squares = dot_by_lanes(x, x);
   x.push_back(infinity);
   on_every_target([&] {
@@ -295,7 +287,7 @@ TEST_CASE("first_non_finite finds each position") {
     for (const std::size_t count : {1u, 3u, 16u, 67u})
       for (std::size_t position = 0; position < count; ++position)
         for (const float bad : {quiet, payload, infinity, -infinity}) {
-          auto x = numbers(count, {-149, 127}, 5);
+          auto x = floats(count, {-149, 127}, 5);
           x[position] = bad;
           CHECK(first_non_finite(x) == position);
           x.back() = bad; // A second one behind it changes nothing.
@@ -307,7 +299,7 @@ TEST_CASE("first_non_finite finds each position") {
 TEST_CASE("first_non_finite finds positions around the ends of its stretches") {
   on_every_target([] {
     for (const std::size_t position : {0u, 1023u, 1024u, 1025u, 2047u, 2048u, 4098u}) {
-      auto x = numbers(4099, {-149, 127}, 6);
+      auto x = floats(4099, {-149, 127}, 6);
       x[position] = infinity;
       CHECK(first_non_finite(x) == position);
     }
@@ -317,8 +309,8 @@ TEST_CASE("first_non_finite finds positions around the ends of its stretches") {
 TEST_CASE("first_non_finite takes finite values for finite") {
   const float largest = std::numeric_limits<float>::max();
   on_every_target([&] {
-    for (const std::size_t count : sizes) {
-      auto x = numbers(count, {-149, 127}, 7);
+    for (const std::size_t count : test::awkward_sizes) {
+      auto x = floats(count, {-149, 127}, 7);
       if (count > 1)
         x[0] = largest, x[1] = -largest;
       CHECK(first_non_finite(x) == count);

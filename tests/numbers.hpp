@@ -1,0 +1,54 @@
+// Numbers to test kernels on: the same with every standard library, of all magnitudes and lengths.
+#pragma once
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace troupe::test {
+
+/// Nothing, less than a vector of a CPU, about a block of CUDA threads, and more than one.
+constexpr std::array<std::size_t, 7> awkward_sizes{0, 1, 3, 255, 256, 257, 4099};
+
+class numbers {
+public:
+  explicit numbers(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next() { // splitmix64
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
+  /// In [-1, 1).
+  float unit() { return static_cast<float>(next() >> 40) * 0x1p-23f - 1.0f; }
+
+  /// A sign and exponent of their own for each, all from exponent_min to below exponent_max being
+  /// equally likely. From denormals on; squares of up to 2^40, and their sums, stay finite.
+  float extreme(int exponent_min = -149, int exponent_max = 40) {
+    const auto range = static_cast<std::uint64_t>(exponent_max - exponent_min);
+    return std::ldexp(unit(), exponent_min + static_cast<int>(next() % range));
+  }
+
+  std::vector<float> units(std::size_t count) {
+    std::vector<float> all(count);
+    for (float& x : all)
+      x = unit();
+    return all;
+  }
+
+  std::vector<float> extremes(std::size_t count, int exponent_min = -149, int exponent_max = 40) {
+    std::vector<float> all(count);
+    for (float& x : all)
+      x = extreme(exponent_min, exponent_max);
+    return all;
+  }
+
+private:
+  std::uint64_t state_;
+};
+
+} // namespace troupe::test
