@@ -4,6 +4,7 @@
 
 #include "kernels/host_device.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 
@@ -17,21 +18,26 @@ constexpr std::uint32_t chosen(bool first, std::uint32_t a, std::uint32_t b) {
   return (a & mask) | (b & ~mask);
 }
 
+// The bits of a result are shifted to their place last: compilers then keep to vectors of 32 bits
+// for all that comes before.
+
 TROUPE_HD std::uint16_t fp16_of(float x) {
-  constexpr std::uint32_t infinity = 0x7c00, quiet = 0x7e00, largest = 0x7bff;
-  constexpr std::uint32_t normal_min = 0x38800000;   // 2^-14
-  constexpr std::uint32_t exponents_apart = 0x1c000; // (127 - 15) << 10
+  constexpr int dropped = 13; // Bits of the fraction.
+  constexpr std::uint32_t infinity = 0x7c00 << dropped, quiet = 0x7e00 << dropped;
+  constexpr std::uint32_t largest = 0x7bff << dropped;
+  constexpr std::uint32_t normal_min = 0x38800000;      // 2^-14
+  constexpr std::uint32_t exponents_apart = 0x38000000; // (127 - 15) << 23
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto magnitude = bits & ~float_sign;
-  std::uint32_t normal = ((magnitude + 0xfff + ((magnitude >> 13) & 1)) >> 13) - exponents_apart;
-  normal = chosen(normal < largest, normal, largest);
+  const auto rounded = magnitude + 0xfff + ((magnitude >> dropped) & 1) - exponents_apart;
+  const auto normal = std::min(rounded, largest);
   // One half has the last place of a denormal of fp16, so the sum rounds to it.
-  const float shifted = std::bit_cast<float>(chosen(magnitude < normal_min, magnitude, 0)) + 0.5f;
+  const float shifted = std::bit_cast<float>(std::min(magnitude, normal_min)) + 0.5f;
   const auto denormal = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5f);
-  auto result = chosen(magnitude < normal_min, denormal, normal);
+  auto result = chosen(magnitude < normal_min, denormal << dropped, normal);
   result = chosen(magnitude < float_infinity, result, infinity);
   result = chosen(magnitude > float_infinity, quiet, result);
-  return static_cast<std::uint16_t>(result | ((bits & float_sign) >> 16));
+  return static_cast<std::uint16_t>((result >> dropped) | ((bits & float_sign) >> 16));
 }
 
 TROUPE_HD float float_of_fp16(std::uint16_t x) {
@@ -49,14 +55,16 @@ TROUPE_HD float float_of_fp16(std::uint16_t x) {
 }
 
 TROUPE_HD std::uint16_t bf16_of(float x) {
-  constexpr std::uint32_t infinity = 0x7f80, quiet = 0x7fc0, largest = 0x7f7f;
+  // Signed, as few CPUs compare vectors of unsigned integers.
+  constexpr std::int32_t infinity = float_infinity, quiet = 0x7fc00000, largest = 0x7f7fffff;
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const auto magnitude = bits & ~float_sign;
-  auto result = (magnitude + 0x7fff + ((magnitude >> 16) & 1)) >> 16;
-  result = chosen(result < largest, result, largest);
-  result = chosen(magnitude < float_infinity, result, infinity);
-  result = chosen(magnitude > float_infinity, quiet, result);
-  return static_cast<std::uint16_t>(result | ((bits & float_sign) >> 16));
+  const auto size = static_cast<std::int32_t>(magnitude);
+  const auto rounded = static_cast<std::int32_t>(magnitude + 0x7fff + ((magnitude >> 16) & 1));
+  auto result = size < infinity ? std::min(rounded, largest) : infinity;
+  result = size > infinity ? quiet : result;
+  return static_cast<std::uint16_t>((static_cast<std::uint32_t>(result) | (bits & float_sign))
+                                    >> 16);
 }
 
 TROUPE_HD float float_of_bf16(std::uint16_t x) {

@@ -75,6 +75,16 @@ private:
   bool narrow_ = true;
 };
 
+/// Whether loops that only read ask ahead. Intel's Ice Lake reads 64 MB a quarter faster with it;
+/// AMD's Zen 4 reads as fast as it can on its own, and a sixth slower with it.
+HWY_INLINE bool asks_ahead() {
+  #if defined(__x86_64__)
+  return !__builtin_cpu_is("amd");
+  #else
+  return true;
+  #endif
+}
+
 /// Floats that a loop which only reads takes between two calls of prefetch_pages(): 4 KiB.
 constexpr std::size_t read_stretch = 1024;
 
@@ -87,7 +97,7 @@ HWY_INLINE void prefetch_pages(const float* x, std::size_t i, std::size_t count)
   constexpr std::size_t page = 1024, pages = 8, line = 16, long_min = std::size_t{1} << 20;
   constexpr std::size_t share = read_stretch / pages;
   const std::size_t within = i % (pages * page), next = i - within + pages * page;
-  if (count < long_min || next + pages * page > count)
+  if (count < long_min || next + pages * page > count || !asks_ahead())
     return;
   const float* const at = x + next + within / pages;
   for (std::size_t k = 0; k < share; k += line)
@@ -113,11 +123,13 @@ HWY_INLINE double sum_in_lanes(std::size_t count, const Term& term, const Floats
   hn::Vec<decltype(d)> sums[vectors];
   for (auto& sum : sums)
     sum = hn::Zero(d);
+  // Within a cache, two streams need no help.
+  const bool ahead = sizeof...(read) == 1 && asks_ahead();
   std::size_t i = 0;
   for (const std::size_t whole = count - count % lane_count; i < whole;) {
     (prefetch_pages(read, i, count), ...);
     for (const std::size_t end = std::min(i + read_stretch, whole); i < end; i += lane_count) {
-      if constexpr (sizeof...(read) == 1) // Within a cache, two streams need no help.
+      if (ahead)
         (prefetch_ahead(read + i), ...);
       for (std::size_t k = 0; k < vectors; ++k)
         sums[k] = hn::Add(sums[k], term(d, i + k * width));

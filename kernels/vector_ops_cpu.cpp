@@ -103,12 +103,14 @@ double squares(const float* x, std::size_t count) {
 std::size_t finite_prefix(const float* x, std::size_t count) {
   // A stretch is tested as a whole. 4 KiB: long enough to hide the branch, short enough to be
   // searched again from the L1 cache.
+  const bool ahead = asks_ahead();
   for (std::size_t begin = 0; begin < count; begin += read_stretch) {
     prefetch_pages(x, begin, count);
     finite_watch watch;
     for_each_vector(floats{}, begin, std::min(begin + read_stretch, count),
-                    [&watch, x](auto d, std::size_t i) HWY_ATTR {
-                      prefetch_ahead(x + i);
+                    [&watch, x, ahead](auto d, std::size_t i) HWY_ATTR {
+                      if (ahead)
+                        prefetch_ahead(x + i);
                       watch.note(d, hn::LoadU(d, x + i));
                     });
     if (!watch.all_finite())
