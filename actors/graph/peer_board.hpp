@@ -48,6 +48,7 @@ public:
     std::atomic<std::uint32_t> losses{0}; ///< The number itself.
     std::atomic<bool> stop{false};        ///< The user asked to end now.
     // From rank 0:
+    std::atomic<std::uint64_t> begun{0};      ///< The clock with which the run began.
     std::atomic<std::uint64_t> checkpoint{0}; ///< The newest committed one.
     std::atomic<std::uint64_t> checkpoint_failures{0};
     /// How often parameters were offered to the launcher; they stay until it has taken them.

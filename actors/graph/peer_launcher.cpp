@@ -198,9 +198,13 @@ private:
       told.loss_count = line.batches;
       now.members.push_back(std::move(status));
     }
-    now.batches_done =
-      clock >= bsp_clock_count(job_) ? job_.batches() : bsp_first(job_, clock).value;
+    now.batches_done = batches_of(clock);
     return now;
+  }
+
+  /// In the values at that clock.
+  std::uint64_t batches_of(std::uint64_t clock) const {
+    return clock >= bsp_clock_count(job_) ? job_.batches() : bsp_first(job_, clock).value;
   }
 
   // -- judging: on a thread of its own, one pass after the other --
@@ -258,6 +262,7 @@ private:
     const auto now = steady_now();
     statistics_.resident_memory("launcher", peak_rss_bytes());
     statistics_.observe(picture(), now);
+    statistics_.began_with(batches_of(board_->head().begun));
     console_.show(statistics_.snapshot(now));
     console_.finish();
     supervisor_->kill_all();

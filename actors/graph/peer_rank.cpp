@@ -133,6 +133,10 @@ public:
       checkpoints_.emplace(cluster_, board_, log_);
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", board_.line(rank).port});
+    for (const auto part : model_.parts())
+      plans_.push_back(plan_of_rank(schedule_for_links(ranks(), part.size_bytes()), who_.index));
+    for (std::size_t i = 0; i < plans_.size(); ++i)
+      parts_.push_back({&plans_[i], model_.parts()[i]});
   }
 
   result<void> run() {
@@ -182,6 +186,8 @@ private:
     if (!images)
       return images.error();
     log_(fmt::format("begins with checkpoint {}, clock {}", newest.checkpoint, newest.clock));
+    if (who_.index == 0 && board_.head().checkpoint == 0)
+      board_.head().begun = newest.clock;
     return model_.restore(*images, newest.clock);
   }
 
@@ -258,14 +264,14 @@ private:
   }
 
   result<void> step() {
-    if (auto computed = model_.compute(board_.head().stop); !computed)
+    team_->begin(parts_);
+    const auto ready = [this](std::uint32_t part) { team_->ready(part); };
+    if (auto computed = model_.compute(board_.head().stop, ready); !computed)
       return despair(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
-    if (step_plan_.steps.empty())
-      step_plan_ = plan_of_rank(schedule_for_links(ranks(), model_.sum().size_bytes()), who_.index);
     const auto waits_from = steady_now();
-    if (auto summed = team_->sum(step_plan_, model_.sum()); !summed)
+    if (auto summed = finish_sum(); !summed)
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
@@ -284,6 +290,15 @@ private:
         offer(false);
     }
     return {};
+  }
+
+  /// Parts of a gradient that is not finite may have left before that was known.
+  result<void> finish_sum() {
+    if (auto summed = team_->finish(); !summed || !model_.spoiled())
+      return summed;
+    model_.repeat();
+    team_->begin(parts_);
+    return team_->finish();
   }
 
   /// For the launcher's judge; a pass that ends while it is at work is left out.
@@ -341,11 +356,12 @@ private:
   peer_board board_;
   const std::function<void(const std::string&)>& log_;
   peer_model model_;
+  std::vector<flow_plan> plans_;
+  std::vector<sum_part> parts_; ///< Of the gradient, with those plans.
   peer_line& line_;
   std::optional<peer_checkpoints> checkpoints_;
   std::vector<endpoint> addresses_;
   std::unique_ptr<link_team> team_;
-  flow_plan step_plan_;
   std::uint32_t generation_ = 0;
   bool stopping_ = false;
   bool hopeless_ = false;

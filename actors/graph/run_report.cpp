@@ -450,7 +450,8 @@ std::string run_statistics::to_json(const std::string& command) const {
   const std::uint64_t chains = std::max(1u, job_.chain_count());
   all["pushes"] = {{"sent", total(&incarnation::sent)},
                    {"acknowledged", total(&incarnation::acknowledged)},
-                   {"applied", divided(total(&incarnation::applied), chains)},
+                   {"applied", has_servers_ ? divided(total(&incarnation::applied), chains)
+                                            : json(batches_done_ - batches_before_)},
                    {"duplicates_dropped", divided(total(&incarnation::duplicates), chains)},
                    {"refused", divided(total(&incarnation::worker_refused) * chains
                                          + total(&incarnation::server_refused),

@@ -49,6 +49,8 @@ public:
 
   /// The job has none (--sync allreduce): its report says so.
   void without_servers() { has_servers_ = false; }
+  /// Without servers: so many batches were in the values when this run began.
+  void began_with(std::uint64_t batches) { batches_before_ = batches; }
   void job_started(time_point now);
   /// The job is another one than its own host took it for; before anything is observed.
   void follow(const job_spec& job) { job_ = job; }
@@ -81,7 +83,8 @@ public:
   /// window_wait_seconds, request_ms {p50, p99, max}, recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
   /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
-  /// chains, and may be a fraction where a resend reached only some. pulls are those of each
+  /// chains, and may be a fraction where a resend reached only some; without servers applied are
+  /// the batches that this run brought into the values. pulls are those of each
   /// server, by index; waiting_pulls is the sum over servers.
   /// longest_pause_ms is the longest time in training without an acknowledged push, of any worker.
   /// request_ms are times of the workers' requests; null where none was answered.
@@ -151,6 +154,7 @@ private:
 
   job_spec job_;
   bool has_servers_ = true;
+  std::uint64_t batches_before_ = 0;
   time_point started_at_{0};
   std::optional<time_point> finished_at_;
   std::optional<time_point> training_from_;

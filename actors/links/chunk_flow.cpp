@@ -17,11 +17,13 @@ flow_plan plan_of_rank(const kernels::schedule& plan, std::uint32_t rank) {
 chunk_flow::chunk_flow(const flow_plan& plan)
     : plan_(&plan), arrived_(plan.steps.size()), leaving_(plan.chunks) {}
 
-std::optional<flow_plan::own_step> chunk_flow::next() {
+std::optional<flow_plan::own_step> chunk_flow::next(bool may_send) {
   if (!plan_ || begun_ == plan_->steps.size())
     return std::nullopt;
   const auto& now = plan_->steps[begun_];
   if (now.step.from == plan_->rank) {
+    if (!may_send)
+      return std::nullopt;
     ++leaving_[now.step.chunk];
     ++on_way_;
   } else if (!arrived_[begun_] || leaving_[now.step.chunk] > 0) {

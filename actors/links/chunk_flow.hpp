@@ -40,8 +40,9 @@ public:
   explicit chunk_flow(const flow_plan& plan);
 
   /// The step to do now: to send its chunk, or to take it; none: something has to happen first. It
-  /// counts as begun. A chunk that is sent is on its way until left() is called.
-  std::optional<flow_plan::own_step> next();
+  /// counts as begun. A chunk that is sent is on its way until left() is called. `may_send`: else a
+  /// step that sends, and those behind it, have to wait.
+  std::optional<flow_plan::own_step> next(bool may_send = true);
   /// A message brought the chunk of a step. False: no message of this rank's schedule, or one that
   /// was there before.
   bool arrived(std::uint32_t number, std::uint32_t from);

@@ -32,6 +32,7 @@ public:
   link_id connect(const endpoint& where);
   std::size_t send(link_id link, const message& what);
   void close(link_id link);
+  void wake() { context_.poll.wake(); }
   bool on_own_thread() const { return own_thread_ == std::this_thread::get_id(); }
 
 private:

@@ -26,16 +26,27 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds connect_pause{20};
 /// How soon a failure is noticed by a caller that sleeps.
 constexpr std::chrono::milliseconds sleep_max{50};
+/// Numbers that may be on their way at once, 1 MiB: enough to keep a link busy between two rounds
+/// of its thread, little for a part that is more urgent.
+constexpr std::size_t leaving_max = std::size_t{256} << 10;
 /// In place of a step's number: this rank has done the sum, and ends.
 constexpr std::uint32_t farewell = 0xffffffff;
 
 std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
-/// Messages of one sum that are still read from the buffer. Their last reader may be any thread,
+/// Messages of a part that are still read from the buffer. Their last reader may be any thread,
 /// with a lock of the links held, so this only counts; it outlives the sum.
 struct departures {
   explicit departures(std::uint32_t chunks) : left(chunks) {}
   std::vector<std::atomic<std::uint32_t>> left; ///< By chunk: that are not read any more.
+};
+
+/// A part of the sum, and its messages.
+struct part_messages {
+  sum_part what;
+  std::shared_ptr<departures> gone;
+  std::map<std::uint32_t, std::uint32_t> leaving{}; ///< By chunk: messages on their way.
+  std::map<std::uint32_t, piece> inbox{};           ///< By step: what arrived and was not taken.
 };
 
 } // namespace
@@ -78,41 +89,53 @@ public:
 
   // -- sums --
 
-  result<void> sum(const flow_plan& plan, std::span<float> numbers) {
+  void begin(std::span<const sum_part> parts) {
+    const std::lock_guard lock{mutex_};
+    assert(parts_.empty());
+    ++sum_;
+    fingerprint_ = 0;
+    for (const auto& part : parts) {
+      parts_.push_back({part, std::make_shared<departures>(part.plan->chunks)});
+      fingerprint_ = (fingerprint_ * 31) ^ part.plan->fingerprint;
+    }
+    flow_ = parts_flow{parts, leaving_max};
+    for (auto& early : std::exchange(early_, {}))
+      take_in(early.from, std::move(early.item));
+    for (std::uint32_t other = 0; other < ranks(); ++other)
+      note_parting(other);
+  }
+
+  void ready(std::uint32_t part) {
     {
       const std::lock_guard lock{mutex_};
-      ++sum_;
-      plan_ = &plan;
-      numbers_ = numbers;
-      flow_ = chunk_flow{plan};
-      departures_ = std::make_shared<departures>(plan.chunks);
-      for (auto& early : std::exchange(early_, {}))
-        take_in(early.from, std::move(early.item));
-      for (std::uint32_t other = 0; other < ranks(); ++other)
-        note_parting(other);
-      go_on();
+      flow_.ready(part);
     }
+    links_.wake(); // Its thread goes on.
+  }
+
+  result<void> finish() {
     auto until = clock::now() + options_.deadline;
     auto seen = moves_.load();
-    while (!finished_.reached(sum_)) {
-      finished_.wait(sum_, options_.wait, sleep_max);
-      const std::lock_guard lock{mutex_};
-      if (failed_)
+    std::unique_lock lock{mutex_};
+    flow_.all_ready();
+    while (!failed_) {
+      go_on(); // Also later: a message may have left without any event.
+      if (failed_ || !adding())
         break;
-      go_on(); // A message may have left without any event.
+      lock.unlock();
+      finished_.wait(sum_, options_.wait, sleep_max);
+      lock.lock();
       if (const auto moves = moves_.load(); moves != seen) {
         seen = moves;
         until = clock::now() + options_.deadline;
-      } else if (clock::now() >= until) {
+      } else if (clock::now() >= until && adding()) {
         fail({errc::timed_out, "nothing arrived for "
                                  + std::to_string(options_.deadline.count() / 1000)
                                  + " s: a rank hangs or does not take part"});
       }
     }
-    std::unique_lock lock{mutex_};
     flow_ = {};
-    plan_ = nullptr;
-    inbox_.clear();
+    parts_.clear();
     if (!failed_)
       return {};
     lock.unlock();
@@ -126,10 +149,11 @@ public:
   /// one has done with, and what lies unread in a link is lost with it.
   void part() {
     std::unique_lock lock{mutex_};
-    if (!failed_) {
+    if (!failed_ && !adding()) {
       for (const auto& link : links_of_)
         if (link)
-          links_.send(*link, request_list{request_message{number_of(farewell), {push_of(0), {}}}});
+          links_.send(*link,
+                      request_list{request_message{number_of(farewell), {push_of(0, 0), {}}}});
       news_.wait_for(lock, options_.parting, [this] {
         for (std::uint32_t other = 0; other < ranks(); ++other)
           if (links_of_[other] && !parted_[other])
@@ -201,15 +225,16 @@ private:
   std::uint64_t number_of(std::uint32_t step) const { return std::uint64_t{sum_} << 32 | step; }
 
   /// Without a chunk.
-  update push_of(std::uint64_t fingerprint) const {
+  update push_of(std::uint32_t part, std::size_t count) const {
     update push;
-    push.step.clock = numbers_.size();
-    push.base_version = fingerprint;
-    push.tables = {{0}};
+    push.step.clock = count;
+    push.base_version = fingerprint_;
+    push.tables = {{part}};
     return push;
   }
 
-  bool adding() const { return plan_ && !finished_.reached(sum_); }
+  /// A sum was begun, and has not all of its parts.
+  bool adding() const { return !finished_.reached(sum_); }
 
   /// A rank that ended before this sum takes no part in it.
   void note_parting(std::uint32_t other) {
@@ -231,22 +256,25 @@ private:
     }
     const auto number = static_cast<std::uint32_t>(item.number);
     const auto* push = item.what.push ? &*item.what.push : nullptr;
-    if (!push || push->pieces.size() > 1 || sum != sum_ || !plan_) {
+    if (!push || push->pieces.size() > 1 || push->tables.size() != 1 || sum != sum_
+        || parts_.empty()) {
       fail({errc::malformed, rank_name(from) + " sent what is no chunk of this sum"});
       return;
     }
-    if (push->base_version != plan_->fingerprint || push->step.clock != numbers_.size()) {
+    const auto part = push->tables[0].value;
+    const auto own = part < parts_.size() ? parts_[part].what.numbers.size() : 0;
+    if (push->base_version != fingerprint_ || push->step.clock != own) {
       fail({errc::shape_mismatch,
             rank_name(from) + " adds up " + std::to_string(push->step.clock)
-              + " numbers, this rank " + std::to_string(numbers_.size())
-              + (push->base_version != plan_->fingerprint ? ", by another schedule" : "")});
+              + " numbers, this rank " + std::to_string(own)
+              + (push->base_version != fingerprint_ ? ", by another schedule" : "")});
       return;
     }
-    if (!flow_.arrived(number, from)) {
+    if (!flow_.arrived(part, number, from)) {
       fail({errc::malformed, rank_name(from) + " sent a chunk that is not of the schedule"});
       return;
     }
-    inbox_[number] = push->pieces.empty() ? piece{} : push->pieces[0];
+    parts_[part].inbox[number] = push->pieces.empty() ? piece{} : push->pieces[0];
     moves_.fetch_add(1);
   }
 
@@ -256,13 +284,13 @@ private:
       return;
     note_departures();
     while (const auto now = flow_.next()) {
-      const auto range = kernels::range_of_chunk(numbers_.size(), plan_->chunks, now->step.chunk);
-      const auto chunk = numbers_.subspan(range.begin, range.size);
-      if (now->step.from == rank_) {
-        send(*now, range, chunk);
-      } else if (!take(*now, chunk)) {
+      const auto& part = parts_[now->part].what;
+      const auto range =
+        kernels::range_of_chunk(part.numbers.size(), part.plan->chunks, now->what.step.chunk);
+      if (now->what.step.from == rank_)
+        send(*now, range);
+      else if (!take(*now, part.numbers.subspan(range.begin, range.size)))
         return;
-      }
       note_departures();
     }
     if (flow_.done())
@@ -270,40 +298,40 @@ private:
   }
 
   void note_departures() {
-    for (auto& [chunk, count] : leaving_)
-      for (; count > 0 && departures_->left[chunk].load() > 0; --count) {
-        departures_->left[chunk].fetch_sub(1);
-        flow_.left(chunk);
-      }
-    std::erase_if(leaving_, [](const auto& each) { return each.second == 0; });
-  }
-
-  void send(const flow_plan::own_step& what, const kernels::chunk_range& range,
-            std::span<float> chunk) {
-    update push = push_of(plan_->fingerprint);
-    const auto number = what.step.chunk;
-    if (chunk.empty()) {
-      flow_.left(number);
-      deliver(what, std::move(push));
-      return;
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      auto& part = parts_[i];
+      for (auto& [chunk, count] : part.leaving)
+        for (; count > 0 && part.gone->left[chunk].load() > 0; --count) {
+          part.gone->left[chunk].fetch_sub(1);
+          flow_.left(i, chunk);
+        }
+      std::erase_if(part.leaving, [](const auto& each) { return each.second == 0; });
     }
-    // The last handle to the values says that nobody reads them any more.
-    push.pieces = {
-      {{{0}, range.begin, range.size}, {chunk.data(), [all = departures_, number](const float*) {
-                                          all->left[number].fetch_add(1);
-                                        }}}};
-    ++leaving_[number];
-    deliver(what, std::move(push));
   }
 
-  void deliver(const flow_plan::own_step& what, update push) {
+  void send(const parts_flow::own_step& now, const kernels::chunk_range& range) {
+    auto& part = parts_[now.part];
+    const auto& what = now.what;
+    const auto number = what.step.chunk;
+    auto push = push_of(now.part, part.what.numbers.size());
+    if (range.size == 0) {
+      flow_.left(now.part, number);
+    } else {
+      // The last handle to the values says that nobody reads them any more.
+      push.pieces = {{{{now.part}, range.begin, range.size},
+                      {&part.what.numbers[range.begin], [all = part.gone, number](const float*) {
+                         all->left[number].fetch_add(1);
+                       }}}};
+      ++part.leaving[number];
+    }
     if (const auto link = links_of_[what.step.to])
       links_.send(*link,
                   request_list{request_message{number_of(what.number), {std::move(push), {}}}});
   }
 
-  bool take(const flow_plan::own_step& what, std::span<float> chunk) {
-    const auto found = inbox_.extract(what.number);
+  bool take(const parts_flow::own_step& now, std::span<float> chunk) {
+    const auto& what = now.what;
+    const auto found = parts_[now.part].inbox.extract(what.number);
     const auto& piece = found.mapped();
     if (piece.where.count != chunk.size()) {
       fail({errc::shape_mismatch, rank_name(what.step.from) + " sent a chunk of another size"});
@@ -337,13 +365,10 @@ private:
   std::string why_not_; ///< What a connection met last.
 
   std::uint32_t sum_ = 0;
-  const flow_plan* plan_ = nullptr; ///< Of the sum.
-  std::span<float> numbers_;
-  chunk_flow flow_;
-  std::map<std::uint32_t, piece> inbox_;           ///< By step: what has arrived and was not taken.
-  std::vector<early_item> early_;                  ///< Of the next sum.
-  std::map<std::uint32_t, std::uint32_t> leaving_; ///< By chunk: messages on their way.
-  std::shared_ptr<departures> departures_;
+  std::uint64_t fingerprint_ = 0;    ///< Of the sum's schedules.
+  std::vector<part_messages> parts_; ///< Of the sum.
+  parts_flow flow_;
+  std::vector<early_item> early_; ///< Of the next sum.
   std::optional<failure> failed_;
   kernels::progress finished_; ///< Sums.
   std::atomic<std::uint64_t> moves_{0};
@@ -371,8 +396,16 @@ std::uint32_t link_team::rank() const { return state_->rank(); }
 std::uint32_t link_team::ranks() const { return state_->ranks(); }
 
 result<void> link_team::sum(const flow_plan& plan, std::span<float> numbers) {
-  return state_->sum(plan, numbers);
+  const std::array whole{sum_part{&plan, numbers}};
+  begin(whole);
+  return finish();
 }
+
+void link_team::begin(std::span<const sum_part> parts) { state_->begin(parts); }
+
+void link_team::ready(std::uint32_t part) { state_->ready(part); }
+
+result<void> link_team::finish() { return state_->finish(); }
 
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
   constexpr std::size_t ring_bytes_min = 64 * 1024; // Less: latency counts, a ring has most of it.

@@ -4,18 +4,22 @@
 // A chunk travels as a push: the frames, the arena and the checks of the data path serve it as they
 // are. It leaves from the buffer itself, and is added to the next one from where it arrived.
 // What arrives is added on the transport's thread, which also sends what follows from it; the
-// caller waits.
+// caller waits, or computes the rest of its numbers: a sum may have several parts, and each flows
+// once the caller says that its own numbers are there.
+//
+//   begin(parts) ... ready(2) ... ready(1) ... finish()     the first part is the most urgent
 //
 // Shapes:       equal counts on all ranks, and equal schedules without staging places.
-// Determinism:  bitwise the schedule's.
+// Determinism:  bitwise the schedules', whenever parts become ready on whatever rank.
 // Errors:       a team that has failed stays failed; numbers are undefined then, and no longer in
-//               use. A rank whose link is lost ends the sums of all; one that does nothing does so
-//               at the deadline.
+//               use once finish() says so. A rank whose link is lost ends the sums of all; one that
+//               does nothing does so at the deadline.
 // Lifetime:     the destructor ends the links, so that the other ranks notice; before it lets them
-//               do the sums that this rank has done, for options.parting at most.
+//               do the sums that this rank has done, for options.parting at most. One that was
+//               begun and not finished fails; its numbers are no longer in use then.
 #pragma once
 
-#include "actors/links/chunk_flow.hpp"
+#include "actors/links/parts_flow.hpp"
 #include "actors/links/transport.hpp"
 #include "kernels/executors/progress.hpp"
 #include "serialization/error.hpp"
@@ -33,7 +37,7 @@ struct link_team_options {
   kernels::wait_options wait{.spin = std::chrono::microseconds{0}};
   /// Time for all ranks to come together.
   std::chrono::milliseconds forming{30'000};
-  /// Without anything that arrives for so long, a sum that is not done fails.
+  /// Without anything that arrives for so long, a sum that all wait for fails.
   std::chrono::milliseconds deadline{30'000};
   /// Time that a team's end waits for ranks that are still adding up. Larger: a rank that hangs
   /// holds up the end of the others for so long.
@@ -59,6 +63,14 @@ public:
 
   /// Errors: peer_lost, timed_out, shape_mismatch (another count or schedule; each names the rank).
   [[nodiscard]] result<void> sum(const flow_plan& plan, std::span<float> numbers);
+
+  /// Begins a sum of several parts. Borrowed, until finish() returns: the plans and the numbers.
+  void begin(std::span<const sum_part> parts);
+  /// The caller's numbers of that part are there, and belong to the team from now on. Never waits
+  /// for other ranks, and adds up nothing on the caller's thread.
+  void ready(std::uint32_t part);
+  /// All other parts are ready too; returns when all of them are added up. Errors: as sum().
+  [[nodiscard]] result<void> finish();
 
 private:
   class state;

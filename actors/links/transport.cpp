@@ -32,6 +32,8 @@ std::size_t transport::send(link_id link, const message& what) { return engine_-
 
 void transport::close(link_id link) { engine_->close(link); }
 
+void transport::wake() { engine_->wake(); }
+
 bool transport::on_own_thread() const { return engine_->on_own_thread(); }
 
 result<int> make_listener(const endpoint& where) {

@@ -111,6 +111,8 @@ public:
   std::size_t send(link_id link, const message& what);
   /// Drops the link after what was queued has been sent or 1 s has passed.
   void close(link_id link);
+  /// Has `settle` called soon.
+  void wake();
   /// Whether the caller runs on the thread that makes the callbacks.
   bool on_own_thread() const;
 

@@ -37,7 +37,8 @@ keys_outcome gradient_computer::keys(const keys_task& task) {
   return outcome;
 }
 
-gradient_outcome gradient_computer::compute(const gradient_task& task) {
+gradient_outcome gradient_computer::compute(const gradient_task& task,
+                                            const gradient_listener& early) {
   gradient_outcome outcome;
   outcome.number = task.number;
   outcome.base_version = task.version;
@@ -54,9 +55,22 @@ gradient_outcome gradient_computer::compute(const gradient_task& task) {
     gradients.push_back(pool_.floats(size));
     gradient_spans.emplace_back(gradients.back().get(), size);
   }
+  std::vector<bool> checked(gradients.size());
+  const auto is_finite = [](std::span<const float> gradient) {
+    return kernels::first_non_finite(gradient) == gradient.size();
+  };
   try {
     auto work = batches_.at(task.batch);
     work.keys = keys;
+    if (early)
+      work.on_ready = [&](std::size_t table) {
+        if (checked.at(table))
+          return;
+        checked[table] = true;
+        outcome.finite = outcome.finite && is_finite(gradient_spans[table]);
+        if (outcome.finite)
+          early(static_cast<std::uint32_t>(table), gradient_spans[table]);
+      };
     outcome.samples = work.samples.size();
     const kernels::flush_denormals guard;
     outcome.loss = model_->gradient(work, parameter_spans, gradient_spans);
@@ -69,8 +83,8 @@ gradient_outcome gradient_computer::compute(const gradient_task& task) {
     const std::span<const float> gradient = gradient_spans[i];
     if (any_clip_)
       squares += kernels::squared_norm(gradient);
-    else
-      outcome.finite = outcome.finite && kernels::first_non_finite(gradient) == gradient.size();
+    else if (!checked[i])
+      outcome.finite = outcome.finite && is_finite(gradient);
     if (!job_.tables[i].is_sparse())
       outcome.pieces.push_back({{{i}, 0, gradient.size()}, std::move(gradients[i])});
   }

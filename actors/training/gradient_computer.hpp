@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct gradient_outcome {
   std::uint64_t base_version = 0;
 };
 
+/// Hears of a table's gradient in the midst of compute(), once it is complete and all of its
+/// elements are finite. None is told of after one that is not.
+using gradient_listener = std::function<void(std::uint32_t table, std::span<const float>)>;
+
 /// Which rows of sparse tables does the batch need?
 struct keys_task {
   std::uint64_t number = 0; ///< Comes back with the outcome.
@@ -56,7 +61,9 @@ public:
   gradient_computer(job_spec job, const trainer_factory& make);
 
   keys_outcome keys(const keys_task& task);
-  gradient_outcome compute(const gradient_task& task);
+  /// `early`: called on this thread, as the trainer says that tables are ready; once for a table at
+  /// most.
+  gradient_outcome compute(const gradient_task& task, const gradient_listener& early = {});
 
 private:
   job_spec job_;

@@ -13,7 +13,10 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t floats_per_line = 16;
-constexpr std::size_t remark_floats = sizeof(peer_model::remarks) / sizeof(float);
+static_assert(sizeof(peer_model::remarks) <= floats_per_line * sizeof(float));
+/// Of a table that begins a part, 64 KiB: to add up fewer takes the time of its messages, so they
+/// had better go with others.
+constexpr std::size_t part_floats_min = 16 * 1024;
 
 /// Numbers of a block that travel before its values and state, in the place of floats.
 struct block_numbers {
@@ -38,15 +41,22 @@ peer_model::peer_model(const job_spec& job, const trainer_factory& make, std::ui
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
   for (std::uint32_t i = 0; i < job_.partitions; ++i)
     partitions_.push_back({i});
+  sum_floats_ = floats_per_line; // The remarks.
+  std::vector<std::size_t> bounds{0};
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i) {
+    const auto size = static_cast<std::size_t>(job_.tables[i].size());
+    if (i > 0 && size >= part_floats_min)
+      bounds.push_back(sum_floats_);
     tables_.push_back({i});
     begins_.push_back(sum_floats_); // On a cache line.
-    const auto size = static_cast<std::size_t>(job_.tables[i].size());
+    part_of_.push_back(static_cast<std::uint32_t>(bounds.size() - 1));
     sum_floats_ += (size + floats_per_line - 1) / floats_per_line * floats_per_line;
   }
-  sum_floats_ += remark_floats;
+  bounds.push_back(sum_floats_);
   sum_ = pool_->floats(sum_floats_);
-  std::fill_n(sum_.get(), sum_floats_, 0.0f);
+  std::fill_n(sum_.get(), sum_floats_, 0.0f); // What lies between tables stays so.
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+    parts_.emplace_back(sum_.get() + bounds[i], bounds[i + 1] - bounds[i]);
   store_ = std::make_shared<table_store>(job_, partitions_, pool_);
 }
 
@@ -59,40 +69,86 @@ result<held_ptr> peer_model::values() const {
               *pool_);
 }
 
-result<void> peer_model::compute(bool stop) {
+result<void> peer_model::compute(bool stop, const std::function<void(std::uint32_t part)>& ready) {
   assert(!finished());
-  std::fill_n(sum_.get(), sum_floats_, 0.0f);
-  remarks mine;
-  mine.stop = stop ? 1.0f : 0.0f;
-  samples_ = 0;
-  loss_ = 0;
+  stop_ = stop;
+  own_ = {};
+  left_.assign(parts_.size(), false);
   const batch_id own{bsp_first(job_, clock_).value + rank_};
   if (own.value < bsp_end(job_, clock_).value) {
     const auto whole = values();
     if (!whole)
       return whole.error();
-    auto outcome = computer_.compute({0, own, (*whole)->tables, {}, clock_});
-    if (!outcome.failed.empty())
-      return {errc::invalid_argument, outcome.failed};
-    mine.unusable = outcome.finite ? 0.0f : 1.0f;
-    samples_ = outcome.samples;
-    loss_ = outcome.loss;
-    for (const auto& piece : outcome.pieces) {
-      const auto table = piece.where.table.value;
-      const float clip = clip_scale(job_.tables[table].optimizer, outcome.norm);
-      float* const to = sum_.get() + begins_[table] + piece.where.first;
-      for (std::size_t i = 0; i < piece.where.count; ++i)
-        to[i] = clip * piece.values.get()[i];
-    }
+    own_ = computer_.compute({0, own, (*whole)->tables, {}, clock_},
+                             ready ? early_listener(ready) : gradient_listener{});
+    if (!own_.failed.empty())
+      return {errc::invalid_argument, own_.failed};
   }
-  std::memcpy(sum_.get() + sum_floats_ - remark_floats, &mine, sizeof(mine));
+  put_own();
   return {};
 }
 
+/// A table that clips waits for the norm of the whole gradient.
+gradient_listener peer_model::early_listener(const std::function<void(std::uint32_t part)>& ready) {
+  return [this, &ready, complete = std::vector<std::span<const float>>(tables_.size())](
+           std::uint32_t table, std::span<const float> gradient) mutable {
+    const auto part = part_of_[table];
+    if (part == 0 || job_.tables[table].optimizer.clip_norm > 0.0f)
+      return;
+    complete[table] = gradient;
+    for (std::uint32_t i = 0; i < tables_.size(); ++i)
+      if (part_of_[i] == part && complete[i].empty())
+        return;
+    for (std::uint32_t i = 0; i < tables_.size(); ++i)
+      if (part_of_[i] == part)
+        std::ranges::copy(complete[i], sum_.get() + begins_[i]);
+    left_[part] = true;
+    ready(part);
+  };
+}
+
+void peer_model::repeat() {
+  left_.assign(parts_.size(), false);
+  put_own();
+}
+
+/// In all parts that have not left. Without a slot there are no pieces, as where they are not
+/// finite.
+void peer_model::put_own() {
+  for (std::uint32_t i = 0; i < tables_.size(); ++i) {
+    if (left_[part_of_[i]])
+      continue;
+    if (own_.pieces.empty())
+      std::fill_n(sum_.get() + begins_[i], job_.tables[i].size(), 0.0f);
+    else
+      put(i);
+  }
+  remarks mine;
+  mine.stop = stop_ ? 1.0f : 0.0f;
+  mine.unusable = own_.finite ? 0.0f : 1.0f;
+  mine.spoiled = !own_.finite && std::ranges::count(left_, true) > 0 ? 1.0f : 0.0f;
+  std::memcpy(sum_.get(), &mine, sizeof(mine));
+}
+
+void peer_model::put(std::uint32_t table) {
+  const auto& piece = own_.pieces[table];
+  const float clip = clip_scale(job_.tables[table].optimizer, own_.norm);
+  float* const to = sum_.get() + begins_[table];
+  for (std::size_t i = 0; i < piece.where.count; ++i)
+    to[i] = clip * piece.values.get()[i];
+}
+
+peer_model::remarks peer_model::told() const {
+  remarks all;
+  std::memcpy(static_cast<void*>(&all), sum_.get(), sizeof(all));
+  return all;
+}
+
+bool peer_model::spoiled() const { return told().spoiled > 0; }
+
 peer_model::remarks peer_model::step() {
   assert(!finished());
-  remarks all;
-  std::memcpy(static_cast<void*>(&all), sum_.get() + sum_floats_ - remark_floats, sizeof(all));
+  auto all = told();
   update push;
   push.tables = tables_;
   for (const auto table : tables_)

@@ -4,12 +4,16 @@
 #include "serialization/ids.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace troupe {
+
+/// Hears which table's gradient is complete.
+using table_listener = std::function<void(std::size_t table)>;
 
 /// One batch of the training data.
 struct batch {
@@ -24,6 +28,16 @@ struct batch {
   /// One list for each table of the job: of a sparse table the keys that trainer::keys named, in
   /// ascending order, each once. Empty for dense tables, and in trainer::keys.
   std::span<const std::span<const std::uint64_t>> keys = {};
+  /// See ready(). Empty where nobody needs to know.
+  table_listener on_ready = {};
+
+  /// May be called in gradient(): every element of `gradients[table]` is written and stays as it
+  /// is, though those of other tables are still computed. Without servers it then goes to the other
+  /// workers meanwhile. Tables that are not named are ready at the end; the order is free.
+  void ready(std::size_t table) const {
+    if (on_ready)
+      on_ready(table);
+  }
 };
 
 /// One list for each table of the job, to which the keys of sparse tables are added: in any order,

@@ -168,7 +168,8 @@ result<void> device_network::backward(std::size_t index, std::size_t rows) {
 
 result<double> device_network::gradient(const samples& data, std::span<const std::uint32_t> which,
                                         troupe::const_tensors parameters,
-                                        troupe::mutable_tensors gradients) {
+                                        troupe::mutable_tensors gradients,
+                                        const troupe::table_listener& ready) {
   const std::size_t rows = which.size(), classes = widths_.back();
   assert(rows > 0 && parameters.size() == 2 * layers_.size());
   if (auto enough = reserve(rows); !enough)
@@ -194,6 +195,8 @@ result<double> device_network::gradient(const samples& data, std::span<const std
     const float* const from = layers_[i].gradient_here.data();
     std::copy_n(from, weights_of(i), gradients[2 * i].data());
     std::copy_n(from + weights_of(i), widths_[i + 1], gradients[2 * i + 1].data());
+    ready(2 * i);
+    ready(2 * i + 1);
   }
   double loss = 0.0;
   for (const float x : losses_here_.span().first(rows))

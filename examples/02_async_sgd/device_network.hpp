@@ -30,11 +30,11 @@ public:
                                              std::uint32_t device,
                                              std::vector<std::uint32_t> widths);
 
-  /// As network::forward and ::backward; sparse rows are made dense on the way. Returns the mean
-  /// loss. Errors: device_failed.
-  troupe::result<double> gradient(const samples& data, std::span<const std::uint32_t> which,
-                                  troupe::const_tensors parameters,
-                                  troupe::mutable_tensors gradients);
+  /// As network::forward and ::backward; sparse rows are made dense on the way. Tells `ready` of
+  /// each table as it has come down; returns the mean loss. Errors: device_failed.
+  troupe::result<double> gradient(
+    const samples& data, std::span<const std::uint32_t> which, troupe::const_tensors parameters,
+    troupe::mutable_tensors gradients, const troupe::table_listener& ready = [](std::size_t) {});
 
 private:
   struct layer {

@@ -25,7 +25,8 @@ public:
 
   double gradient(const troupe::batch& work, troupe::const_tensors parameters,
                   troupe::mutable_tensors gradients) override {
-    return required(network_.gradient(data_->train, work.samples, parameters, gradients));
+    return required(network_.gradient(data_->train, work.samples, parameters, gradients,
+                                      [&](std::size_t table) { work.ready(table); }));
   }
 
 private:

@@ -54,7 +54,8 @@ public:
     if (sparse_)
       network_.use_rows(work.keys[0]);
     network_.forward(work.samples, parameters);
-    return network_.backward(work.samples, parameters, gradients);
+    return network_.backward(work.samples, parameters, gradients,
+                             [&](std::size_t table) { work.ready(table); });
   }
 
 private:

@@ -168,7 +168,7 @@ double network::delta_of_loss(std::span<const std::uint32_t> which) {
 }
 
 double network::backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
-                         troupe::mutable_tensors gradients) {
+                         troupe::mutable_tensors gradients, const troupe::table_listener& ready) {
   const std::size_t rows = which.size();
   const double loss = delta_of_loss(which);
   const auto* sparse = std::get_if<sparse_rows>(&data_.rows);
@@ -183,6 +183,8 @@ double network::backward(std::span<const std::uint32_t> which, troupe::const_ten
     const float* in = layer == 0 ? input_.data() : outputs_[layer - 1].data();
     product{CblasTrans, CblasNoTrans, in_width, width, rows}(in, delta, 0.0f,
                                                              gradients[2 * layer].data());
+    ready(2 * layer);
+    ready(2 * layer + 1);
     if (layer == 0)
       break;
     float* before = deltas_[layer - 1].data();

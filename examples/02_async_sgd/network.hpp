@@ -37,9 +37,9 @@ public:
                                  troupe::const_tensors parameters);
 
   /// Requires: forward() was called last, with the same arguments. Writes every element of
-  /// `gradients`; returns the mean loss.
+  /// `gradients`, and tells `ready` of each table as it is complete; returns the mean loss.
   double backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
-                  troupe::mutable_tensors gradients);
+                  troupe::mutable_tensors gradients, const troupe::table_listener& ready);
 
 private:
   void reserve(std::size_t rows);

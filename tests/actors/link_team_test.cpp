@@ -11,6 +11,9 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <limits>
+#include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,6 +102,131 @@ TEST_CASE("ranks_over_links_get_the_schedules_bytes_with_every_strategy") {
       for (const auto& each : wrong)
         CHECK_EQ(each, "");
     }
+}
+
+TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes") {
+  constexpr std::uint32_t ranks = 3;
+  // Some leave at once, some by the arena, some are more than may be on their way at a time.
+  const std::array counts{std::size_t{700'000}, std::size_t{1}, std::size_t{40'000}, std::size_t{0},
+                          std::size_t{300'000}};
+  for (const bool tcp : {false, true}) {
+    CAPTURE(tcp);
+    meeting place{ranks};
+    std::vector<std::string> wrong(ranks);
+    on_threads(ranks, [&](std::uint32_t rank) {
+      auto team = *place.form(rank, options_of(tcp));
+      std::mt19937 random{rank};
+      std::vector<flow_plan> plans;
+      std::vector<kernels::schedule> schedules;
+      for (const auto count : counts)
+        schedules.push_back(schedule_for_links(ranks, count * sizeof(float)));
+      for (const auto& each : schedules)
+        plans.push_back(plan_of_rank(each, rank));
+      for (int round = 0; round < 10; ++round) {
+        numbers buffers;
+        for (const auto count : counts)
+          buffers.emplace_back(count, std::numeric_limits<float>::quiet_NaN());
+        std::vector<sum_part> parts;
+        for (std::size_t i = 0; i < counts.size(); ++i)
+          parts.push_back({&plans[i], buffers[i]});
+        team->begin(parts);
+        // The first one is left for finish(); another rank has other ones ready, or none.
+        for (auto part = static_cast<std::uint32_t>(counts.size()); part-- > 0;) {
+          buffers[part] = begin_of(ranks, counts[part])[rank];
+          if (random() % 3 == 0)
+            std::this_thread::sleep_for(2ms);
+          if (part > 0 && random() % 4 > 0)
+            team->ready(part);
+        }
+        if (const auto summed = team->finish(); !summed) {
+          wrong[rank] = summed.error().text;
+          return;
+        }
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+          auto expected = begin_of(ranks, counts[i]);
+          kernels::interpret(schedules[i], expected);
+          if (buffers[i] != expected[rank])
+            wrong[rank] = "part " + std::to_string(i) + ": other bytes";
+        }
+      }
+    });
+    for (const auto& each : wrong)
+      CHECK_EQ(each, "");
+  }
+}
+
+TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
+  // Each rank needs the sum of the second part before it says what its first part is.
+  meeting place{2};
+  std::array<std::vector<float>, 2> late{std::vector<float>{1, 2}, std::vector<float>{10, 20}};
+  std::array<std::vector<float>, 2> first{std::vector<float>{5}, std::vector<float>{0}};
+  on_threads(2, [&](std::uint32_t rank) {
+    auto team = *place.form(rank, options_of(false));
+    const auto plan = plan_of_rank(kernels::central(2, 0, 1), rank);
+    const std::array parts{sum_part{&plan, first[rank]}, sum_part{&plan, late[rank]}};
+    team->begin(parts);
+    team->ready(1);
+    std::atomic_ref<float> seen{late[rank][1]}; // Written by the team's thread meanwhile.
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    while (seen.load() < 22 && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+    first[rank][0] += seen.load();
+    CHECK(team->finish());
+  });
+  for (const std::uint32_t rank : {0u, 1u}) {
+    CHECK_EQ(first[rank], std::vector<float>{49});
+    CHECK_EQ(late[rank], std::vector<float>{11, 22});
+  }
+}
+
+TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go_of_its_numbers") {
+  for (const bool tcp : {false, true}) {
+    meeting place{3};
+    std::vector<errc> ends(3, errc{});
+    on_threads(3, [&](std::uint32_t rank) {
+      const std::array ring{kernels::ring_in_order(3)};
+      const auto plan = plan_of_rank(kernels::rings(ring, 4), rank);
+      // Freed as soon as the team may not use them any more.
+      auto values = std::make_unique<numbers>(2, std::vector<float>(3'000'000, 1.0f));
+      auto team = *place.form(rank, options_of(tcp));
+      const std::array parts{sum_part{&plan, (*values)[0]}, sum_part{&plan, (*values)[1]}};
+      std::vector<float> one(1); // Once it is added up all ranks have come.
+      auto summed = team->sum(plan_of_rank(kernels::central(3, 0, 1), rank), one);
+      if (summed) { // Else this rank was so late that another one has already ended.
+        team->begin(parts);
+        team->ready(1);
+        if (rank == 1) { // In the midst of computing.
+          team.reset();
+          values.reset();
+          return;
+        }
+        summed = team->finish();
+      }
+      values.reset();
+      if (!summed)
+        ends[rank] = summed.error().code;
+      std::this_thread::sleep_for(20ms); // In which a team that still used them would be seen.
+    });
+    CHECK_EQ(ends[0], errc::peer_lost);
+    CHECK_EQ(ends[2], errc::peer_lost);
+  }
+}
+
+TEST_CASE("ranks_with_another_number_of_parts_fail") {
+  meeting place{2};
+  std::vector<std::string> texts(2);
+  on_threads(2, [&](std::uint32_t rank) {
+    auto team = *place.form(rank, options_of(false));
+    const auto plan = plan_of_rank(kernels::block(2, 1), rank);
+    numbers values(2, std::vector<float>(10));
+    const std::array parts{sum_part{&plan, values[0]}, sum_part{&plan, values[1]}};
+    team->begin(std::span{parts}.first(1 + rank));
+    const auto summed = team->finish();
+    texts[rank] = summed ? "" : summed.error().text;
+  });
+  CHECK_NE(texts[0], "");
+  CHECK_NE(texts[1], "");
+  CHECK((texts[0] + texts[1]).find("by another schedule") != std::string::npos);
 }
 
 TEST_CASE("a_schedule_for_links_is_a_proven_all_reduce") {

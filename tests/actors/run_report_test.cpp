@@ -182,6 +182,17 @@ TEST_CASE("run_statistics counts a push once, however many chains the servers le
   CHECK(all["pushes"]["refused"] == 2.5);
 }
 
+TEST_CASE("run_statistics counts the batches in the values where there are no servers") {
+  run_statistics run{small_job()};
+  run.without_servers();
+  run.began_with(4);
+  run.observe(state(job_phase::training, 6, {worker(0, 1, 1), worker(1, 1, 1)}), 1s);
+  // What the lost worker counted last nobody heard.
+  run.observe(state(job_phase::training, 14, {worker(0, 1, 5), worker(1, 2, 0)}), 2s);
+  CHECK(report_of(run)["pushes"]["applied"] == 10);
+  CHECK(report_of(run)["servers"] == 0);
+}
+
 TEST_CASE("run_statistics takes a worker for recovered when its successor has pushed") {
   run_statistics run{small_job()};
   run.job_started(1s);

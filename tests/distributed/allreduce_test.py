@@ -8,11 +8,13 @@ class Counted(cluster.ClusterTest):
     program = "count_batches"
     common = ("--sync", "allreduce", "--workers", 4, "--elements", 1000, "--batch", 1,
               "--samples", 40000, "--epochs", 2)
+    batches = 2 * 40000
 
     def test_lost_workers(self):
         run = self.start("--kill", "worker:0@0.2", "--kill", "worker:2@0.6")
         self.assertEqual(run.wait(120), 0)
         self.assert_exact(run, 1000)
+        self.assertEqual(run.report["pushes"]["applied"], self.batches)
         self.assertIn("parameters are equal on all 4 workers", run.out)
         self.assertRegex(run.out, r"gathering 0 %, (waiting for worker 0|all are there)")
         self.assertNotIn("coordinator", run.out)
@@ -25,22 +27,27 @@ class Counted(cluster.ClusterTest):
         again = self.start("--checkpoint", self.home / "kept", "--resume", name="again")
         self.assertEqual(again.wait(120), 0)
         self.assert_exact(again, 1000)
+        done = [each.report["pushes"]["applied"] for each in (run, again)]
+        self.assertGreater(min(done), 0)
+        self.assertEqual(sum(done), self.batches)
 
 
 class Trained(cluster.ClusterTest):
-    common = ("--model", "mlp:16", "--batch", 512, "--epochs", 3, "--workers", 2)
+    common = ("--batch", 512, "--epochs", 3, "--workers", 2)
 
     def test_same_bits_as_servers_give(self):
-        """A sum of two is the same in both orders."""
-        values, run = [], None
-        for sync in ("bsp", "allreduce"):
-            exported = self.home / f"{sync}.npz"
-            run = self.finish("--sync", sync, "--optimizer", "adam", "--lr", "0.01", "--export",
-                              exported, name=sync)
-            values.append(exported.read_bytes())
-        self.assertEqual(*values)
-        self.assertTrue(re.search("equal on all 2 workers, checksum [0-9a-f]{16}", run.out))
-        self.assertEqual((run.report["sync"], run.report["servers"]), ("allreduce", 0))
+        """A sum of two is the same in both orders; in one part, and in two of which one is added
+        up while the other is computed."""
+        for model in ("mlp:16", "mlp:128,128"):
+            values, run = [], None
+            for sync in ("bsp", "allreduce"):
+                exported = self.home / f"{model}-{sync}.npz"
+                run = self.finish("--sync", sync, "--model", model, "--optimizer", "adam", "--lr",
+                                  "0.01", "--export", exported, name=f"{model}-{sync}")
+                values.append(exported.read_bytes())
+            self.assertEqual(*values)
+            self.assertTrue(re.search("equal on all 2 workers, checksum [0-9a-f]{16}", run.out))
+            self.assertEqual((run.report["sync"], run.report["servers"]), ("allreduce", 0))
 
 
 if __name__ == "__main__":

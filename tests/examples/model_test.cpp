@@ -206,6 +206,28 @@ TEST_CASE("gradients equal finite differences in float64") {
         check_gradient(name, classes, sparse);
 }
 
+TEST_CASE("a gradient is told of layer by layer from the last one, each when it is complete") {
+  const auto data = random_data(11, 3, 20, false);
+  const auto shape = parse_model("mlp:6,4", *data);
+  REQUIRE(shape);
+  parameter_set set(*shape);
+  const auto trainer = make_trainer(*shape, data);
+  std::vector<std::size_t> told;
+  std::vector<std::vector<float>> seen(set.gradients.size());
+  const std::vector<std::uint32_t> samples{0, 1, 2, 3};
+  auto work = work_on(samples);
+  work.on_ready = [&](std::size_t table) {
+    told.push_back(table);
+    seen[table] = set.gradients[table];
+    for (const std::size_t below : {1u, 2u}) // Nothing of the next layer was begun.
+      if (table >= 2 * below)
+        CHECK(set.gradients[2 * below - 2][0] == 77.0f);
+  };
+  trainer->gradient(work, set.views, set.gradient_views);
+  CHECK(told == std::vector<std::size_t>{4, 5, 2, 3, 0, 1});
+  CHECK(seen == set.gradients);
+}
+
 TEST_CASE("softmax survives large logits") {
   const auto data = random_data(3, 3, 4, false);
   const auto shape = parse_model("softmax", *data);
