@@ -6,20 +6,12 @@
 #include <cassert>
 #include <variant>
 
+using troupe::put;
 using troupe::result;
 
 namespace async_sgd {
 
 namespace {
-
-/// Moves what was made into its place; the failure, where nothing was.
-template <class T>
-result<void> put(T& place, result<T> made) {
-  if (!made)
-    return made.error();
-  place = *std::move(made);
-  return {};
-}
 
 /// The first failure.
 result<void> all_of(std::initializer_list<result<void>> outcomes) {
