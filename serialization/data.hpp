@@ -61,6 +61,9 @@ struct step_header {
   bool operator==(const step_header&) const = default;
 };
 
+/// Where devices are known: kernels/devices/device_group.hpp.
+struct device_values;
+
 /// Gradients of one batch, d(loss)/d(weight) averaged over the batch; or what those of several
 /// batches add up to, which are applied and marked together or not at all.
 struct update {
@@ -77,6 +80,9 @@ struct update {
   std::vector<packed_piece> packed = {}; ///< More pieces; codecs alone make and read them.
   /// The batches beside that of `step` whose gradients are in this sum, as they were added up.
   std::vector<step_header> others = {};
+  /// Where this is set, the values of all pieces, one after the other, are still on a device, and
+  /// those of each piece are null. Between a worker and the reducer of its process alone.
+  std::shared_ptr<const device_values> on_device = {};
 
   /// All batches of this push, in the order in which they were added up.
   std::vector<step_header> steps() const {

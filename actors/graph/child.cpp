@@ -218,6 +218,8 @@ void run_worker_process(child_process& self, const run_options& options,
         count(*tally, index, is_first, counters);
       };
     how.delta_pulls = options.delta_pulls;
+    // bsp adds up each slot by itself, on the server.
+    how.leave_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
     if (auto slow = options.slow_workers.find(who.index); slow != options.slow_workers.end())
       how.slowness = [time = slow->second] { return time; };
     workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(self.system, std::move(how),

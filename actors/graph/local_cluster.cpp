@@ -122,6 +122,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     how.host = machine_name();
     how.pipeline.ahead_max = options.pipeline;
     how.delta_pulls = options.delta_pulls;
+    // bsp adds up each slot by itself, on the server.
+    how.leave_on_device = options.workers_per_process > 1 && !any_bsp(job);
     const auto slow = options.slow_workers.find(i);
     const auto longer = slow == options.slow_workers.end() ? 0ms : slow->second;
     if (longer > 0ms)

@@ -2,7 +2,7 @@
 
 #include "actors/clock.hpp"
 #include "actors/open_requests.hpp"
-#include "actors/store/slot_sum.hpp"
+#include "actors/store/device_pushes.hpp"
 #include "actors/tick_timer.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -60,15 +60,11 @@ struct reducer_shell {
   void run(forward_effect& effect, reducer_effects& more) {
     request what;
     what.pull = std::move(effect.pull);
-    if (effect.pushes.size() == 1)
-      what.push = *effect.pushes.front();
-    if (effect.pushes.size() > 1) {
-      const auto sum = add_up(job, effect.pushes.front()->tables, effect.pushes, *pool);
-      if (!sum)
-        return decide->failed(effect.number, {errc::not_as_one, "they do not add up"}, more);
-      what.push = *sum;
-      tally->sums += 1;
-      tally->pushes_summed += effect.pushes.size();
+    if (!effect.pushes.empty()) {
+      const auto push = as_one(effect.pushes);
+      if (!push)
+        return decide->failed(effect.number, push.error(), more);
+      what.push = **push;
     }
     const auto settle = [this, number = effect.number](auto outcome) {
       reducer_effects effects;
@@ -81,6 +77,23 @@ struct reducer_shell {
     requests.send<reply>(
       self, next, [settle](reply& answer) { settle(std::move(answer)); },
       [settle](const caf::error& why) { settle(from_caf(why)); }, std::move(what));
+  }
+
+  /// What stays on a device that has failed is computed once more by its worker.
+  result<push_ptr> as_one(const std::vector<push_ptr>& pushes) {
+    if (pushes.size() == 1) {
+      auto only = bring_to_host(pushes.front(), *pool);
+      if (!only)
+        return {errc::peer_lost, only.error().text};
+      return only;
+    }
+    auto sum = add_up_anywhere(job, pushes, *pool);
+    if (!sum)
+      return {errc::not_as_one, sum.error().text};
+    tally->sums += 1;
+    tally->device_sums += are_on_one_group(pushes) ? 1 : 0;
+    tally->pushes_summed += pushes.size();
+    return sum;
   }
 
   void run(left_out_effect& effect, reducer_effects&) {

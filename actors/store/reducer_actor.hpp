@@ -20,6 +20,7 @@ struct reducer_tally {
   explicit reducer_tally(std::size_t workers) : left_out(workers) {}
 
   std::atomic<std::uint64_t> sums{0};               ///< Pushes that went on as a sum.
+  std::atomic<std::uint64_t> device_sums{0};        ///< Those that were added up by devices.
   std::atomic<std::uint64_t> pushes_summed{0};      ///< Batches in these.
   std::vector<std::atomic<std::uint64_t>> left_out; ///< Rounds that ended without the worker.
 };
@@ -29,7 +30,8 @@ struct reducer_tally {
 void count(const reducer_tally& tally, std::uint32_t worker, bool all, worker_counters& counters);
 
 /// Adds up what its workers push, and lets them share what they pull: see reducer. Pushes that name
-/// different ranges of a dense table go one by one.
+/// different ranges of a dense table go one by one. What was left on devices is added up there
+/// (device_pushes.hpp); where they fail, pushes go one by one.
 ///
 /// Lifetime: as router_handle; `next` lives as long. Views are handed on.
 /// Capacity: the pushes of its workers, and one sum of each round that was not answered yet.

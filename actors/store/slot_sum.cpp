@@ -126,30 +126,36 @@ private:
 
 } // namespace
 
-std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<table_id>& tables,
-                                     push_list pushes, buffer_pool& pool) {
+std::optional<update> sum_without_values(const std::vector<table_id>& tables, push_list pushes) {
   const auto is_finite = [](const auto& push) { return std::isfinite(push->gradient_norm); };
   if (!std::ranges::all_of(pushes, is_finite))
+    return std::nullopt;
+  return update{.step = pushes.front()->step,
+                .tables = tables,
+                .base_version = pushes.front()->base_version,
+                .gradient_norm = 0.0f, // It is clipped already.
+                .pieces = {},
+                .others = others_of(pushes)};
+}
+
+std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<table_id>& tables,
+                                     push_list pushes, buffer_pool& pool) {
+  auto sum = sum_without_values(tables, pushes);
+  if (!sum)
     return nullptr;
-  update sum{.step = pushes.front()->step,
-             .tables = tables,
-             .base_version = pushes.front()->base_version,
-             .gradient_norm = 0.0f, // It is clipped already.
-             .pieces = {},
-             .others = others_of(pushes)};
   slot_adder adder{job, pushes, pool};
   for (const table_id table : tables) {
     if (job.tables[table.value].is_sparse()) {
       if (auto rows = adder.sparse(table))
-        sum.rows.push_back(*std::move(rows));
+        sum->rows.push_back(*std::move(rows));
       continue;
     }
     auto pieces = adder.dense(table);
     if (!pieces)
       return nullptr;
-    std::ranges::move(*pieces, std::back_inserter(sum.pieces));
+    std::ranges::move(*pieces, std::back_inserter(sum->pieces));
   }
-  return std::make_shared<const update>(std::move(sum));
+  return std::make_shared<const update>(*std::move(sum));
 }
 
 } // namespace troupe

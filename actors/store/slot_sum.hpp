@@ -7,10 +7,16 @@
 #include "serialization/job.hpp"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace troupe {
+
+/// A sum of these pushes without pieces and rows: it names all of their batches. Nothing where a
+/// norm is not finite.
+std::optional<update> sum_without_values(const std::vector<table_id>& tables,
+                                         std::span<const std::shared_ptr<const update>> pushes);
 
 /// What the gradients of `pushes` for these tables add up to, each clipped by its norm, in the
 /// order of the pushes: a store that steps with the sum does what it would have done with all of

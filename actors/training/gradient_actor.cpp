@@ -39,10 +39,10 @@ void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outco
 }
 
 gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_state> self,
-                                  job_spec job, const trainer_factory& make,
-                                  gradient_thread where) {
+                                  job_spec job, const trainer_factory& make, gradient_thread where,
+                                  bool may_leave) {
   auto& state = self->state;
-  state.computer.emplace(std::move(job), make);
+  state.computer.emplace(std::move(job), make, may_leave);
   if (where == gradient_thread::lane)
     state.own_lane.emplace(self->system(), turns_max);
   return {
@@ -54,10 +54,10 @@ gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_stat
 } // namespace
 
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    gradient_thread where) {
+                                    gradient_thread where, bool may_leave) {
   if (where == gradient_thread::none)
-    return system.spawn(run, std::move(job), std::move(make), where);
-  return system.spawn<caf::detached>(run, std::move(job), std::move(make), where);
+    return system.spawn(run, std::move(job), std::move(make), where, may_leave);
+  return system.spawn<caf::detached>(run, std::move(job), std::move(make), where, may_leave);
 }
 
 } // namespace troupe

@@ -11,8 +11,24 @@
 
 namespace troupe {
 
-gradient_computer::gradient_computer(job_spec job, const trainer_factory& make)
-    : job_(std::move(job)), batches_(job_) {
+namespace {
+
+/// A gradient that is not finite is dropped.
+void judge(double squares, gradient_outcome& outcome) {
+  outcome.norm = static_cast<float>(std::sqrt(squares));
+  outcome.finite = outcome.finite && std::isfinite(outcome.norm);
+  if (outcome.finite)
+    return;
+  outcome.pieces.clear();
+  outcome.rows.clear();
+  outcome.on_device.reset();
+  outcome.norm = 0;
+}
+
+} // namespace
+
+gradient_computer::gradient_computer(job_spec job, const trainer_factory& make, bool may_leave)
+    : job_(std::move(job)), batches_(job_), may_leave_(may_leave && !any_sparse(job_)) {
   for (const auto& table : job_.tables)
     any_clip_ = any_clip_ || table.optimizer.clip_norm > 0.0f;
   try {
@@ -49,13 +65,10 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
   std::vector<std::span<float>> gradient_spans;
   std::vector<std::span<const float>> parameter_spans;
   const auto keys = keys_by_table(job_, task.rows);
-  for (std::size_t i = 0; i < job_.tables.size(); ++i) {
-    const auto size = job_.tables[i].size() + keys[i].size() * job_.tables[i].width;
-    parameter_spans.emplace_back(task.parameters[i].get(), size);
-    gradients.push_back(pool_.floats(size));
-    gradient_spans.emplace_back(gradients.back().get(), size);
-  }
-  std::vector<bool> checked(gradients.size());
+  for (std::size_t i = 0; i < job_.tables.size(); ++i)
+    parameter_spans.emplace_back(task.parameters[i].get(),
+                                 job_.tables[i].size() + keys[i].size() * job_.tables[i].width);
+  std::vector<bool> checked(job_.tables.size());
   const auto is_finite = [](std::span<const float> gradient) {
     return kernels::first_non_finite(gradient) == gradient.size();
   };
@@ -73,6 +86,12 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
       };
     outcome.samples = work.samples.size();
     const kernels::flush_denormals guard;
+    if (may_leave_ && leave_on_device(work, parameter_spans, task.identity, outcome))
+      return outcome;
+    for (const auto& x : parameter_spans) {
+      gradients.push_back(pool_.floats(x.size()));
+      gradient_spans.emplace_back(gradients.back().get(), x.size());
+    }
     outcome.loss = model_->gradient(work, parameter_spans, gradient_spans);
   } catch (...) {
     outcome.failed = exception_text();
@@ -90,14 +109,24 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
   }
   for (const auto& x : task.rows)
     outcome.rows.push_back({x, std::move(gradients[x.table.value])});
-  outcome.norm = static_cast<float>(std::sqrt(squares));
-  outcome.finite = outcome.finite && std::isfinite(outcome.norm);
-  if (!outcome.finite) {
-    outcome.pieces.clear();
-    outcome.rows.clear();
-    outcome.norm = 0;
-  }
+  judge(squares, outcome);
   return outcome;
+}
+
+bool gradient_computer::leave_on_device(const batch& work, const_tensors parameters,
+                                        const value_identity& which, gradient_outcome& outcome) {
+  auto left = model_->gradient_on_device(work, parameters, which);
+  if (!left) {
+    may_leave_ = false;
+    return false;
+  }
+  outcome.loss = left->loss;
+  outcome.on_device = std::move(left->values);
+  for (std::uint32_t i = 0; i < parameters.size(); ++i)
+    outcome.pieces.push_back({{{i}, 0, parameters[i].size()}, nullptr});
+  outcome.finite = std::isfinite(left->squares);
+  judge(any_clip_ ? left->squares : 0.0, outcome);
+  return true;
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "actors/training/sampler.hpp"
 #include "actors/training/trainer.hpp"
+#include "kernels/devices/parameter_board.hpp"
 #include "serialization/buffer.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
@@ -24,6 +25,7 @@ struct gradient_task {
   std::vector<float_ptr> parameters; ///< One array for each table: whole, or the rows of `rows`.
   std::vector<row_keys> rows;        ///< Of sparse tables; from keys_outcome.
   std::uint64_t version = 0;         ///< Of the parameters; comes back with the outcome.
+  value_identity identity;           ///< Of the parameters, among the workers of this process.
 };
 
 struct gradient_outcome {
@@ -32,8 +34,10 @@ struct gradient_outcome {
   bool finite = true;          ///< Every element.
   std::vector<piece> pieces;   ///< One for each dense table; none where the gradient is not finite.
   std::vector<row_piece> rows; ///< The same for sparse tables.
-  float norm = 0;              ///< 0 where no table clips by it: another pass over the gradient.
-  double loss = 0;             ///< Mean over the batch.
+  /// With values of `pieces` that are null: as update::on_device.
+  std::shared_ptr<const device_values> on_device;
+  float norm = 0;  ///< 0 where no table clips by it: another pass over the gradient.
+  double loss = 0; ///< Mean over the batch.
   std::uint64_t samples = 0;
   std::uint64_t base_version = 0;
 };
@@ -57,8 +61,9 @@ struct keys_outcome {
 /// Lives on one thread, as the trainer that it makes there.
 class gradient_computer {
 public:
-  /// Where no trainer can be made, every outcome says why.
-  gradient_computer(job_spec job, const trainer_factory& make);
+  /// Where no trainer can be made, every outcome says why. `may_leave`: gradients may stay on a
+  /// device.
+  gradient_computer(job_spec job, const trainer_factory& make, bool may_leave = false);
 
   keys_outcome keys(const keys_task& task);
   /// `early`: called on this thread, as the trainer says that tables are ready; once for a table at
@@ -66,12 +71,16 @@ public:
   gradient_outcome compute(const gradient_task& task, const gradient_listener& early = {});
 
 private:
+  bool leave_on_device(const batch& work, const_tensors parameters, const value_identity& which,
+                       gradient_outcome& outcome);
+
   job_spec job_;
   std::unique_ptr<trainer> model_;
   std::string failed_; ///< Why there is no model.
   sampler batches_;
   buffer_pool pool_;
   bool any_clip_ = false;
+  bool may_leave_;
 };
 
 } // namespace troupe

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,9 @@ namespace troupe {
 
 /// Hears which table's gradient is complete.
 using table_listener = std::function<void(std::size_t table)>;
+
+struct device_values; // kernels/devices/device_group.hpp
+class value_identity; // kernels/devices/parameter_board.hpp
 
 /// One batch of the training data.
 struct batch {
@@ -49,6 +53,13 @@ using key_lists = std::span<std::vector<std::uint64_t>>;
 using const_tensors = std::span<const std::span<const float>>;
 using mutable_tensors = std::span<const std::span<float>>;
 
+/// A gradient that was left where it was computed.
+struct left_gradient {
+  std::shared_ptr<const device_values> values; ///< Of all tables, one after the other.
+  double squares = 0;                          ///< Sum of all values', not finite where one is not.
+  double loss = 0;                             ///< Mean over the batch.
+};
+
 /// Made and used on one worker's thread.
 class trainer {
 public:
@@ -62,6 +73,14 @@ public:
   /// Floats below 2^-126 count as zeros meanwhile (kernels/flush_denormals.hpp).
   virtual double gradient(const batch& work, const_tensors parameters,
                           mutable_tensors gradients) = 0;
+  /// Called in place of gradient() where the workers of a process add up what they push, so that it
+  /// can be added up on their devices. `which`: the same for those of these workers that have the
+  /// same parameters. Nothing: gradient() is called, and this no more. May throw, as that.
+  virtual std::optional<left_gradient> gradient_on_device(const batch& /*work*/,
+                                                          const_tensors /*parameters*/,
+                                                          const value_identity& /*which*/) {
+    return std::nullopt;
+  }
 };
 
 /// How good parameters are on the test data.

@@ -54,7 +54,7 @@ struct worker_shell {
     held = nothing_held;
     is_sparse = any_sparse(options.job);
     gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
-                                     gradient_thread_of(options));
+                                     gradient_thread_of(options), options.leave_on_device);
     self->attach_functor(
       [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
     self->delayed_send(self, report_interval, tick_atom_v);
@@ -174,6 +174,7 @@ struct worker_shell {
                          outcome.norm,
                          std::move(outcome.pieces),
                          std::move(outcome.rows)};
+      what.push->on_device = std::move(outcome.on_device);
       counters.bytes_sent += payload_bytes(*what.push);
       ++counters.pushes_sent;
     }
@@ -218,7 +219,12 @@ struct worker_shell {
     std::vector<float_ptr> all = (*whole)->tables;
     for (const auto& x : answer.rows) // As they are: nobody writes to them.
       all[x.where.table.value] = x.values;
-    pulled.insert_or_assign(step.number, arrival{std::move(all), rows, answer.version});
+    value_identity identity;
+    if (options.leave_on_device && answer.unchanged.empty())
+      for (const auto& x : answer.pieces)
+        identity.add(x.values);
+    pulled.insert_or_assign(step.number,
+                            arrival{std::move(all), rows, answer.version, std::move(identity)});
   }
 
   void compute(const training_step& step) {
@@ -227,7 +233,8 @@ struct worker_shell {
       counters.wait_us += idle_us();
     self->send(gradients,
                gradient_task{step.number, step.batch, std::move(found->second.parameters),
-                             std::move(found->second.rows), found->second.version});
+                             std::move(found->second.rows), found->second.version,
+                             std::move(found->second.identity)});
     pulled.erase(pulled.begin(), std::next(found)); // Older ones: of steps that were dropped.
   }
 
@@ -291,6 +298,7 @@ struct worker_shell {
     std::vector<float_ptr> parameters;
     std::vector<row_keys> rows;
     std::uint64_t version = 0;
+    value_identity identity; ///< Of dense tables: the memory that the reducer shared.
   };
 
   /// A request that waits for the keys of the rows that it asks for.

@@ -34,6 +34,8 @@ struct worker_options {
   /// Pulls bring only blocks of dense tables that changed since the last one. Costs memory: the
   /// values of that one are kept.
   bool delta_pulls = false;
+  /// Its kv is a reducer, which takes gradients that stay on a device.
+  bool leave_on_device = false;
 };
 
 /// A member. Its trainer computes in a gradient actor of its own.

@@ -1,25 +1,19 @@
 #include "examples/02_async_sgd/device_network.hpp"
 
 #include "kernels/layers.hpp"
+#include "kernels/vector_ops.hpp"
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 #include <variant>
 
+using troupe::put;
 using troupe::result;
 
 namespace async_sgd {
 
 namespace {
-
-/// Moves what was made into its place; the failure, where nothing was.
-template <class T>
-result<void> put(T& place, result<T> made) {
-  if (!made)
-    return made.error();
-  place = *std::move(made);
-  return {};
-}
 
 /// The first failure.
 result<void> all_of(std::initializer_list<result<void>> outcomes) {
@@ -61,17 +55,19 @@ result<void> device_network::prepare(std::uint32_t device) {
     return made;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     auto& x = layers_[i];
-    const std::size_t count = weights_of(i) + widths_[i + 1];
-    if (auto made = all_of({put(x.parameters, troupe::make_memory<float>(*on_, device, count)),
-                            put(x.gradient, troupe::make_memory<float>(*on_, device, count)),
-                            put(x.parameters_here, troupe::make_pinned<float>(*on_, count)),
-                            put(x.gradient_here, troupe::make_pinned<float>(*on_, count)),
-                            put(x.uploaded, make_event(*on_, device)),
+    x.first = std::exchange(count_, count_ + weights_of(i) + widths_[i + 1]);
+    x.count = count_ - x.first;
+    if (auto made = all_of({put(x.uploaded, make_event(*on_, device)),
                             put(x.computed, make_event(*on_, device)),
                             put(x.downloaded, make_event(*on_, device))});
         !made)
       return made;
   }
+  shelf_ = troupe::buffer_shelf{on_, device, count_};
+  if (auto made = all_of({put(parameters_, shelf_.take()), put(gradient_, shelf_.take()),
+                          put(parameters_here_, troupe::make_pinned<float>(*on_, count_))});
+      !made)
+    return made;
   return put(blas_, troupe::open_blas(*on_, device));
 }
 
@@ -112,13 +108,17 @@ void device_network::upload_rows(const samples& data, std::span<const std::uint3
   on_->copy(at, labels_.data(), labels_here_.data(), rows * sizeof(std::uint32_t));
 }
 
-void device_network::upload(std::size_t index, troupe::const_tensors parameters) {
+void device_network::upload(std::size_t index, troupe::const_tensors parameters,
+                            const float* from) {
   auto& x = layers_[index];
-  const auto weights = parameters[2 * index], bias = parameters[2 * index + 1];
-  assert(weights.size() == weights_of(index) && bias.size() == widths_[index + 1]);
-  std::ranges::copy(bias, std::ranges::copy(weights, x.parameters_here.data()).out);
-  on_->copy(upload_.get(), x.parameters.data(), x.parameters_here.data(),
-            x.parameters.size() * sizeof(float));
+  if (from == nullptr) {
+    const auto weights = parameters[2 * index], bias = parameters[2 * index + 1];
+    assert(weights.size() == weights_of(index) && bias.size() == widths_[index + 1]);
+    from = parameters_here_.data();
+    float* const here = parameters_here_.data() + x.first;
+    std::ranges::copy(bias, std::ranges::copy(weights, here).out);
+  }
+  on_->copy(upload_.get(), parameters_.get() + x.first, from + x.first, x.count * sizeof(float));
   on_->record(upload_.get(), x.uploaded.get());
 }
 
@@ -127,38 +127,40 @@ result<void> device_network::forward(std::size_t index, std::size_t rows) {
   const auto& at = compute_.get();
   const std::size_t width = widths_[index + 1];
   const float* const in = index == 0 ? input_.data() : layers_[index - 1].output.data();
+  const float* const weights = parameters_.get() + x.first;
   on_->wait(at, x.uploaded.get());
-  if (auto done = blas_->multiply(at, {false, false, rows, width, widths_[index]}, in,
-                                  x.parameters.data(), x.output.data());
+  if (auto done = blas_->multiply(at, {false, false, rows, width, widths_[index]}, in, weights,
+                                  x.output.data());
       !done)
     return done;
   troupe::kernels::add_bias(at, x.output.span().first(rows * width),
-                            x.parameters.span().subspan(weights_of(index)),
-                            index + 1 < layers_.size());
+                            {weights + weights_of(index), width}, index + 1 < layers_.size());
   return {};
 }
 
-result<void> device_network::backward(std::size_t index, std::size_t rows) {
+result<void> device_network::backward(std::size_t index, std::size_t rows, bool download) {
   auto& x = layers_[index];
   const auto& at = compute_.get();
   const std::size_t in_width = widths_[index], width = widths_[index + 1];
   const auto delta = (index + 1 < layers_.size() ? x.delta : x.output).span().first(rows * width);
   const float* const in = index == 0 ? input_.data() : layers_[index - 1].output.data();
-  troupe::kernels::sum_rows(at, x.gradient.span().subspan(weights_of(index)), delta);
-  if (auto done = blas_->multiply(at, {true, false, in_width, width, rows}, in, delta.data(),
-                                  x.gradient.data());
+  float* const gradient = gradient_.get() + x.first;
+  troupe::kernels::sum_rows(at, {gradient + weights_of(index), width}, delta);
+  if (auto done =
+        blas_->multiply(at, {true, false, in_width, width, rows}, in, delta.data(), gradient);
       !done)
     return done;
-  on_->record(at, x.computed.get());
-  on_->wait(download_.get(), x.computed.get());
-  on_->copy(download_.get(), x.gradient_here.data(), x.gradient.data(),
-            x.gradient.size() * sizeof(float));
-  on_->record(download_.get(), x.downloaded.get());
+  if (download) {
+    on_->record(at, x.computed.get());
+    on_->wait(download_.get(), x.computed.get());
+    on_->copy(download_.get(), gradient_here_.data() + x.first, gradient, x.count * sizeof(float));
+    on_->record(download_.get(), x.downloaded.get());
+  }
   if (index == 0)
     return {};
   auto& below = layers_[index - 1];
   if (auto done = blas_->multiply(at, {false, true, rows, in_width, width}, delta.data(),
-                                  x.parameters.data(), below.delta.data());
+                                  parameters_.get() + x.first, below.delta.data());
       !done)
     return done;
   troupe::kernels::relu_gradient(at, below.delta.span().first(rows * in_width),
@@ -166,19 +168,18 @@ result<void> device_network::backward(std::size_t index, std::size_t rows) {
   return {};
 }
 
-result<double> device_network::gradient(const samples& data, std::span<const std::uint32_t> which,
-                                        troupe::const_tensors parameters,
-                                        troupe::mutable_tensors gradients,
-                                        const troupe::table_listener& ready) {
+result<void> device_network::compute(const samples& data, std::span<const std::uint32_t> which,
+                                     troupe::const_tensors parameters, const float* from,
+                                     bool download) {
   const std::size_t rows = which.size(), classes = widths_.back();
   assert(rows > 0 && parameters.size() == 2 * layers_.size());
   if (auto enough = reserve(rows); !enough)
-    return enough.error();
+    return enough;
   upload_rows(data, which);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    upload(i, parameters);
+    upload(i, parameters, from);
     if (auto done = forward(i, rows); !done)
-      return done.error();
+      return done;
   }
   const auto& at = compute_.get();
   troupe::kernels::softmax_delta(at, layers_.back().output.span().first(rows * classes),
@@ -187,21 +188,87 @@ result<double> device_network::gradient(const samples& data, std::span<const std
   on_->wait(download_.get(), losses_ready_.get());
   on_->copy(download_.get(), losses_here_.data(), losses_.data(), rows * sizeof(float));
   for (std::size_t i = layers_.size(); i-- > 0;)
-    if (auto done = backward(i, rows); !done)
-      return done.error();
+    if (auto done = backward(i, rows, download); !done)
+      return done;
+  return {};
+}
+
+double device_network::mean_loss(std::size_t rows) const {
+  double loss = 0.0;
+  for (const float x : losses_here_.span().first(rows))
+    loss += static_cast<double>(x);
+  return loss / static_cast<double>(rows);
+}
+
+result<double> device_network::gradient(const samples& data, std::span<const std::uint32_t> which,
+                                        troupe::const_tensors parameters,
+                                        troupe::mutable_tensors gradients,
+                                        const troupe::table_listener& ready) {
+  if (gradient_here_.size() == 0)
+    if (auto made = put(gradient_here_, troupe::make_pinned<float>(*on_, count_)); !made)
+      return made.error();
+  if (auto begun = compute(data, which, parameters, nullptr, true); !begun)
+    return begun.error();
   for (std::size_t i = layers_.size(); i-- > 0;) {
     if (auto done = on_->synchronize(layers_[i].downloaded.get()); !done)
       return done.error();
-    const float* const from = layers_[i].gradient_here.data();
+    const float* const from = gradient_here_.data() + layers_[i].first;
     std::copy_n(from, weights_of(i), gradients[2 * i].data());
     std::copy_n(from + weights_of(i), widths_[i + 1], gradients[2 * i + 1].data());
     ready(2 * i);
     ready(2 * i + 1);
   }
-  double loss = 0.0;
-  for (const float x : losses_here_.span().first(rows))
-    loss += static_cast<double>(x);
-  return loss / static_cast<double>(rows);
+  return mean_loss(which.size());
+}
+
+result<void> device_network::compute_shared(const samples& data,
+                                            std::span<const std::uint32_t> which,
+                                            troupe::const_tensors parameters,
+                                            const shared_parameters& shared) {
+  if (const auto found = shared.board.find(shared.which)) {
+    const auto begun = compute(data, which, parameters, found->values.get(), false);
+    const auto copied = on_->synchronize(upload_.get()); // For so long the source is kept.
+    if (begun && copied)
+      return {};
+    shared.board.give_up(shared.which); // That device may be lost, and not this one.
+  }
+  auto done = compute(data, which, parameters, nullptr, false);
+  if (done)
+    done = on_->synchronize(upload_.get());
+  if (done)
+    shared.board.put(shared.which, {device_, parameters_});
+  else
+    shared.board.give_up(shared.which);
+  return done;
+}
+
+result<device_network::left>
+device_network::gradient_on_device(const samples& data, std::span<const std::uint32_t> which,
+                                   troupe::const_tensors parameters,
+                                   const shared_parameters& shared) {
+  constexpr auto partials = troupe::kernels::partials_max;
+  if (squares_here_.size() == 0)
+    if (auto made = all_of({put(squares_, troupe::make_memory<double>(*on_, device_, partials + 1)),
+                            put(squares_here_, troupe::make_pinned<double>(*on_, 1)),
+                            put(squares_ready_, make_event(*on_, device_))});
+        !made)
+      return made.error();
+  parameters_.reset(); // Others may still have these two.
+  gradient_.reset();
+  if (auto made = all_of({put(parameters_, shelf_.take()), put(gradient_, shelf_.take())}); !made)
+    return made.error();
+  if (auto begun = compute_shared(data, which, parameters, shared); !begun)
+    return begun.error();
+  const auto& at = compute_.get();
+  double* const sum = squares_.data() + partials;
+  troupe::kernels::squared_norm(at, {gradient_.get(), count_}, squares_.span().first<partials>(),
+                                sum);
+  on_->record(at, squares_ready_.get());
+  on_->wait(download_.get(), squares_ready_.get());
+  on_->copy(download_.get(), squares_here_.data(), sum, sizeof(double));
+  if (auto done = on_->synchronize(download_.get()); !done)
+    return done.error();
+  return left{gradient_, count_, *squares_here_.data(), mean_loss(which.size())};
 }
 
 } // namespace async_sgd

@@ -6,12 +6,14 @@
 //   download                                                         | dW(last)| ...
 //
 // Rows and parameters go up layer by layer, through pinned memory, and a layer begins when its own
-// are there; gradients come down layer by layer while the layers below them are computed.
+// are there; gradients come down layer by layer while the layers below them are computed, or stay.
 #pragma once
 
 #include "actors/training/trainer.hpp"
 #include "kernels/devices/blas.hpp"
+#include "kernels/devices/buffer_shelf.hpp"
 #include "kernels/devices/memory.hpp"
+#include "kernels/devices/parameter_board.hpp"
 #include "examples/02_async_sgd/dataset.hpp"
 #include "serialization/error.hpp"
 
@@ -36,11 +38,19 @@ public:
     const samples& data, std::span<const std::uint32_t> which, troupe::const_tensors parameters,
     troupe::mutable_tensors gradients, const troupe::table_listener& ready = [](std::size_t) {});
 
+  /// The same gradient, all layers' weights and biases one after the other, on the device.
+  struct left {
+    std::shared_ptr<const float> gradient;
+    std::size_t count = 0;
+    double squares = 0; ///< Sum of all values', not finite where one is not.
+    double loss = 0;
+  };
+  troupe::result<left> gradient_on_device(const samples& data, std::span<const std::uint32_t> which,
+                                          troupe::const_tensors parameters);
+
 private:
   struct layer {
-    /// Weights, then biases, in one piece each.
-    troupe::device_memory<float> parameters, gradient;
-    troupe::pinned_memory<float> parameters_here, gradient_here;
+    std::size_t first = 0, count = 0; ///< Of all parameters: weights, then biases.
     troupe::owned_event uploaded, computed, downloaded;
     troupe::device_memory<float> output; ///< Of the last: logits, then their delta.
     troupe::device_memory<float> delta;  ///< Of hidden layers.
@@ -50,20 +60,34 @@ private:
   troupe::result<void> prepare(std::uint32_t device);
   troupe::result<void> reserve(std::size_t rows);
   void upload_rows(const samples& data, std::span<const std::uint32_t> which);
-  void upload(std::size_t index, troupe::const_tensors parameters);
+  /// Enqueues all of it: `from`: parameters of another device, or null; `download`: the gradient's
+  /// way to the host.
+  troupe::result<void> compute(const samples& data, std::span<const std::uint32_t> which,
+                               troupe::const_tensors parameters, const float* from, bool download);
+  troupe::result<void> compute_shared(const samples& data, std::span<const std::uint32_t> which,
+                                      troupe::const_tensors parameters,
+                                      const shared_parameters& shared);
+  void upload(std::size_t index, troupe::const_tensors parameters, const float* from);
   troupe::result<void> forward(std::size_t index, std::size_t rows);
-  troupe::result<void> backward(std::size_t index, std::size_t rows);
+  troupe::result<void> backward(std::size_t index, std::size_t rows, bool download);
+  double mean_loss(std::size_t rows) const;
   std::size_t weights_of(std::size_t index) const {
     return std::size_t{widths_[index]} * widths_[index + 1];
   }
 
   std::shared_ptr<troupe::device_platform> on_; ///< First: all others give back to it.
+  troupe::buffer_shelf shelf_; ///< Second: others may drop what is left of it; of count_ floats.
   std::uint32_t device_ = 0;
   std::vector<std::uint32_t> widths_;
   std::unique_ptr<troupe::device_blas> blas_;
   troupe::owned_stream upload_, compute_, download_;
-  troupe::owned_event losses_ready_;
+  troupe::owned_event losses_ready_, squares_ready_;
   std::vector<layer> layers_;
+  std::size_t count_ = 0; ///< Of all parameters.
+  std::shared_ptr<float> parameters_, gradient_;
+  troupe::pinned_memory<float> parameters_here_, gradient_here_;
+  troupe::device_memory<double> squares_; ///< The sum, behind its partial ones.
+  troupe::pinned_memory<double> squares_here_;
   std::size_t rows_max_ = 0;
   troupe::device_memory<float> input_, losses_;
   troupe::pinned_memory<float> input_here_, losses_here_;

@@ -1,6 +1,5 @@
 #include "examples/02_async_sgd/device_trainer.hpp"
 
-#include "kernels/devices/emulated_platform.hpp"
 #include "examples/02_async_sgd/device_network.hpp"
 #include "examples/02_async_sgd/required.hpp"
 
@@ -20,8 +19,10 @@ namespace {
 
 class device_trainer final : public troupe::trainer {
 public:
-  device_trainer(device_network network, std::shared_ptr<const dataset> data)
-      : network_(std::move(network)), data_(std::move(data)) {}
+  device_trainer(device_network network, std::uint32_t device, device_team team,
+                 std::shared_ptr<const dataset> data)
+      : network_(std::move(network)), device_(device), team_(std::move(team)),
+        data_(std::move(data)) {}
 
   double gradient(const troupe::batch& work, troupe::const_tensors parameters,
                   troupe::mutable_tensors gradients) override {
@@ -29,8 +30,22 @@ public:
                                       [&](std::size_t table) { work.ready(table); }));
   }
 
+  std::optional<troupe::left_gradient>
+  gradient_on_device(const troupe::batch& work, troupe::const_tensors parameters,
+                     const troupe::value_identity& which) override {
+    auto [gradient, count, squares, loss] = required(network_.gradient_on_device(
+      data_->train, work.samples, parameters, {*team_.parameters, which}));
+    const std::span<const float> values{gradient.get(), count};
+    return troupe::left_gradient{
+      std::make_shared<const troupe::device_values>(
+        troupe::device_values{team_.group, device_, values, std::move(gradient)}),
+      squares, loss};
+  }
+
 private:
   device_network network_;
+  std::uint32_t device_;
+  device_team team_;
   std::shared_ptr<const dataset> data_;
 };
 
@@ -80,17 +95,14 @@ result<std::vector<device_place>> choose_places(const std::string& text, const m
 }
 
 std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& place,
-                                                 const model& shape,
+                                                 const shared_devices& devices, const model& shape,
                                                  std::shared_ptr<const dataset> data) {
   if (place.kind == troupe::device_kind::cpu)
     return make_trainer(shape, std::move(data));
-  std::shared_ptr<troupe::device_platform> on;
-  if (place.kind == troupe::device_kind::twin)
-    on = troupe::emulate_devices({});
-  else
-    on = required(troupe::open_cuda());
-  auto network = required(device_network::make(std::move(on), place.device, shape.widths));
-  return std::make_unique<device_trainer>(std::move(network), std::move(data));
+  auto network =
+    required(device_network::make(required(devices.open(place.kind)), place.device, shape.widths));
+  return std::make_unique<device_trainer>(std::move(network), place.device,
+                                          devices.team(place.kind), std::move(data));
 }
 
 } // namespace async_sgd

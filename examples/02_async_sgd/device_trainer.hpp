@@ -4,6 +4,7 @@
 #include "actors/graph/options.hpp"
 #include "kernels/devices/device_choice.hpp"
 #include "examples/02_async_sgd/model.hpp"
+#include "examples/02_async_sgd/shared_devices.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -21,7 +22,7 @@ choose_places(const std::string& text, const model& shape, const troupe::run_opt
 /// A trainer at that place. Throws what goes wrong, in one line, as its gradient() does; on the CPU
 /// it is make_trainer().
 std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& place,
-                                                 const model& shape,
+                                                 const shared_devices& devices, const model& shape,
                                                  std::shared_ptr<const dataset> data);
 
 } // namespace async_sgd

@@ -38,13 +38,14 @@ int main(int argc, char** argv) {
     auto samples =
       std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
     const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
-    const auto places = async_sgd::required(choose_places(device, model, options));
+    const auto devices = std::make_shared<const async_sgd::shared_devices>(
+      required(choose_places(device, model, options)), options.workers_per_process);
     troupe::graph g;
     g.name_data("labels " + async_sgd::checksum_of(samples->train));
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
     g.workers(samples->train.labels.size(),
               [=](std::uint32_t worker) {
-                return make_trainer_at(places[worker % places.size()], model, samples);
+                return make_trainer_at(devices->place_of(worker), *devices, model, samples);
               })
       .into(parameters);
     g.judge([=] { return make_evaluator(model, samples); }).of(parameters);

@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <set>
@@ -44,51 +45,165 @@ public:
   std::deque<operation> waiting;
 };
 
-class emulation final : public emulated_platform {
-public:
-  explicit emulation(const emulation_options& options)
-      : options_(options), used_(options.devices), state_(options.seed) {}
+} // namespace
 
-  ~emulation() override {
-    for (const auto& [memory, about] : blocks_)
-      ::operator delete (memory, std::align_val_t{alignment});
+/// What all openings of a machine share: its memory, and which devices are there.
+class emulated_machine::memory {
+public:
+  explicit memory(const emulation_options& options) : options_(options), used_(options.devices) {}
+  memory(const memory&) = delete;
+  memory& operator=(const memory&) = delete;
+
+  ~memory() {
+    for (const auto& [at, about] : blocks_)
+      ::operator delete (at, std::align_val_t{alignment});
   }
 
-  std::uint32_t devices() const override { return options_.devices; }
+  const emulation_options& options() const { return options_; }
+
+  result<void> check(std::uint32_t device) const {
+    const std::lock_guard guard{mutex_};
+    return check_locked(device);
+  }
+
+  result<std::uint64_t> free_bytes(std::uint32_t device) const {
+    const std::lock_guard guard{mutex_};
+    if (auto there = check_locked(device); !there)
+      return there.error();
+    return options_.memory_bytes - used_[device];
+  }
+
+  /// No device: pinned memory.
+  result<void*> allocate(std::optional<std::uint32_t> device, std::size_t bytes) {
+    const std::lock_guard guard{mutex_};
+    if (device) {
+      if (auto there = check_locked(*device); !there)
+        return there.error();
+      const std::uint64_t free = options_.memory_bytes - used_[*device];
+      if (bytes > free)
+        return {errc::device_failed,
+                fmt::format("device {} is out of memory: {} bytes asked for, {} of {} are free",
+                            *device, bytes, free, options_.memory_bytes)};
+      used_[*device] += bytes;
+    }
+    void* const at = ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{alignment});
+    std::memset(at, 0xff, bytes); // NaNs: whoever reads what nobody wrote will see.
+    blocks_[static_cast<std::byte*>(at)] = {device, bytes};
+    return at;
+  }
+
+  void release(void* what) {
+    const std::lock_guard guard{mutex_};
+    const auto found = blocks_.find(static_cast<std::byte*>(what));
+    assert(found != blocks_.end());
+    if (found->second.device)
+      used_[*found->second.device] -= found->second.bytes;
+    blocks_.erase(found);
+    ::operator delete (what, std::align_val_t{alignment});
+  }
+
+  bool has(const void* part, std::size_t bytes) const {
+    const std::lock_guard guard{mutex_};
+    return block_with(part, bytes) != nullptr;
+  }
+
+  /// Errors: memory that is neither of a device nor pinned, or of a device that is lost.
+  result<void> count_copy(const void* to, const void* from, std::size_t bytes) {
+    const std::lock_guard guard{mutex_};
+    const block* const target = block_with(to, bytes);
+    const block* const source = block_with(from, bytes);
+    if (target == nullptr || source == nullptr)
+      return {errc::device_failed,
+              "a copy from or to memory that is neither of a device nor pinned"};
+    for (const auto& device : {target->device, source->device})
+      if (device)
+        if (auto there = check_locked(*device); !there)
+          return there;
+    if (!source->device && target->device)
+      copied_.to_devices += bytes;
+    else if (source->device && !target->device)
+      copied_.from_devices += bytes;
+    else if (source->device != target->device)
+      copied_.between_devices += bytes;
+    return {};
+  }
+
+  copied_bytes copied() const {
+    const std::lock_guard guard{mutex_};
+    return copied_;
+  }
+
+  void lose(std::uint32_t device) {
+    const std::lock_guard guard{mutex_};
+    lost_.insert(device);
+  }
+
+private:
+  struct block {
+    std::optional<std::uint32_t> device; ///< Nullopt: pinned memory.
+    std::size_t bytes;
+  };
+
+  result<void> check_locked(std::uint32_t device) const {
+    if (device >= options_.devices)
+      return {errc::device_failed,
+              fmt::format("there is no device {}, only {}", device, options_.devices)};
+    if (lost_.contains(device))
+      return {errc::device_failed, fmt::format("device {} is lost", device)};
+    return {};
+  }
+
+  const block* block_with(const void* part, std::size_t bytes) const {
+    const auto* const at = static_cast<const std::byte*>(part);
+    auto next = blocks_.upper_bound(const_cast<std::byte*>(at));
+    if (next == blocks_.begin())
+      return nullptr;
+    --next;
+    return at + bytes <= next->first + next->second.bytes ? &next->second : nullptr;
+  }
+
+  const emulation_options options_;
+  mutable std::mutex mutex_;
+  std::vector<std::uint64_t> used_; ///< Bytes of each device.
+  std::map<std::byte*, block> blocks_;
+  std::set<std::uint32_t> lost_;
+  copied_bytes copied_;
+};
+
+namespace {
+
+class emulation final : public emulated_platform {
+public:
+  explicit emulation(std::shared_ptr<emulated_machine::memory> memory)
+      : memory_(std::move(memory)), state_(memory_->options().seed) {}
+
+  std::uint32_t devices() const override { return memory_->options().devices; }
   bool emulated() const override { return true; }
 
   result<device_info> describe(std::uint32_t device) override {
-    if (auto there = check(device); !there)
-      return there.error();
-    return device_info{"emulated on the host", options_.memory_bytes,
-                       options_.memory_bytes - used_[device]};
+    const auto free = memory_->free_bytes(device);
+    if (!free)
+      return free.error();
+    return device_info{"emulated on the host", memory_->options().memory_bytes, *free};
   }
 
   result<void*> allocate(std::uint32_t device, std::size_t bytes) override {
-    if (auto there = check(device); !there)
-      return there.error();
-    if (bytes > options_.memory_bytes - used_[device])
-      return {errc::device_failed,
-              fmt::format("device {} is out of memory: {} bytes asked for, {} of {} are free",
-                          device, bytes, options_.memory_bytes - used_[device],
-                          options_.memory_bytes)};
-    used_[device] += bytes;
-    return keep(device, bytes);
+    return memory_->allocate(device, bytes);
   }
 
-  result<void*> allocate_pinned(std::size_t bytes) override { return keep({}, bytes); }
+  result<void*> allocate_pinned(std::size_t bytes) override { return memory_->allocate({}, bytes); }
   void release(std::uint32_t, void* memory) noexcept override { drop(memory); }
   void release_pinned(void* memory) noexcept override { drop(memory); }
 
   result<kernels::stream> make_stream(std::uint32_t device) override {
-    if (auto there = check(device); !there)
+    if (auto there = memory_->check(device); !there)
       return there.error();
     queues_.push_back(std::make_unique<queue>());
     return kernels::stream{nullptr, queues_.back().get(), static_cast<int>(device)};
   }
 
   result<device_event*> make_event(std::uint32_t device) override {
-    if (auto there = check(device); !there)
+    if (auto there = memory_->check(device); !there)
       return there.error();
     return new device_event{device, 0, 0, {}};
   }
@@ -111,15 +226,15 @@ public:
   void copy(const kernels::stream& at, void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0 || !usable(at))
       return;
-    note(covered(to, bytes) && covered(from, bytes),
-         "a copy from or to memory that is neither of a device nor pinned");
+    note(memory_->count_copy(to, from, bytes));
     at.emulated->push([=] { std::memcpy(to, from, bytes); });
   }
 
   void clear(const kernels::stream& at, void* memory, std::size_t bytes) override {
     if (bytes == 0 || !usable(at))
       return;
-    note(covered(memory, bytes), "a clear of memory that is neither of a device nor pinned");
+    if (!memory_->has(memory, bytes))
+      note({errc::device_failed, "a clear of memory that is neither of a device nor pinned"});
     at.emulated->push([=] { std::memset(memory, 0, bytes); });
   }
 
@@ -159,34 +274,19 @@ public:
     return std::chrono::duration<double, std::milli>(to->time - from->time).count();
   }
 
-  void lose(std::uint32_t device) override { lost_.insert(device); }
+  void lose(std::uint32_t device) override { memory_->lose(device); }
 
 private:
-  struct block {
-    std::optional<std::uint32_t> device; ///< Nullopt: pinned memory.
-    std::size_t bytes;
-  };
-
   static queue& queue_of(const kernels::stream& at) { return static_cast<queue&>(*at.emulated); }
 
-  result<void> check(std::uint32_t device) const {
-    if (device >= options_.devices)
-      return {errc::device_failed,
-              fmt::format("there is no device {}, only {}", device, options_.devices)};
-    if (lost_.contains(device))
-      return {errc::device_failed, fmt::format("device {} is lost", device)};
-    return {};
-  }
-
-  void note(bool right, const char* what) {
-    if (!right && !failed_)
-      failed_ = failure{errc::device_failed, what};
+  void note(const result<void>& outcome) {
+    if (!outcome && !failed_)
+      failed_ = outcome.error();
   }
 
   bool usable(const kernels::stream& at) {
-    auto there = check(static_cast<std::uint32_t>(at.device));
-    if (!there && !failed_)
-      failed_ = there.error();
+    const auto there = memory_->check(static_cast<std::uint32_t>(at.device));
+    note(there);
     return static_cast<bool>(there);
   }
 
@@ -196,33 +296,11 @@ private:
     return *std::exchange(failed_, std::nullopt);
   }
 
-  void* keep(std::optional<std::uint32_t> device, std::size_t bytes) {
-    void* const memory =
-      ::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{alignment});
-    std::memset(memory, 0xff, bytes); // NaNs: whoever reads what nobody wrote will see.
-    blocks_[static_cast<std::byte*>(memory)] = {device, bytes};
-    return memory;
-  }
-
   void drop(void* memory) noexcept {
-    const auto found = blocks_.find(static_cast<std::byte*>(memory));
-    assert(found != blocks_.end());
     // As cudaFree, after all work: some of it may need the memory.
     run_until(
       [&] { return std::ranges::all_of(queues_, [](auto& x) { return x->waiting.empty(); }); });
-    if (found->second.device)
-      used_[*found->second.device] -= found->second.bytes;
-    blocks_.erase(found);
-    ::operator delete (memory, std::align_val_t{alignment});
-  }
-
-  bool covered(const void* memory, std::size_t bytes) const {
-    const auto* const at = static_cast<const std::byte*>(memory);
-    auto next = blocks_.upper_bound(const_cast<std::byte*>(at));
-    if (next == blocks_.begin())
-      return false;
-    --next;
-    return at + bytes <= next->first + next->second.bytes;
+    memory_->release(memory);
   }
 
   std::uint64_t random() { // splitmix64
@@ -252,23 +330,29 @@ private:
   void run_until(Done done) {
     while (!done())
       if (!step())
-        return note(false, "streams wait for each other, and none goes on");
+        return note({errc::device_failed, "streams wait for each other, and none goes on"});
   }
 
-  emulation_options options_;
-  std::vector<std::uint64_t> used_; ///< Bytes of each device.
+  std::shared_ptr<emulated_machine::memory> memory_;
   std::uint64_t state_;
-  std::map<std::byte*, block> blocks_;
   std::vector<std::unique_ptr<queue>> queues_;
   std::vector<queue*> ready_; ///< Of step().
-  std::set<std::uint32_t> lost_;
   std::optional<failure> failed_;
 };
 
 } // namespace
 
+emulated_machine::emulated_machine(const emulation_options& options)
+    : memory_(std::make_shared<memory>(options)) {}
+
+std::unique_ptr<emulated_platform> emulated_machine::open() const {
+  return std::make_unique<emulation>(memory_);
+}
+
+copied_bytes emulated_machine::copied() const { return memory_->copied(); }
+
 std::unique_ptr<emulated_platform> emulate_devices(const emulation_options& options) {
-  return std::make_unique<emulation>(options);
+  return emulated_machine{options}.open();
 }
 
 } // namespace troupe

@@ -21,6 +21,29 @@ public:
   virtual void lose(std::uint32_t device) = 0;
 };
 
+/// By all openings of a machine: between pinned memory and devices, and from device to device.
+struct copied_bytes {
+  std::uint64_t to_devices = 0;
+  std::uint64_t from_devices = 0;
+  std::uint64_t between_devices = 0;
+};
+
+/// Devices that several threads share, each by a platform of its own, as those of CUDA.
+/// Thread-safe. Whoever reads what another platform wrote must know that it is done.
+class emulated_machine {
+public:
+  explicit emulated_machine(const emulation_options& options);
+
+  std::unique_ptr<emulated_platform> open() const;
+  copied_bytes copied() const;
+
+  class memory; ///< Private to the implementation.
+
+private:
+  std::shared_ptr<memory> memory_;
+};
+
+/// Those of a machine that nobody else opens.
 std::unique_ptr<emulated_platform> emulate_devices(const emulation_options& options);
 
 } // namespace troupe

@@ -66,6 +66,15 @@ struct release_pinned {
 using owned_stream = detail::device_owner<kernels::stream, detail::release_handle>;
 using owned_event = detail::device_owner<device_event*, detail::release_handle>;
 
+/// Moves what was made into its place; the failure, where nothing was.
+template <class T>
+result<void> put(T& place, result<T> made) {
+  if (!made)
+    return made.error();
+  place = *std::move(made);
+  return {};
+}
+
 inline result<owned_stream> make_stream(device_platform& on, std::uint32_t device) {
   auto made = on.make_stream(device);
   if (!made)

@@ -26,5 +26,35 @@ class Mixed(cluster.ClusterTest):
         self.assertEqual(cluster.unrecovered(run.report), [])
 
 
+class Together(cluster.ClusterTest):
+    """Workers of one process, each with a device of its own: gradients are added up on these."""
+
+    common = ("--device", "cuda-twin", "--model", "mlp:16", "--batch", 128, "--workers", 4,
+              "--workers-per-process", 4, "--epochs", 2)
+    adds_up = "4 devices add up gradients: "
+
+    def assert_trained(self, run):
+        self.assertGreater(self.accuracy(run), 0.8)
+        self.assertEqual(run.report["pushes"]["applied"], BATCHES)
+
+    def test_each_sync(self):
+        for sync in ("asp", "ssp:3", "bsp"):
+            with self.subTest(sync=sync):
+                run = self.finish("--sync", sync, name=sync.replace(":", "-"))
+                self.assert_trained(run)
+                self.assertEqual(run.report["reducers"]["sums"] > BATCHES / 8, sync != "bsp")
+                self.assertEqual(self.adds_up in run.logs["worker-0"], sync != "bsp")
+
+    def test_with_a_worker_on_the_cpu(self):
+        run = self.finish("--device", "cuda-twin+cpu")
+        self.assert_trained(run)
+        self.assertGreater(run.report["reducers"]["sums"], BATCHES / 8)
+
+    def test_their_process_killed(self):
+        run = self.finish("--kill", "worker:0@0.2", "--kill", "worker:0@0.6")
+        self.assert_trained(run)
+        self.assertEqual(cluster.unrecovered(run.report), [])
+
+
 if __name__ == "__main__":
     cluster.main(__doc__)

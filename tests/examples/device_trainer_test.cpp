@@ -82,7 +82,8 @@ TEST_CASE("a device's trainer computes the gradients of the CPU's") {
       const auto data = some_data(sparse);
       const auto shape = parse_model(name, *data);
       REQUIRE(shape);
-      const auto cpu = make_trainer(*shape, data), there = make_trainer_at(twin, *shape, data);
+      const auto cpu = make_trainer(*shape, data),
+                 there = make_trainer_at(twin, shared_devices{{twin}, 1}, *shape, data);
       for (const std::vector<std::uint32_t>& batch :
            {std::vector<std::uint32_t>{3, 1, 4}, {5}, {9, 2, 6, 5, 35, 0, 11, 11}, {7, 8}}) {
         one_side a(*shape), b(*shape);
@@ -137,6 +138,157 @@ TEST_CASE("a device's work is ordered whichever of its streams is slow") {
   }
 }
 
+TEST_CASE("a gradient that stays on its device is the one that would have come down") {
+  const auto data = some_data(false);
+  const auto shape = parse_model("mlp:300,7", *data);
+  REQUIRE(shape);
+  const std::vector<std::uint32_t> batch{3, 1, 4, 1, 5};
+  troupe::batch work;
+  work.samples = batch;
+  const shared_devices devices{{twin}, 2};
+  const auto here = make_trainer_at(twin, devices, *shape, data);
+  const auto there = make_trainer_at({troupe::device_kind::twin, 1}, devices, *shape, data);
+  one_side wanted(*shape), found(*shape);
+  const double loss = here->gradient(work, wanted.views, wanted.gradient_views);
+  std::vector<troupe::left_gradient> left;
+  for (int step = 0; step < 3; ++step) // None writes over those that are not dropped yet.
+    left.push_back(*there->gradient_on_device(work, found.views, {}));
+  for (const auto& x : left) {
+    CHECK(x.loss == loss);
+    CHECK(x.values->device == 1);
+    REQUIRE(x.values->group->fetch(x.values->device, x.values->values, found.gradient_views));
+    CHECK(found.gradients == wanted.gradients);
+    double squares = 0;
+    for (const auto& table : wanted.gradients)
+      for (const float value : table)
+        squares += static_cast<double>(value) * static_cast<double>(value);
+    CHECK(x.squares == doctest::Approx(squares).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("gradients that stay are ordered whichever stream of which device is slow") {
+  const auto data = some_data(false);
+  const auto shape = parse_model("mlp:16,8", *data);
+  REQUIRE(shape);
+  const auto cpu = make_trainer(*shape, data);
+  const std::vector<std::vector<std::uint32_t>> batches{{1, 2, 3, 4, 5}, {6, 7, 8}, {9, 10}};
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    const troupe::emulated_machine machine{{.devices = 2, .seed = seed}};
+    const auto group = std::make_shared<troupe::device_group>(
+      [&] { return troupe::result<std::unique_ptr<troupe::device_platform>>{machine.open()}; });
+    auto first = device_network::make(machine.open(), 0, shape->widths);
+    auto second = device_network::make(machine.open(), 1, shape->widths);
+    REQUIRE((first && second));
+    troupe::parameter_board board;
+    for (std::size_t step = 0; step < batches.size(); ++step) {
+      CAPTURE(step);
+      one_side wanted(*shape, step + 1), here(*shape, step + 1);
+      const auto memory = std::make_shared<const float>();
+      troupe::value_identity which;
+      which.add(memory);
+      troupe::batch work;
+      work.samples = batches[step];
+      cpu->gradient(work, wanted.views, wanted.gradient_views);
+      for (auto* const network : {&*first, &*second}) {
+        const auto left =
+          network->gradient_on_device(data->train, batches[step], here.views, {board, which});
+        REQUIRE(left);
+        REQUIRE(group->fetch(network == &*first ? 0 : 1, {left->gradient.get(), left->count},
+                             here.gradient_views));
+        check_close(wanted.gradients, here.gradients);
+      }
+    }
+  }
+}
+
+TEST_CASE("a gradient that stays on its device is known not to be finite") {
+  const auto data = some_data(false);
+  const auto shape = parse_model("softmax", *data);
+  REQUIRE(shape);
+  const std::vector<std::uint32_t> batch{3, 1};
+  troupe::batch work;
+  work.samples = batch;
+  const auto there = make_trainer_at(twin, shared_devices{{twin}, 1}, *shape, data);
+  one_side here(*shape);
+  CHECK(std::isfinite(there->gradient_on_device(work, here.views, {})->squares));
+  here.parameters[1][2] = INFINITY;
+  CHECK_FALSE(std::isfinite(there->gradient_on_device(work, here.views, {})->squares));
+}
+
+TEST_CASE("the same parameters go up once, and from there to the other devices") {
+  const auto data = some_data(false);
+  const auto shape = parse_model("mlp:300,7", *data);
+  REQUIRE(shape);
+  const std::vector<std::uint32_t> batch{3, 1, 4};
+  troupe::batch work;
+  work.samples = batch;
+  const std::uint64_t batch_bytes = batch.size() * (23 + 1) * 4; // Features and labels.
+  const shared_devices devices{{twin}, 4};
+  std::vector<std::unique_ptr<troupe::trainer>> trainers;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    trainers.push_back(make_trainer_at({troupe::device_kind::twin, i}, devices, *shape, data));
+  one_side here(*shape);
+  std::uint64_t parameter_bytes = 0;
+  for (const auto& table : here.parameters)
+    parameter_bytes += table.size() * sizeof(float);
+  std::vector<float> wanted;
+  for (int step = 0; step < 3; ++step) {
+    CAPTURE(step);
+    // Other values each time, in the same place.
+    for (auto& table : here.parameters)
+      for (float& x : table)
+        x *= 0.5f;
+    const std::shared_ptr<const float> memory{here.parameters[0].data(), [](const float*) {}};
+    troupe::value_identity which;
+    which.add(memory);
+    one_side cpu(*shape);
+    cpu.parameters = here.parameters;
+    const auto before = devices.copied_by_twins();
+    for (const auto& one : trainers) {
+      const auto left = *one->gradient_on_device(work, here.views, which);
+      one_side found(*shape);
+      REQUIRE(
+        left.values->group->fetch(left.values->device, left.values->values, found.gradient_views));
+      if (one == trainers.front())
+        cpu.gradients = found.gradients;
+      CHECK(found.gradients == cpu.gradients);
+    }
+    const auto after = devices.copied_by_twins();
+    CHECK(after.to_devices - before.to_devices == parameter_bytes + 4 * batch_bytes);
+    CHECK(after.between_devices - before.between_devices == 3 * parameter_bytes);
+  }
+}
+
+TEST_CASE("a device whose parameters were on a lost one has them from the host") {
+  const auto data = some_data(false);
+  const auto shape = parse_model("softmax", *data);
+  REQUIRE(shape);
+  const troupe::emulated_machine machine{{.devices = 2}};
+  const std::vector<std::uint32_t> batch{3, 1, 4};
+  troupe::parameter_board board;
+  troupe::value_identity which;
+  const auto memory = std::make_shared<const float>();
+  which.add(memory);
+  auto first = device_network::make(machine.open(), 0, shape->widths);
+  auto second = device_network::make(machine.open(), 1, shape->widths);
+  REQUIRE((first && second));
+  one_side here(*shape);
+  REQUIRE(first->gradient_on_device(data->train, batch, here.views, {board, which}));
+  machine.open()->lose(0);
+  CHECK(second->gradient_on_device(data->train, batch, here.views, {board, which}));
+}
+
+TEST_CASE("workers of a process have emulated devices of their own, and GPUs in turn") {
+  const troupe::device_place gpu{troupe::device_kind::cuda, 5};
+  const shared_devices devices{{twin, gpu, {}}, 2};
+  CHECK(devices.place_of(0) == twin);
+  CHECK(devices.place_of(1) == gpu);
+  CHECK(devices.place_of(2) == troupe::device_place{});
+  CHECK(devices.place_of(3) == troupe::device_place{troupe::device_kind::twin, 1});
+  CHECK(devices.place_of(7) == gpu);
+}
+
 TEST_CASE("a device without enough memory is told in one line") {
   const auto data = some_data(false);
   const auto shape = parse_model("mlp:300", *data);
@@ -145,7 +297,7 @@ TEST_CASE("a device without enough memory is told in one line") {
     device_network::make(troupe::emulate_devices({.memory_bytes = 1000}), 0, shape->widths);
   REQUIRE_FALSE(none);
   CHECK(none.error().text
-        == "device 0 is out of memory: 28800 bytes asked for, 1000 of 1000 are free");
+        == "device 0 is out of memory: 34820 bytes asked for, 1000 of 1000 are free");
   auto network =
     device_network::make(troupe::emulate_devices({.memory_bytes = 80'000}), 0, shape->widths);
   REQUIRE(network);

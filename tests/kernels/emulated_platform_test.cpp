@@ -121,6 +121,43 @@ TEST_CASE("emulated devices: a lost device fails at everything, others do not") 
   CHECK_FALSE(on->describe(2));
 }
 
+TEST_CASE("emulated devices: the platforms of a machine share its memory and its losses") {
+  const emulated_machine machine{{.devices = 2, .memory_bytes = 1000}};
+  const auto first = machine.open(), second = machine.open();
+  const auto stream = must(make_stream(*first, 0)), other = must(make_stream(*second, 1));
+  const auto here = must(make_pinned<int>(*first, 1)), back = must(make_pinned<int>(*second, 1));
+  const auto there = must(make_memory<int>(*first, 0, 1)),
+             copy = must(make_memory<int>(*second, 1, 1));
+  *here.data() = 42;
+  first->copy(stream.get(), there.data(), here.data(), sizeof(int));
+  must(first->synchronize(stream.get()));
+  second->copy(other.get(), copy.data(), there.data(), sizeof(int));
+  second->copy(other.get(), back.data(), copy.data(), sizeof(int));
+  must(second->synchronize(other.get()));
+  CHECK(*back.data() == 42);
+  CHECK(must(second->describe(0)).free_bytes == 1000 - sizeof(int));
+  first->lose(1);
+  CHECK_FALSE(second->describe(1));
+  CHECK(second->describe(0));
+}
+
+TEST_CASE("emulated devices: copies are counted by where they come from and go to") {
+  const emulated_machine machine{{.devices = 2}};
+  const auto on = machine.open();
+  const auto stream = must(make_stream(*on, 0));
+  const auto here = must(make_pinned<char>(*on, 100));
+  const auto a = must(make_memory<char>(*on, 0, 100)), b = must(make_memory<char>(*on, 1, 100));
+  on->copy(stream.get(), a.data(), here.data(), 10);
+  on->copy(stream.get(), here.data(), a.data() + 50, 20);
+  on->copy(stream.get(), b.data(), a.data(), 30);
+  on->copy(stream.get(), a.data(), a.data() + 50, 40); // Within one: of no kind.
+  must(on->synchronize(stream.get()));
+  const auto copied = machine.copied();
+  CHECK(copied.to_devices == 10);
+  CHECK(copied.from_devices == 20);
+  CHECK(copied.between_devices == 30);
+}
+
 TEST_CASE("cuda: a machine without devices is told why") {
   const auto cuda = open_cuda();
   if (cuda)

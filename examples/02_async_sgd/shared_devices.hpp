@@ -1,0 +1,45 @@
+// The devices of this process, as its workers share them.
+#pragma once
+
+#include "kernels/devices/device_choice.hpp"
+#include "kernels/devices/device_group.hpp"
+#include "kernels/devices/emulated_platform.hpp"
+#include "kernels/devices/parameter_board.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace async_sgd {
+
+/// What devices of one kind do together.
+struct device_team {
+  std::shared_ptr<troupe::device_group> group; ///< Adds up what was left on them.
+  std::shared_ptr<troupe::parameter_board> parameters = std::make_shared<troupe::parameter_board>();
+};
+
+/// Nothing is opened before it is
+/// needed. Thread-safe.
+class shared_devices {
+public:
+  /// `places` are for workers in turn. Each of those that share a process has an emulated device of
+  /// its own.
+  shared_devices(std::vector<troupe::device_place> places, std::uint32_t workers_per_process);
+
+  troupe::device_place place_of(std::uint32_t worker) const;
+
+  /// A platform for the thread that asks. Errors: device_failed. Requires: not that of the CPU.
+  troupe::result<std::shared_ptr<troupe::device_platform>> open(troupe::device_kind kind) const;
+  const device_team& team(troupe::device_kind kind) const {
+    return kind == troupe::device_kind::cuda ? cuda_ : twin_;
+  }
+  troupe::copied_bytes copied_by_twins() const { return twins_.copied(); }
+
+private:
+  std::vector<troupe::device_place> places_;
+  std::uint32_t workers_per_process_;
+  troupe::emulated_machine twins_;
+  device_team cuda_, twin_;
+};
+
+} // namespace async_sgd

@@ -1,0 +1,51 @@
+// The devices of a process's workers, as those share them who add up what was left there.
+#pragma once
+
+#include "kernels/devices/device_sum.hpp"
+#include "kernels/devices/platform.hpp"
+#include "serialization/error.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+
+namespace troupe {
+
+/// Thread-safe: opens a platform of its own, and does one thing at a time. After an error it begins
+/// anew with what is there then.
+class device_group {
+public:
+  /// Called when first needed, and again after an error.
+  using opener = std::function<result<std::unique_ptr<device_platform>>()>;
+
+  explicit device_group(opener open, device_sum_options options = {})
+      : open_(std::move(open)), options_(std::move(options)) {}
+
+  /// As device_sum. Errors: device_failed; what still can be had is then had by fetch().
+  result<void> add_up(std::span<const device_share> shares, host_stretches to);
+  result<void> fetch(std::uint32_t device, std::span<const float> values, host_stretches to);
+
+private:
+  template <class Work>
+  result<void> with_devices(host_stretches to, Work work);
+
+  const opener open_;
+  const device_sum_options options_;
+  std::mutex mutex_; ///< Of what follows.
+  std::unique_ptr<device_sum> open_sum_;
+  bool sums_fail_ = false; ///< The last one did.
+};
+
+/// Values that were left on a device of a group.
+struct device_values {
+  std::shared_ptr<device_group> group;
+  std::uint32_t device = 0;
+  std::span<const float> values;      ///< Complete, and written to by nobody.
+  std::shared_ptr<const void> memory; ///< Keeps them.
+};
+
+} // namespace troupe

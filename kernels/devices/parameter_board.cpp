@@ -1,0 +1,45 @@
+#include "kernels/devices/parameter_board.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+bool value_identity::same_as(const value_identity& other) const {
+  const auto is_same = [](const part& x, const part& y) {
+    return x.at == y.at && !x.owner.owner_before(y.owner) && !y.owner.owner_before(x.owner);
+  };
+  return !empty() && std::ranges::equal(parts_, other.parts_, is_same);
+}
+
+std::optional<parameter_board::source> parameter_board::find(const value_identity& which) {
+  if (which.empty())
+    return std::nullopt;
+  std::unique_lock guard{mutex_};
+  changed_.wait(guard, [&] { return from_ || !which.same_as(which_); });
+  if (which.same_as(which_))
+    return from_;
+  which_ = which;
+  from_.reset();
+  changed_.notify_all(); // Who waits for others would wait in vain.
+  return std::nullopt;
+}
+
+void parameter_board::put(const value_identity& which, source from) {
+  const std::lock_guard guard{mutex_};
+  if (!which.same_as(which_))
+    return; // Others are asked for by now.
+  from_ = std::move(from);
+  changed_.notify_all();
+}
+
+void parameter_board::give_up(const value_identity& which) {
+  const std::lock_guard guard{mutex_};
+  if (!which.same_as(which_))
+    return;
+  which_ = {};
+  from_.reset();
+  changed_.notify_all();
+}
+
+} // namespace troupe

@@ -1,0 +1,55 @@
+// Parameters that several devices of a process need: who needs them first brings them up from the
+// host, the others copy them from there.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Says which values something was made of, by the memory that they were in: it neither keeps that
+/// nor looks at it. Requires: nobody writes to such memory. Empty: nobody else has those values.
+class value_identity {
+public:
+  void add(const std::shared_ptr<const float>& memory) { parts_.push_back({memory, memory.get()}); }
+
+  bool empty() const { return parts_.empty(); }
+  /// Never, where one is empty.
+  bool same_as(const value_identity& other) const;
+
+private:
+  struct part {
+    std::weak_ptr<const float> owner; ///< No other memory has this owner, not even later.
+    const float* at;                  ///< Of one owner's memory, which part.
+  };
+  std::vector<part> parts_;
+};
+
+/// Thread-safe. Capacity: one array on one device.
+class parameter_board {
+public:
+  struct source {
+    std::uint32_t device = 0;
+    std::shared_ptr<const float> values; ///< Memory of the device; complete.
+  };
+
+  /// Where they are; waits while somebody else brings them. Nothing: the caller is to bring them,
+  /// and then to call put() or give_up().
+  std::optional<source> find(const value_identity& which);
+  /// For those who ask from now on, and those who wait, until others are asked for.
+  void put(const value_identity& which, source from);
+  /// The next one brings them.
+  void give_up(const value_identity& which);
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  value_identity which_;
+  std::optional<source> from_; ///< Nothing: they are on their way.
+};
+
+} // namespace troupe
