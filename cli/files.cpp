@@ -46,9 +46,12 @@ failure cannot_write(const std::filesystem::path& path, int problem) {
 
 /// Writes the text beside its path; its name there.
 result<std::string> write_beside(const file_text& what) {
+  namespace fs = std::filesystem;
   std::error_code none_there;
-  if (std::filesystem::is_directory(std::filesystem::symlink_status(what.path, none_there)))
+  if (fs::is_directory(fs::symlink_status(what.path, none_there)))
     return cannot_write(what.path, EISDIR); // rename() would say so when others are replaced.
+  if (fs::is_other(fs::status(what.path, none_there))) // root could replace /dev/null.
+    return failure{errc::io_failed, "cannot write " + what.path.string() + ": it is not a file"};
   auto fresh = what.path.string() + ".XXXXXX";
   const int file = mkostemp(fresh.data(), O_CLOEXEC); // Mode 0600.
   const bool written =

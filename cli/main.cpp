@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
 #include <vector>
 
 int main(int argc, char** argv) {
@@ -24,9 +25,12 @@ int main(int argc, char** argv) {
     troupe::certs_command(app),  troupe::add_command(app),   troupe::drain_command(app),
     troupe::record_command(app), troupe::scrub_command(app), troupe::sim_command(app),
     troupe::chaos_command(app),  troupe::plan_command(app)};
+  std::string called = "troupe"; // With the name of the command.
   try {
     const auto is_called = [&](const auto& each) { return each.words->get_name() == argv[1]; };
-    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_called))
+    if (argc > 1 && std::ranges::any_of(commands, is_called))
+      called += fmt::format(" {}", argv[1]);
+    else if (argc > 1 && argv[1][0] != '-')
       throw CLI::ArgumentMismatch{fmt::format("no command '{}'", argv[1])};
     app.parse(argc, argv);
     for (const auto& each : commands) {
@@ -45,7 +49,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& problem) {
-    fmt::print(stderr, "troupe: {} (see troupe --help)\n", problem.what());
+    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", called, problem.what());
     return 2; // A bad command line, as of every program of Troupe.
   } catch (const std::exception& problem) {
     fmt::print(stderr, "troupe: {}\n", problem.what());

@@ -12,7 +12,9 @@
 #include "fmt/ranges.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <memory>
@@ -90,6 +92,9 @@ result<void> run(options& given) {
             "(sizes of a parameter server), or both"};
   if (!given.svg.empty() && given.topology.empty())
     return {errc::invalid_argument, "--svg draws a topology: give --topology"};
+  if (given.needs.replicas > given.needs.servers)
+    return {errc::invalid_argument, fmt::format("{} replicas need as many servers: --servers {}",
+                                                given.needs.replicas, given.needs.replicas)};
   if (!given.topology.empty()) {
     auto net = plan::find_topology(given.topology);
     if (!net)
@@ -103,9 +108,6 @@ result<void> run(options& given) {
   }
   if (given.asks_for_servers) {
     given.needs.parameter_bytes = given.bytes;
-    if (given.needs.replicas > given.needs.servers)
-      return {errc::invalid_argument, fmt::format("{} replicas need as many servers: --servers {}",
-                                                  given.needs.replicas, given.needs.replicas)};
     fmt::print("{}{}", given.topology.empty() ? "" : "\n", plan::sizing_text(given.needs));
   }
   return {};
@@ -158,23 +160,28 @@ void add_sizing_words(CLI::App& words, options& given) {
                "Of each worker and server, in each direction [10Gbit/s]", "RATE", group);
   add_quantity(words, "--disk", given.needs.disk_per_second, plan::parse_rate,
                "At which a server reads a checkpoint [500MB/s]", "RATE", group);
-  words
-    .add_option("--compress", given.needs.compress, "How many times smaller pushed gradients are")
-    ->check(CLI::Range(1.0, 1e6).description(""))
-    ->capture_default_str()
-    ->type_name("RATIO")
-    ->group(group);
+  const auto add_ratio = [&](const char* name, double& value, const char* help) {
+    words.add_option(name, value, help)
+      ->check(CLI::Range(1.0, 1e6).description(""))
+      ->check(CLI::Validator(
+        [](const std::string& text) { // CLI::Range takes it.
+          return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is not a number" : "";
+        },
+        ""))
+      ->capture_default_str()
+      ->type_name("RATIO")
+      ->group(group);
+  };
+  add_ratio("--compress", given.needs.compress, "How many times smaller pushed gradients are");
   add_count("--state", given.needs.state_per_weight, 0,
             "Numbers that the optimizer keeps for each parameter (adam: 2)");
   add_count("--replicas", given.needs.replicas, 1, "Servers that hold each parameter");
   add_count("--checkpoints", given.needs.checkpoints, 1, "Checkpoints kept on disk");
-  words
-    .add_option("--slowest", given.needs.slowest,
-                "Step of the slowest worker, in steps of the others")
-    ->check(CLI::Range(1.0, 1e6).description(""))
-    ->capture_default_str()
-    ->type_name("RATIO")
-    ->group(group);
+  add_ratio("--slowest", given.needs.slowest, "Step of the slowest worker, in steps of the others");
+  auto* const workers = words.get_option("--workers");
+  for (auto* const each : words.get_options())
+    if (each->get_group() == group && each != workers)
+      each->needs(workers);
 }
 
 } // namespace

@@ -103,6 +103,7 @@ function(troupe_add_cuda_sources target options)
   list(APPEND host ${everywhere} ${options})
   get_directory_property(defined COMPILE_DEFINITIONS)
   list(TRANSFORM defined PREPEND -D)
+  list(TRANSFORM host REPLACE "," "\\\\,") # nvcc takes a comma as the end of an option.
   list(TRANSFORM host PREPEND -Xcompiler=)
   foreach(source IN LISTS ARGN)
     if(NOT TROUPE_CUDA_COMPILER)

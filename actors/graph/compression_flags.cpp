@@ -50,6 +50,9 @@ void declare_compression(CLI::App& group, run_options& options) {
     .add_option_function<std::string>(
       "--compress-pulls",
       [&](const std::string& text) {
+        options.compress_pulls = encoding::f32;
+        if (text == to_string(encoding::f32))
+          return;
         const auto read = parse_pull_encoding(text);
         if (!read)
           throw CLI::ValidationError{"--compress-pulls", read.error().text};

@@ -82,7 +82,7 @@ result<void> validate(const run_options& options) {
     return invalid("--sync hogwild writes values in place, so none are known to be unchanged: "
                    "leave out --delta-pulls");
   const bool bsp = options.sync.mode == consistency_mode::bsp;
-  const auto sync = "--sync " + to_string(options.sync);
+  const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
   if (options.pipeline > 0 && (bsp || options.sync.mode == consistency_mode::ssp))
     return invalid(sync + " waits for other workers and pulls nothing ahead: leave out --pipeline");
   if (options.apply_batch > 1 && bsp)

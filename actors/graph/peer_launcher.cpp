@@ -267,6 +267,8 @@ private:
     console_.finish();
     supervisor_->kill_all();
     const auto& head = board_->head();
+    if (head.done && head.unsaved && failure_.empty())
+      failure_ = "the last checkpoint cannot be written: see logs/worker-0.log";
     int status = !failure_.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
     if (!failure_.empty())
       console_.complain(failure_);

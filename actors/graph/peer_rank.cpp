@@ -325,7 +325,9 @@ private:
     if (checkpoints_) {
       (void)checkpoints_->finish();
       checkpoints_->begin(model_);
-      if (auto saved = checkpoints_->finish(); !saved)
+      const auto saved = checkpoints_->finish();
+      board_.head().unsaved = !saved;
+      if (!saved)
         log_("no last checkpoint: " + saved.error().text);
     }
     if (const auto ready = gather(0); !ready)

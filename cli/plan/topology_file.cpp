@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -40,7 +41,10 @@ result<std::string> text_of(const json& object, const char* key, const std::stri
   const auto at = object.find(key);
   if (at == object.end() || !at->is_string())
     return wrong(fmt::format("{}: '{}' is missing or not a text", what, key));
-  return at->get<std::string>();
+  auto text = at->get<std::string>();
+  if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+    return wrong(fmt::format("{}: '{}' is not one line of text", what, key));
+  return text;
 }
 
 result<double> number_of(const json& object, const char* key, const std::string& what,
@@ -77,24 +81,27 @@ result<kernels::topology_node> parse_node(const json& each, std::size_t number) 
   return wrong(fmt::format("{}: its kind is '{}'; known are device, host, switch", what, *kind));
 }
 
-result<std::uint32_t> find_node(const topology& net, const json& name, const std::string& what) {
-  const auto at = std::ranges::find_if(net.nodes, [&](const auto& x) { return name == x.name; });
-  if (at == net.nodes.end())
+using node_numbers = std::map<std::string, std::uint32_t>;
+
+result<std::uint32_t> find_node(const node_numbers& known, const json& name,
+                                const std::string& what) {
+  const auto at = name.is_string() ? known.find(name.get<std::string>()) : known.end();
+  if (at == known.end())
     return wrong(fmt::format("{}: there is no node {}; add it to 'nodes'", what, name.dump()));
-  return static_cast<std::uint32_t>(at - net.nodes.begin());
+  return at->second;
 }
 
-result<topology_link> parse_link(const topology& net, const json& each, std::size_t number) {
+result<topology_link> parse_link(const node_numbers& nodes, const json& each, std::size_t number) {
   const auto what = fmt::format("link {}", number);
   if (const auto ok = check_keys(each, {"between", "gb_per_s", "latency_us", "duplex"}, what); !ok)
     return ok.error();
   const auto between = each.value("between", json{});
   if (!between.is_array() || between.size() != 2)
     return wrong(what + ": 'between' is not a list of two names of nodes");
-  const auto a = find_node(net, between[0], what);
+  const auto a = find_node(nodes, between[0], what);
   if (!a)
     return a.error();
-  const auto b = find_node(net, between[1], what);
+  const auto b = find_node(nodes, between[1], what);
   if (!b)
     return b.error();
   if (!each.contains("gb_per_s"))
@@ -125,14 +132,16 @@ result<topology> read_json(const json& file, const std::string& where) {
   for (const auto* const list : {"nodes", "links"})
     if (!file.value(list, json{}).is_array())
       return wrong(fmt::format("'{}' is missing or not a list", list));
+  node_numbers numbers;
   for (const auto& each : file["nodes"]) {
     auto node = parse_node(each, net.nodes.size() + 1);
     if (!node)
       return node.error();
+    numbers.emplace(node->name, static_cast<std::uint32_t>(net.nodes.size()));
     net.nodes.push_back(std::move(*node));
   }
   for (const auto& each : file["links"]) {
-    const auto link = parse_link(net, each, net.links.size() + 1);
+    const auto link = parse_link(numbers, each, net.links.size() + 1);
     if (!link)
       return link.error();
     net.links.push_back(*link);

@@ -23,6 +23,8 @@ constexpr unit rates[] = {
   {"MB/s", 1e6}, {"GB/s", 1e9}, {"Mbit/s", 1e6 / 8}, {"Gbit/s", 1e9 / 8}, {"Tbit/s", 1e12 / 8}};
 constexpr unit times[] = {{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
 
+constexpr double value_max = 1e18; // Bytes (a second) or seconds: more than anybody has.
+
 result<double> parse(const std::string& text, std::span<const unit> units, std::string_view form) {
   char* rest = nullptr;
   const double number = std::strtod(text.c_str(), &rest);
@@ -30,9 +32,11 @@ result<double> parse(const std::string& text, std::span<const unit> units, std::
   const auto name = written.substr(std::min(written.find_first_not_of(' '), written.size()));
   for (const auto& each : units)
     if (rest != text.c_str() && name == each.name && std::isfinite(number * each.value)) {
-      if (number * each.value > 0)
-        return number * each.value;
-      return {errc::invalid_argument, fmt::format("'{}' is not above 0", text)};
+      if (!(number * each.value > 0))
+        return {errc::invalid_argument, fmt::format("'{}' is not above 0", text)};
+      if (number * each.value > value_max)
+        return {errc::invalid_argument, fmt::format("'{}' is too large", text)};
+      return number * each.value;
     }
   return {errc::invalid_argument, fmt::format("'{}' is not {}", text, form)};
 }

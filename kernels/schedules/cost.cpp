@@ -133,8 +133,7 @@ private:
       each.remaining -= each.rate * (until - now_);
     now_ = until;
     finish_transfers();
-    const double tolerance = 1e-12 * now_; // What is at the same time, but for rounding.
-    while (!waiting_.empty() && waiting_.top().first <= now_ + tolerance) {
+    while (!waiting_.empty() && waiting_.top().first <= now_ + tolerance()) {
       const auto& step = plan_.steps[waiting_.top().second];
       active_.push_back(
         {waiting_.top().second, chunk_bytes_, 0, ways_.resources(step.from, step.to)});
@@ -143,8 +142,14 @@ private:
     }
   }
 
+  /// Seconds; what is no further apart is at the same time, but for rounding.
+  double tolerance() const { return 1e-12 * now_; }
+
   void finish_transfers() {
-    const auto is_done = [&](const transfer& x) { return x.remaining <= 1e-9 * chunk_bytes_; };
+    const auto is_done = [&](const transfer& x) {
+      // What is left would take less time than `now_` can tell apart.
+      return x.remaining <= 1e-9 * chunk_bytes_ || x.remaining <= tolerance() * x.rate;
+    };
     const auto done = std::ranges::partition(active_, std::not_fn(is_done));
     finished_.clear();
     for (const auto& each : done)

@@ -14,7 +14,19 @@ namespace {
 constexpr auto unreachable = std::numeric_limits<std::uint32_t>::max();
 constexpr double unlimited = std::numeric_limits<double>::infinity();
 
-bool is_rate(double value) { return std::isfinite(value) && value > 0; }
+// What plans are made for: more than is built, and so little that times can be added up and
+// planning ends.
+constexpr double rate_min = 1, rate_max = 1e18; // Bytes a second.
+constexpr double latency_max = 1e3;             // Seconds.
+constexpr std::size_t nodes_max = 1024;
+
+std::optional<std::string> problem_of_rate(double value) {
+  if (!(value > 0))
+    return "its bandwidth must be above 0";
+  if (value < rate_min || value > rate_max)
+    return "its bandwidth must be from 1 to 10^18 bytes a second";
+  return {};
+}
 
 std::optional<std::string> problem_of_nodes(const topology& net) {
   std::set<std::string> names;
@@ -23,8 +35,10 @@ std::optional<std::string> problem_of_nodes(const topology& net) {
       return "a node has no name";
     if (!names.insert(node.name).second)
       return "two nodes are called '" + node.name + "'; give each its own name";
-    if (node.bytes_per_second != 0 && !is_rate(node.bytes_per_second))
-      return "node '" + node.name + "': its bandwidth must be above 0; leave it out for no limit";
+    if (node.bytes_per_second == 0)
+      continue;
+    if (const auto problem = problem_of_rate(node.bytes_per_second))
+      return "node '" + node.name + "': " + *problem + "; leave it out for no limit";
   }
   return {};
 }
@@ -39,10 +53,12 @@ std::optional<std::string> problem_of_link(const topology& net, const topology_l
   const auto name = name_of(net, link);
   if (link.a == link.b)
     return name + ": it connects a node to itself";
-  if (!is_rate(link.bytes_per_second))
-    return name + ": its bandwidth must be above 0";
-  if (!std::isfinite(link.latency_seconds) || link.latency_seconds < 0)
+  if (const auto problem = problem_of_rate(link.bytes_per_second))
+    return name + ": " + *problem;
+  if (!(link.latency_seconds >= 0))
     return name + ": its latency must be 0 or more";
+  if (link.latency_seconds > latency_max)
+    return name + ": its latency must be at most 1000 seconds";
   return {};
 }
 
@@ -69,6 +85,9 @@ std::vector<bool> reached_from(const topology& net, std::uint32_t start) {
 } // namespace
 
 std::optional<std::string> problem_of(const topology& net) {
+  if (net.nodes.size() > nodes_max)
+    return "there are " + std::to_string(net.nodes.size()) + " nodes; plans are made for at most "
+           + std::to_string(nodes_max);
   if (auto problem = problem_of_nodes(net))
     return problem;
   std::set<std::pair<std::uint32_t, std::uint32_t>> linked;

@@ -225,6 +225,7 @@ TEST_CASE("compression_is_for_all_tables_or_for_one") {
   CHECK(x.compress.at("bias") == compression{});
   CHECK(x.compress.at("w") == compression{encoding::int8, 0});
   CHECK(x.compress_pulls == encoding::bf16);
+  CHECK(parsed({"--compress-pulls", "f32"}).compress_pulls == encoding::f32);
 }
 
 TEST_CASE("without_arguments_the_options_are_the_defaults_and_valid") {
@@ -294,6 +295,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
     {{"--sync", "allreduce", "--servers", "2"},
      "--sync allreduce has no servers: leave out --servers"},
+    {{"--sync", "allreduce", "--pipeline", "1"},
+     "--sync allreduce waits for other workers and pulls nothing ahead: leave out --pipeline"},
     {{"--sync", "allreduce", "--replicas", "1"},
      "--sync allreduce has no servers: leave out --replicas"},
     {{"--sync", "allreduce", "--stragglers", "off"},

@@ -222,8 +222,12 @@ TEST_CASE("certs: a file is replaced whole, and nothing else is left in its dire
   std::filesystem::create_directory(home.path / "folder");
   CHECK(write_files({{home.path / "folder", "x", 0600}}).error().code == errc::io_failed);
   CHECK(write_files({{home.path / "no/file", "x", 0600}}).error().code == errc::io_failed);
+  REQUIRE(mkfifo((home.path / "pipe").c_str(), 0600) == 0);
+  CHECK(write_files({{home.path / "pipe", "x", 0600}}).error().text
+        == "cannot write " + (home.path / "pipe").string() + ": it is not a file");
+  CHECK(std::filesystem::is_fifo(home.path / "pipe"));
   const auto entries = std::filesystem::directory_iterator{home.path};
-  CHECK(std::distance(begin(entries), end(entries)) == 2);
+  CHECK(std::distance(begin(entries), end(entries)) == 3);
 }
 
 TEST_CASE("certs: certificates for no days have expired, and their owner is told at the start") {

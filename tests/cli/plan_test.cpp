@@ -86,6 +86,7 @@ TEST_CASE("plan: sizes, rates and times have units") {
     CHECK_EQ(plan::parse_bytes(text).error().text,
              "'" + std::string(text) + "' is not a size such as 160MB or 64KiB");
   CHECK_EQ(plan::parse_bytes("0").error().text, "'0' is not above 0");
+  CHECK_EQ(plan::parse_bytes("1e30").error().text, "'1e30' is too large");
   CHECK_EQ(plan::parse_rate("-1GB/s").error().text, "'-1GB/s' is not above 0");
   CHECK_EQ(plan::parse_rate("10").error().text, "'10' is not a rate such as 10Gbit/s or 16GB/s");
   CHECK_EQ(plan::parse_seconds("5").error().text, "'5' is not a time such as 100ms or 1.5s");
@@ -150,6 +151,8 @@ TEST_CASE("plan: a topology file that cannot be used gives one line") {
     {R"("device"},)", R"("device"}, {"name": "gpu0", "kind": "device"},)",
      "x: two nodes are called 'gpu0'; give each its own name"},
     {R"("name": "gpu0", )", "", "x: node 1: 'name' is missing or not a text"},
+    {R"("gpu0", "k)", R"("gpu\u001b[31m0", "k)", "x: node 1: 'name' is not one line of text"},
+    {R"("two GPUs")", R"("two\nGPUs")", "x: the topology: 'name' is not one line of text"},
     {R"("nodes")", R"("knots")",
      "x: the topology: unknown key 'knots'; known are name, note, nodes, links"},
     {R"("host", )", R"("host" )", "x: not JSON: line 6 cannot be read"},
@@ -176,6 +179,10 @@ TEST_CASE("plan: a command line that cannot be used gives one line") {
   CHECK(contains(outcome({"--bytes", "1MB", "--workers", "0"}), "--workers"));
   CHECK(contains(outcome({"--bytes", "1MB", "--workers", "2", "--compress", "0.5"}), "--compress"));
   CHECK(contains(outcome({"--bytes", "1MB", "--workers", "2", "--slowest", "0"}), "--slowest"));
+  CHECK(contains(outcome({"--bytes", "1MB", "--workers", "2", "--slowest", "nan"}), "--slowest"));
+  CHECK(contains(outcome({"--bytes", "1MB", "--workers", "2", "--compress", "nan"}), "--compress"));
+  CHECK_EQ(outcome({"--bytes", "1MB", "--topology", "pcie-4gpu", "--servers", "2"}),
+           "--servers requires --workers");
   CHECK_EQ(outcome({"--bytes", "1MB", "--workers", "2", "--replicas", "3"}),
            "3 replicas need as many servers: --servers 3");
   CHECK_EQ(outcome({"--bytes", "1MB", "--workers", "2", "--svg", "x.svg"}),

@@ -31,6 +31,16 @@ class Counted(cluster.ClusterTest):
         self.assertGreater(min(done), 0)
         self.assertEqual(sum(done), self.batches)
 
+    def test_a_last_checkpoint_that_cannot_be_written_is_told(self):
+        kept = self.home / "kept"
+        kept.mkdir()
+        (kept / "servers").write_text("in the way")
+        run = self.start("--checkpoint", kept)
+        self.assertEqual(run.wait(120), 1)
+        self.assert_exact(run, 1000)
+        self.assertIn("count_batches: the last checkpoint cannot be written: see logs/worker-0.log",
+                      run.out + run.err)
+
 
 class Trained(cluster.ClusterTest):
     common = ("--batch", 512, "--epochs", 3, "--workers", 2)

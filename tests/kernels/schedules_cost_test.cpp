@@ -217,6 +217,22 @@ TEST_CASE("the_planner_takes_few_steps_for_few_bytes_and_large_pieces_for_many")
   CHECK(find(many, "central").cost.seconds < 0.6 * find(many, "central").whole_seconds);
 }
 
+// Beside a second of latency the 60 ps of a byte are hardly more than rounding.
+TEST_CASE("a_transfer_too_short_to_be_told_apart_from_what_has_passed_ends") {
+  const topology_node s{"s", node_kind::switch_node, 0};
+  for (const double latency : {1.0, 3.0, 1e3}) {
+    const routing ways(
+      {"",
+       "",
+       {{"a"}, {"b"}, {"c"}, s},
+       {{0, 3, 16e9, 1, true}, {1, 3, 16e9, 1, true}, {2, 3, 16e9, latency, true}}});
+    for (const double few : {4.0, 1e-9, 1e-300})
+      for (const auto& each : plan_all_reduce(ways, few))
+        if (each.missing.empty())
+          CHECK_GE(each.cost.seconds, 2 * (1 + latency) * (1 - 1e-9));
+  }
+}
+
 TEST_CASE("a_topology_that_cannot_be_used_is_refused_with_its_reason") {
   struct row {
     std::string reason;
@@ -237,6 +253,21 @@ TEST_CASE("a_topology_that_cannot_be_used_is_refused_with_its_reason") {
     {"link between 'a' and 'b': its bandwidth must be above 0", {a, b}, {{0, 1, 0, 0, true}}},
     {"link between 'a' and 'b': its bandwidth must be above 0", {a, b}, {{0, 1, -3, 0, true}}},
     {"link between 'a' and 'b': its latency must be 0 or more", {a, b}, {{0, 1, 1, -1, true}}},
+    {"link between 'a' and 'b': its latency must be at most 1000 seconds",
+     {a, b},
+     {{0, 1, 1, 1e200, true}}},
+    {"link between 'a' and 'b': its bandwidth must be from 1 to 10^18 bytes a second",
+     {a, b},
+     {{0, 1, 1e300, 0, true}}},
+    {"link between 'a' and 'b': its bandwidth must be from 1 to 10^18 bytes a second",
+     {a, b},
+     {{0, 1, 1e-300, 0, true}}},
+    {"node 'b': its bandwidth must be from 1 to 10^18 bytes a second; leave it out for no limit",
+     {a, {"b", node_kind::host, 1e-300}},
+     {{0, 1, 1, 0, true}}},
+    {"there are 1025 nodes; plans are made for at most 1024",
+     std::vector<topology_node>(1025, a),
+     {}},
     {"link between 'a' and 'a': it connects a node to itself", {a, b}, {{0, 0, 1, 0, true}}},
     {"link between 'b' and 'a' comes twice; give one with the sum of their bandwidths",
      {a, b},
