@@ -1,4 +1,5 @@
 // The program `troupe`: what there is to do around a job.
+#include "actors/graph/help_text.hpp"
 #include "actors/graph/standard_output.hpp"
 #include "cli/certs.hpp"
 #include "cli/chaos.hpp"
@@ -19,6 +20,7 @@
 
 int main(int argc, char** argv) {
   CLI::App app{"Tools for jobs of Troupe.", "troupe"};
+  troupe::format_help(app);
   app.require_subcommand(1);
   const std::vector<troupe::command> commands{
     troupe::certs_command(app),  troupe::add_command(app),   troupe::drain_command(app),
@@ -45,7 +47,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& problem) {
-    fmt::print(stderr, "troupe: {} (see troupe --help)\n", problem.what());
+    const auto chosen = app.get_subcommands();
+    const auto words = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
+    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words, problem.what());
     return 2; // A bad command line, as of every program of Troupe.
   } catch (const std::exception& problem) {
     fmt::print(stderr, "troupe: {}\n", problem.what());
