@@ -81,7 +81,7 @@ class Job:
         """Until a new line shows all members active; the end of `lost` is told of after `since`."""
         def whole():
             require(self.run.launcher.poll() is None, "C13 vacuity", "it ended among the faults")
-            found = re.findall(r"active processes (\d+)", self.run.out[before:])
+            found = re.findall(r"active members (\d+)", self.run.out[before:])
             return found and int(found[-1]) >= SERVERS + WORKERS
         for who in lost:
             cluster.poll(lambda: f"] {who} lost" in self.run.out[since:], DEATH_S, f"'{who} lost'")

@@ -1,4 +1,5 @@
 // The program `troupe`: what there is to do around a job.
+#include "actors/graph/help_text.hpp"
 #include "actors/graph/standard_output.hpp"
 #include "cli/certs.hpp"
 #include "cli/chaos.hpp"
@@ -20,17 +21,15 @@
 
 int main(int argc, char** argv) {
   CLI::App app{"Tools for jobs of Troupe.", "troupe"};
+  troupe::format_help(app);
   app.require_subcommand(1);
   const std::vector<troupe::command> commands{
     troupe::certs_command(app),  troupe::add_command(app),   troupe::drain_command(app),
     troupe::record_command(app), troupe::scrub_command(app), troupe::sim_command(app),
     troupe::chaos_command(app),  troupe::plan_command(app)};
-  std::string called = "troupe"; // With the name of the command.
   try {
     const auto is_called = [&](const auto& each) { return each.words->get_name() == argv[1]; };
-    if (argc > 1 && std::ranges::any_of(commands, is_called))
-      called += fmt::format(" {}", argv[1]);
-    else if (argc > 1 && argv[1][0] != '-')
+    if (argc > 1 && argv[1][0] != '-' && std::ranges::none_of(commands, is_called))
       throw CLI::ArgumentMismatch{fmt::format("no command '{}'", argv[1])};
     app.parse(argc, argv);
     for (const auto& each : commands) {
@@ -49,7 +48,9 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& problem) {
-    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", called, problem.what());
+    const auto chosen = app.get_subcommands();
+    const auto words = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
+    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words, problem.what());
     return 2; // A bad command line, as of every program of Troupe.
   } catch (const std::exception& problem) {
     fmt::print(stderr, "troupe: {}\n", problem.what());

@@ -66,7 +66,7 @@ std::string comparison(const std::vector<strategy_plan>& plans, const strategy_p
     text = fmt::format("{}: as fast within 2 %, no fewer steps; ", fmt::join(equals, ", "));
   if (next != nullptr)
     text +=
-      fmt::format("{}: {:.2g} times as long", next->name, next->cost.seconds / best.cost.seconds);
+      fmt::format("{}: {:.3g} times as long", next->name, next->cost.seconds / best.cost.seconds);
   return text;
 }
 

@@ -26,8 +26,10 @@
 
 #include "fmt/core.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -229,10 +231,18 @@ void run_worker_process(child_process& self, const run_options& options,
   self.wait_for(workers);
 }
 
+// For ps and top, which else show what was executed: `exe`.
+void show_name(const process_name& who) {
+  auto name = to_string(who);
+  std::ranges::replace(name, ' ', '-');
+  pthread_setname_np(pthread_self(), name.c_str()); // At most 15 characters, as all of these are.
+}
+
 } // namespace
 
 int run_child(const child_identity& who, const run_options& options,
               const std::function<graph()>& build) {
+  show_name(process_of(who.self));
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     give_up(cluster.error().text);

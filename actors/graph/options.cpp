@@ -232,7 +232,7 @@ void declare(CLI::App& app, run_options& options) {
   job
     ->add_option("--seed", options.seed,
                  "Seed of initial values, of the order of samples, and of the times of --simulate")
-    ->check(CLI::Validator{whole_number, "UINT"})
+    ->check(CLI::Validator{whole_number, ""})
     ->capture_default_str();
   job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
     ->check(between(1u, 4096u))

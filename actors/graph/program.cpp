@@ -2,6 +2,7 @@
 
 #include "actors/exception_text.hpp"
 #include "actors/graph/child.hpp"
+#include "actors/graph/help_text.hpp"
 #include "actors/graph/launcher.hpp"
 #include "actors/graph/peer_launcher.hpp"
 #include "actors/graph/replay_run.hpp"
@@ -45,6 +46,7 @@ void fill_standard_descriptors() {
 program::program(std::string name, std::string description)
     : name_(std::move(name)),
       command_line_(std::make_unique<CLI::App>(std::move(description), name_)) {
+  format_help(*command_line_);
   declare(*command_line_, options_);
   command_line_->add_option("--child", child_)->group(""); // Not for people; not in the help.
 }

@@ -215,7 +215,7 @@ std::string render_line(const progress_snapshot& snapshot) {
     const bool works = x.state == member_state::active || x.state == member_state::finished;
     active += works && !x.dead ? 1 : 0;
   }
-  return line + fmt::format(", active processes {}/{}", active, all);
+  return line + fmt::format(", active members {}/{}", active, all);
 }
 
 progress_display::progress_display(std::FILE* out, bool terminal)

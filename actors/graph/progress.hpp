@@ -18,11 +18,11 @@ namespace troupe {
 struct process_progress {
   std::string name; ///< "server-0".
   member_state state = member_state::absent;
-  bool dead = false;        ///< Seen to die, no newer incarnation has come yet.
-  std::uint32_t starts = 1; ///< Incarnations so far.
-  std::string detail;       ///< "clock 1204", "version 5310".
-  double bytes_per_second = 0.0;
-  std::uint64_t rss_bytes = 0; ///< Peak.
+  bool dead = false;             ///< Seen to die, no newer incarnation has come yet.
+  std::uint32_t starts = 1;      ///< Incarnations so far.
+  std::string detail;            ///< "clock 1204", "version 5310".
+  double bytes_per_second = 0.0; ///< Values that it sent and received, before any compression.
+  std::uint64_t rss_bytes = 0;   ///< Peak.
   bool is_coordinator = false;
 
   bool operator==(const process_progress&) const = default;
@@ -38,8 +38,8 @@ struct progress_snapshot {
   std::optional<double> loss;     ///< Mean training loss of late.
   std::optional<double> accuracy; ///< Of the last evaluation.
   double samples_per_second = 0.0;
-  double bytes_per_second = 0.0;
-  double staleness_mean = 0.0; ///< In versions.
+  double bytes_per_second = 0.0; ///< Of all workers, as they cross links; without links: values.
+  double staleness_mean = 0.0;   ///< In versions.
   std::uint64_t staleness_max = 0;
   std::uint64_t checkpoint = 0; ///< Newest committed; 0: none.
   std::vector<process_progress> processes;

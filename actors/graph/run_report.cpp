@@ -285,6 +285,9 @@ void run_statistics::note_rate(time_point now) {
     if (member.role == role::worker)
       sample.bytes += x.activity();
   }
+  const auto wire = total(&incarnation::wire_bytes_sent) + total(&incarnation::wire_bytes_received);
+  if (wire > 0) // Else there are no links, and the values are all that can be counted.
+    sample.bytes = wire;
   rates_.push_back(std::move(sample));
   while (rates_.size() > 2 && rates_[1].at + rate_window <= now)
     rates_.pop_front();

@@ -25,9 +25,9 @@ bool read_sums(const std::string& text, run_facts& run) {
   return true;
 }
 
-/// "12.3 s training 45 %, epoch 0.45/1, ..., active processes 7/7"
+/// "12.3 s training 45 %, epoch 0.45/1, ..., active members 7/7"
 void read_progress(const std::string& line, double at, run_facts& run) {
-  const auto active = line.rfind("active processes ");
+  const auto active = line.rfind("active members ");
   const auto percent = line.find(" %");
   if (active == std::string::npos || percent == std::string::npos || percent > active)
     return;
@@ -38,7 +38,7 @@ void read_progress(const std::string& line, double at, run_facts& run) {
     return;
   found.phase = phase;
   found.percent = std::atoi(line.c_str() + line.rfind(' ', percent - 1) + 1);
-  if (std::sscanf(line.c_str() + active, "active processes %" SCNu64, &found.active) == 1)
+  if (std::sscanf(line.c_str() + active, "active members %" SCNu64, &found.active) == 1)
     run.progress.push_back(std::move(found));
 }
 

@@ -92,10 +92,11 @@ std::string sizing_text(const server_needs& x) {
   const auto line = [&](std::string_view what, std::string_view value, const std::string& why) {
     text += fmt::format("  {:<26} {:>11}   {}\n", what, value, why);
   };
-  text += fmt::format("parameter server: {} of parameters, {} workers, {} servers, {} each, steps "
-                      "of {}\n",
-                      show_bytes(x.parameter_bytes), x.workers, x.servers,
-                      show_bits(x.network_per_second), show_seconds(x.step_seconds));
+  text += fmt::format("parameter server: {} of parameters, {} worker{}, {} server{}, {} each, "
+                      "steps of {}\n",
+                      show_bytes(x.parameter_bytes), x.workers, x.workers == 1 ? "" : "s",
+                      x.servers, x.servers == 1 ? "" : "s", show_bits(x.network_per_second),
+                      show_seconds(x.step_seconds));
   line("communication of a step", show_seconds(sizes.talk_seconds),
        fmt::format("worker {} (push {}, pull {}), server {}", show_seconds(sizes.worker_seconds),
                    show_bytes(sizes.push_bytes), show_bytes(sizes.pull_bytes),
@@ -105,7 +106,8 @@ std::string sizing_text(const server_needs& x) {
                    show_bits(x.network_per_second)));
   line(
     "servers", std::to_string(sizes.servers),
-    fmt::format("answer {} workers in the time of a step; it is O(workers / servers)", x.workers));
+    fmt::format("answer {} workers in the time of a step; a server's load is O(workers / servers)",
+                x.workers));
   line("recovery of a server", show_seconds(sizes.read_seconds + sizes.refill_seconds),
        x.replicas > 1
          ? fmt::format("copied from other replicas, while those answer")

@@ -116,7 +116,7 @@ TEST_CASE("render says who is missing while a job gathers, and no rates") {
   progress_snapshot x = half_way();
   x.phase = job_phase::gathering;
   x.batches_done = 0;
-  CHECK(render_line(x) == "12.3 s gathering 0 %, waiting for worker 0, active processes 1/3");
+  CHECK(render_line(x) == "12.3 s gathering 0 %, waiting for worker 0, active members 1/3");
   x.processes[0].state = member_state::absent;
   CHECK(render(x, 80, false)[1] == "waiting for server 0, worker 0");
   x.processes.resize(2);
@@ -133,7 +133,7 @@ TEST_CASE("render_line counts members that are done, and no coordinator") {
   x.processes[1].state = member_state::finished;
   x.processes.push_back(named("coordinator-0"));
   x.processes.back().dead = x.processes.back().is_coordinator = true;
-  CHECK(render_line(x).ends_with(", active processes 2/3"));
+  CHECK(render_line(x).ends_with(", active members 2/3"));
 }
 
 TEST_CASE("render shows 100 % only when all is done") {
@@ -162,7 +162,7 @@ TEST_CASE("progress_display writes at most one line per second where there is no
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(text.find("[   2.5 s] worker-0 died\n") != std::string::npos);
   CHECK(text.starts_with("0.0 s training 50 %, epoch 2.50/5, loss 0.2500, accuracy 0.9710, "));
-  CHECK(text.find("active processes 1/3\n") != std::string::npos);
+  CHECK(text.find("active members 1/3\n") != std::string::npos);
 }
 
 TEST_CASE("progress_display keeps control characters of events off the screen") {

@@ -350,8 +350,18 @@ TEST_CASE("run_statistics takes rates over the last seconds only") {
   }
   const progress_snapshot now = run.snapshot(20s);
   CHECK(now.samples_per_second == doctest::Approx(100));
-  CHECK(now.bytes_per_second == doctest::Approx(3000));
+  CHECK(now.bytes_per_second == doctest::Approx(2600)); // On links.
   CHECK(now.processes.at(0).bytes_per_second == doctest::Approx(3000));
+}
+
+TEST_CASE("run_statistics counts values where there are no links") {
+  run_statistics run{small_job()};
+  for (std::uint64_t second = 0; second <= 1; ++second) {
+    auto alone = worker(0, 1, 10 * second);
+    alone.worker.wire_bytes_sent = alone.worker.wire_bytes_received = 0;
+    run.observe(state(job_phase::training, 10 * second, {alone}), std::chrono::seconds(second));
+  }
+  CHECK(run.snapshot(1s).bytes_per_second == doctest::Approx(3000));
 }
 
 TEST_CASE("run_statistics has no negative rate after a rollback") {

@@ -40,12 +40,12 @@ run_facts good_run() {
   };
   said(2.1, "[   2.1 s] worker 1 lost: killed by signal 9");
   said(2.2, "[   2.2 s] worker 1 lost: 3 batches go to others (its process ended)");
-  said(2.9, "2.9 s training 30 %, epoch 0.30/1, active processes 4/4");
+  said(2.9, "2.9 s training 30 %, epoch 0.30/1, active members 4/4");
   said(3.0, "[   3.0 s] coordinator lost: killed by signal 9");
   said(4.1, "[   4.1 s] server 0 lost (its process ended)");
-  said(4.2, "4.2 s training 50 %, epoch 0.50/1, active processes 4/4"); // Before it was noticed.
-  said(5.2, "5.2 s training 60 %, epoch 0.60/1, active processes 3/4");
-  said(6.2, "6.2 s training 70 %, epoch 0.70/1, active processes 4/5");
+  said(4.2, "4.2 s training 50 %, epoch 0.50/1, active members 4/4"); // Before it was noticed.
+  said(5.2, "5.2 s training 60 %, epoch 0.60/1, active members 3/4");
+  said(6.2, "6.2 s training 70 %, epoch 0.70/1, active members 4/5");
   said(8.0, "[   8.0 s] all 1000 batches are applied");
   said(8.1,
        "[   8.1 s] elements: 1400 to 1500, expected in the end: 1400 to 1500, right: 64 of 64");

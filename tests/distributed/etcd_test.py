@@ -65,7 +65,7 @@ class EtcdTest(cluster.ClusterTest):
         self.end(run)
         self.assertNotIn("coordinator back", run.out)
         self.assertRegex(run.out, r"\] standby coordinator [01] lost: killed by signal 9")
-        self.assertEqual(set(re.findall(r"active processes \d+/(\d+)", run.out)) - {"0"}, {"7"})
+        self.assertEqual(set(re.findall(r"active members \d+/(\d+)", run.out)) - {"0"}, {"7"})
         self.assertEqual([x["role"] for x in run.report["recoveries"]], ["coordinator"])
         self.assertEqual(cluster.unrecovered(run.report), [])
 

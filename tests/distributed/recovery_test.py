@@ -26,7 +26,9 @@ class Recovery(cluster.ClusterTest):
         run.await_text("checkpoint 1 committed")
         processes = run.processes()
         self.assertEqual(len(processes), 7)
-        for pid in processes.values():
+        for (role, index), pid in processes.items():
+            name = role if role == "coordinator" else f"{role}-{index}"
+            self.assertEqual(cluster.read_proc(pid, "comm").decode().strip(), name)
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(run.wait(), 0)
         self.assert_recovered(run, *processes)

@@ -1,0 +1,25 @@
+#include "actors/graph/program.hpp"
+
+#include "CLI/CLI.hpp"
+#include "doctest/doctest.h"
+
+#include <sstream>
+#include <string>
+
+using namespace troupe;
+
+TEST_CASE("--help has a title for each group of options, and fits 100 columns") {
+  program some{"some", "Does something."};
+  some.command_line().add_option("--own", "An option of its own");
+  const auto help = some.command_line().help();
+  for (const auto* title : {"\nOptions:\n", "\nTraining:\n", "\nCluster:\n", "\nFiles:\n"})
+    CHECK(help.find(title) != std::string::npos);
+  CHECK(help.find("--child") == std::string::npos);
+  CHECK(help.find("-h,--help") == help.rfind("-h,--help")); // Not in each group again.
+  CHECK(help.find("\n\n\n") == std::string::npos);
+  std::istringstream lines{help};
+  for (std::string line; std::getline(lines, line);)
+    CHECK_MESSAGE(line.size() <= 100, line);
+  // A description that was cut in lines, of which the later ones begin where the first does.
+  CHECK(help.find("or hogwild;\n" + std::string(30, ' ') + "allreduce") != std::string::npos);
+}
