@@ -79,7 +79,7 @@ result<void> peer_model::compute(bool stop, const std::function<void(std::uint32
     const auto whole = values();
     if (!whole)
       return whole.error();
-    own_ = computer_.compute({0, own, (*whole)->tables, {}, clock_},
+    own_ = computer_.compute({0, own, (*whole)->tables, {}, clock_, {}},
                              ready ? early_listener(ready) : gradient_listener{});
     if (!own_.failed.empty())
       return {errc::invalid_argument, own_.failed};

@@ -193,7 +193,7 @@ result<void> replay::compute(open_gradient& what, const values& answer) {
   const auto whole = hold(job_, *nothing_held_, answer, *pool_);
   if (!whole)
     return whole.error();
-  gradient_task task{0, what.step.batch, (*whole)->tables, what.rows, answer.version};
+  gradient_task task{0, what.step.batch, (*whole)->tables, what.rows, answer.version, {}};
   for (const auto& x : answer.rows)
     task.parameters[x.where.table.value] = x.values;
   auto outcome = computer_.compute(task);

@@ -45,8 +45,14 @@ public:
     double squares = 0; ///< Sum of all values', not finite where one is not.
     double loss = 0;
   };
+  /// Parameters that other devices of this process need, too.
+  struct shared_parameters {
+    troupe::parameter_board& board;
+    const troupe::value_identity& which;
+  };
   troupe::result<left> gradient_on_device(const samples& data, std::span<const std::uint32_t> which,
-                                          troupe::const_tensors parameters);
+                                          troupe::const_tensors parameters,
+                                          const shared_parameters& shared);
 
 private:
   struct layer {

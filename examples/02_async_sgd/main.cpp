@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
       std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
     const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
     const auto devices = std::make_shared<const async_sgd::shared_devices>(
-      required(choose_places(device, model, options)), options.workers_per_process);
+      async_sgd::required(choose_places(device, model, options)), options.workers_per_process);
     troupe::graph g;
     g.name_data("labels " + async_sgd::checksum_of(samples->train));
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));

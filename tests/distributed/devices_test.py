@@ -29,8 +29,8 @@ class Mixed(cluster.ClusterTest):
 class Together(cluster.ClusterTest):
     """Workers of one process, each with a device of its own: gradients are added up on these."""
 
-    common = ("--device", "cuda-twin", "--model", "mlp:16", "--batch", 128, "--workers", 4,
-              "--workers-per-process", 4, "--epochs", 2)
+    common = ("--model", "mlp:16", "--batch", 128, "--workers", 4, "--workers-per-process", 4,
+              "--epochs", 2)
     adds_up = "4 devices add up gradients: "
 
     def assert_trained(self, run):
@@ -40,7 +40,7 @@ class Together(cluster.ClusterTest):
     def test_each_sync(self):
         for sync in ("asp", "ssp:3", "bsp"):
             with self.subTest(sync=sync):
-                run = self.finish("--sync", sync, name=sync.replace(":", "-"))
+                run = self.finish("--device", "cuda-twin", "--sync", sync, name=sync.replace(":", "-"))
                 self.assert_trained(run)
                 self.assertEqual(run.report["reducers"]["sums"] > BATCHES / 8, sync != "bsp")
                 self.assertEqual(self.adds_up in run.logs["worker-0"], sync != "bsp")
@@ -51,7 +51,8 @@ class Together(cluster.ClusterTest):
         self.assertGreater(run.report["reducers"]["sums"], BATCHES / 8)
 
     def test_their_process_killed(self):
-        run = self.finish("--kill", "worker:0@0.2", "--kill", "worker:0@0.6")
+        run = self.finish("--device", "cuda-twin", "--kill", "worker:0@0.2", "--kill",
+                          "worker:0@0.6")
         self.assert_trained(run)
         self.assertEqual(cluster.unrecovered(run.report), [])
 
