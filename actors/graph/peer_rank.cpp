@@ -5,7 +5,7 @@
 #include "actors/graph/peer_board.hpp"
 #include "actors/links/link_team.hpp"
 #include "actors/process_memory.hpp"
-#include "actors/training/peer_model.hpp"
+#include "actors/training/peer_sum.hpp"
 #include "kernels/schedules/strategies.hpp"
 #include "serialization/wire.hpp"
 #include "storage/checkpoint.hpp"
@@ -133,10 +133,6 @@ public:
       checkpoints_.emplace(cluster_, board_, log_);
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", board_.line(rank).port});
-    for (const auto part : model_.parts())
-      plans_.push_back(plan_of_rank(schedule_for_links(ranks(), part.size_bytes()), who_.index));
-    for (std::size_t i = 0; i < plans_.size(); ++i)
-      parts_.push_back({&plans_[i], model_.parts()[i]});
   }
 
   result<void> run() {
@@ -264,14 +260,12 @@ private:
   }
 
   result<void> step() {
-    team_->begin(parts_);
-    const auto ready = [this](std::uint32_t part) { team_->ready(part); };
-    if (auto computed = model_.compute(board_.head().stop, ready); !computed)
+    if (auto computed = sum_.compute(*team_, board_.head().stop); !computed)
       return despair(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
     const auto waits_from = steady_now();
-    if (auto summed = finish_sum(); !summed)
+    if (auto summed = sum_.finish(*team_); !summed)
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
@@ -290,15 +284,6 @@ private:
         offer(false);
     }
     return {};
-  }
-
-  /// Parts of a gradient that is not finite may have left before that was known.
-  result<void> finish_sum() {
-    if (auto summed = team_->finish(); !summed || !model_.spoiled())
-      return summed;
-    model_.repeat();
-    team_->begin(parts_);
-    return team_->finish();
   }
 
   /// For the launcher's judge; a pass that ends while it is at work is left out.
@@ -358,8 +343,7 @@ private:
   peer_board board_;
   const std::function<void(const std::string&)>& log_;
   peer_model model_;
-  std::vector<flow_plan> plans_;
-  std::vector<sum_part> parts_; ///< Of the gradient, with those plans.
+  peer_sum sum_{model_, who_.index};
   peer_line& line_;
   std::optional<peer_checkpoints> checkpoints_;
   std::vector<endpoint> addresses_;

@@ -1,10 +1,14 @@
-#include "actors/training/peer_model.hpp"
+#include "actors/training/peer_sum.hpp"
+
+#include "serialization/wire.hpp"
 
 #include "doctest/doctest.h"
 
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 namespace troupe {
@@ -131,6 +135,35 @@ struct ranks_of {
   std::vector<std::unique_ptr<peer_model>> models;
 };
 
+/// Both ranks over links, each on a thread, to the end of the job. Returns what they end in.
+std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour& how) {
+  std::vector<int> listeners;
+  std::vector<endpoint> addresses;
+  for (std::uint32_t rank = 0; rank < job.workers; ++rank) {
+    listeners.push_back(*make_listener({"127.0.0.1", 0}));
+    addresses.push_back(*local_endpoint(listeners.back()));
+  }
+  std::vector<std::uint64_t> ends(job.workers);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < job.workers; ++rank)
+    threads.emplace_back([&, rank] {
+      const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
+      peer_model model(
+        job, [&how] { return std::make_unique<layered>(how); }, rank);
+      peer_sum sum(model, rank);
+      const auto team = link_team::form(self, addresses, listeners[rank]);
+      while (team && !model.finished()) {
+        if (!sum.compute(**team, false) || !sum.finish(**team))
+          return;
+        model.step();
+      }
+      ends[rank] = model.checksum();
+    });
+  for (auto& thread : threads)
+    thread.join();
+  return ends;
+}
+
 } // namespace
 
 TEST_CASE("small_tables_share_the_part_of_the_one_before_and_the_first_part_has_the_remarks") {
@@ -213,6 +246,21 @@ TEST_CASE("a_gradient_that_turns_out_not_to_be_finite_once_parts_left_counts_as_
     ranks_of untouched{job_of(), good};
     CHECK_NE(early.models[0]->checksum(),
              untouched.models[0]->checksum()); // The other slot counts.
+  }
+}
+
+TEST_CASE("ranks_over_links_end_in_the_bytes_of_sums_without_overlap") {
+  for (const auto& how :
+       {behaviour{}, behaviour{.order = {}}, behaviour{.order = {2, 3, 0}},
+        behaviour{.bad_batch = 3, .bad_table = 0}, behaviour{.bad_batch = 2, .bad_table = 3}}) {
+    ranks_of late{job_of(), how};
+    while (!late.models[0]->finished()) {
+      late.add_up(false);
+      for (auto& model : late.models)
+        model->step();
+    }
+    const auto expected = late.models[0]->checksum();
+    CHECK_EQ(train_over_links(job_of(), how), std::vector<std::uint64_t>(2, expected));
   }
 }
 

@@ -41,6 +41,26 @@ class Counted(cluster.ClusterTest):
         self.assertIn("count_batches: the last checkpoint cannot be written: see logs/worker-0.log",
                       run.out + run.err)
 
+    def test_stop_while_a_worker_comes_back(self):
+        run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")
+        run.await_text("training")
+        self.assertTrue(run.kill("worker", 2))
+        run.signal(2)
+        self.assertEqual(run.wait(30), 130)
+        self.assertIn("parameters are equal on all 4 workers", run.out)
+        again = self.start("--checkpoint", self.home / "kept", "--resume", name="again")
+        self.assertEqual(again.wait(120), 0)
+        self.assert_exact(again, 1000)
+        self.assertEqual(run.report["pushes"]["applied"] + again.report["pushes"]["applied"],
+                         self.batches)
+
+    def test_short_passes(self):
+        """A pass ends while the one before is judged; the last one is judged nevertheless."""
+        run = self.finish("--sync", "allreduce", "--workers", 2, "--elements", 4000000, "--batch", 1,
+                          "--samples", 4, "--epochs", 5, common=())
+        self.assert_exact(run, 4000000)
+        self.assertEqual([x["epoch"] for x in run.report["loss_curve"] if "test_loss" in x][-1], 5)
+
 
 class Trained(cluster.ClusterTest):
     common = ("--batch", 512, "--epochs", 3, "--workers", 2)
