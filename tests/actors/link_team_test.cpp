@@ -160,8 +160,10 @@ TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
   meeting place{2};
   std::array<std::vector<float>, 2> late{std::vector<float>{1, 2}, std::vector<float>{10, 20}};
   std::array<std::vector<float>, 2> first{std::vector<float>{5}, std::vector<float>{0}};
+  auto options = options_of(false);
+  options.links.silence_timeout = 1h; // No sign of life wakes the links' thread by chance.
   on_threads(2, [&](std::uint32_t rank) {
-    auto team = *place.form(rank, options_of(false));
+    auto team = *place.form(rank, options);
     const auto plan = plan_of_rank(kernels::central(2, 0, 1), rank);
     const std::array parts{sum_part{&plan, first[rank]}, sum_part{&plan, late[rank]}};
     team->begin(parts);
@@ -182,13 +184,16 @@ TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
 TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go_of_its_numbers") {
   for (const bool tcp : {false, true}) {
     meeting place{3};
+    auto options = options_of(tcp);
+    options.parting = 1min; // Nobody waits for a rank that has not done its part.
+    options.deadline = 20s;
     std::vector<errc> ends(3, errc{});
     on_threads(3, [&](std::uint32_t rank) {
       const std::array ring{kernels::ring_in_order(3)};
       const auto plan = plan_of_rank(kernels::rings(ring, 4), rank);
       // Freed as soon as the team may not use them any more.
       auto values = std::make_unique<numbers>(2, std::vector<float>(3'000'000, 1.0f));
-      auto team = *place.form(rank, options_of(tcp));
+      auto team = *place.form(rank, options);
       const std::array parts{sum_part{&plan, (*values)[0]}, sum_part{&plan, (*values)[1]}};
       std::vector<float> one(1); // Once it is added up all ranks have come.
       auto summed = team->sum(plan_of_rank(kernels::central(3, 0, 1), rank), one);
