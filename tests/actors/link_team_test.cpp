@@ -158,27 +158,27 @@ TEST_CASE("parts_that_become_ready_at_different_times_get_their_schedules_bytes"
 TEST_CASE("a_part_is_added_up_while_the_caller_computes_the_others") {
   // Each rank needs the sum of the second part before it says what its first part is.
   meeting place{2};
-  std::array<std::vector<float>, 2> late{std::vector<float>{1, 2}, std::vector<float>{10, 20}};
-  std::array<std::vector<float>, 2> first{std::vector<float>{5}, std::vector<float>{0}};
   auto options = options_of(false);
   options.links.silence_timeout = 1h; // No sign of life wakes the links' thread by chance.
   on_threads(2, [&](std::uint32_t rank) {
     auto team = *place.form(rank, options);
     const auto plan = plan_of_rank(kernels::central(2, 0, 1), rank);
-    const std::array parts{sum_part{&plan, first[rank]}, sum_part{&plan, late[rank]}};
-    team->begin(parts);
-    team->ready(1);
-    std::atomic_ref<float> seen{late[rank][1]}; // Written by the team's thread meanwhile.
-    const auto until = std::chrono::steady_clock::now() + 10s;
-    while (seen.load() < 22 && std::chrono::steady_clock::now() < until)
-      std::this_thread::yield();
-    first[rank][0] += seen.load();
-    CHECK(team->finish());
+    for (int round = 0; round < 5; ++round) { // In the first ones something else may wake it.
+      std::vector<float> first{rank == 0 ? 5.0f : 0.0f};
+      std::vector<float> late{rank == 0 ? 1.0f : 10.0f};
+      const std::array parts{sum_part{&plan, first}, sum_part{&plan, late}};
+      team->begin(parts);
+      team->ready(1);
+      std::atomic_ref<float> seen{late[0]}; // Written by the team's thread meanwhile.
+      const auto until = std::chrono::steady_clock::now() + 10s;
+      while (seen.load() < 11 && std::chrono::steady_clock::now() < until)
+        std::this_thread::yield();
+      first[0] += seen.load();
+      CHECK(team->finish());
+      CHECK_EQ(first[0], 27);
+      CHECK_EQ(late[0], 11);
+    }
   });
-  for (const std::uint32_t rank : {0u, 1u}) {
-    CHECK_EQ(first[rank], std::vector<float>{49});
-    CHECK_EQ(late[rank], std::vector<float>{11, 22});
-  }
 }
 
 TEST_CASE("a_rank_that_ends_between_parts_ends_the_sum_of_the_others_and_lets_go_of_its_numbers") {
