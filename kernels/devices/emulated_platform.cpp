@@ -226,15 +226,16 @@ public:
   void copy(const kernels::stream& at, void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0 || !usable(at))
       return;
-    note(memory_->count_copy(to, from, bytes));
-    at.emulated->push([=] { std::memcpy(to, from, bytes); });
+    if (note(memory_->count_copy(to, from, bytes)))
+      at.emulated->push([=] { std::memcpy(to, from, bytes); });
   }
 
   void clear(const kernels::stream& at, void* memory, std::size_t bytes) override {
     if (bytes == 0 || !usable(at))
       return;
     if (!memory_->has(memory, bytes))
-      note({errc::device_failed, "a clear of memory that is neither of a device nor pinned"});
+      return (void)note(
+        {errc::device_failed, "a clear of memory that is neither of a device nor pinned"});
     at.emulated->push([=] { std::memset(memory, 0, bytes); });
   }
 
@@ -279,15 +280,15 @@ public:
 private:
   static queue& queue_of(const kernels::stream& at) { return static_cast<queue&>(*at.emulated); }
 
-  void note(const result<void>& outcome) {
+  /// Keeps the first failure, which whoever waits is told. Whether this is none.
+  bool note(const result<void>& outcome) {
     if (!outcome && !failed_)
       failed_ = outcome.error();
+    return static_cast<bool>(outcome);
   }
 
   bool usable(const kernels::stream& at) {
-    const auto there = memory_->check(static_cast<std::uint32_t>(at.device));
-    note(there);
-    return static_cast<bool>(there);
+    return note(memory_->check(static_cast<std::uint32_t>(at.device)));
   }
 
   result<void> outcome() {
@@ -330,7 +331,7 @@ private:
   void run_until(Done done) {
     while (!done())
       if (!step())
-        return note({errc::device_failed, "streams wait for each other, and none goes on"});
+        return (void)note({errc::device_failed, "streams wait for each other, and none goes on"});
   }
 
   std::shared_ptr<emulated_machine::memory> memory_;
