@@ -71,8 +71,8 @@ using reducer_effects = std::vector<reducer_effect>;
 /// (3) requests of one worker go on in the order in which they came.
 /// (4) a sum has at most one batch of each worker, all of one generation and for the same tables.
 /// (5) no round stays open for longer than `wait`.
-/// (6) in ssp a pull goes on in one request with the push that came with it: it tells the clock
-///     behind that push, which holds only where both get there together.
+/// (6) in ssp, without a bsp table, a pull goes on in one request with the push that came with it:
+///     it tells the clock behind that push, which holds only where both get there together.
 class reducer {
 public:
   explicit reducer(const job_spec& job, reducer_options options = {});

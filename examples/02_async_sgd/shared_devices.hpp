@@ -18,8 +18,7 @@ struct device_team {
   std::shared_ptr<troupe::parameter_board> parameters = std::make_shared<troupe::parameter_board>();
 };
 
-/// Nothing is opened before it is
-/// needed. Thread-safe.
+/// Nothing is opened before it is needed. Thread-safe.
 class shared_devices {
 public:
   /// `places` are for workers in turn. Each of those that share a process has an emulated device of

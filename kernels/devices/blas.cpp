@@ -80,6 +80,10 @@ public:
                         const float* b, float* c) override {
     // cuBLAS counts by columns: there, what lies here row by row is transposed, and c' = b' a'.
     const float one = 1.0f, zero = 0.0f;
+#if defined(TROUPE_CUDA_FOUND)
+    cudaSetDevice(
+      at.device); // As launches do: this thread may have given back another one's memory.
+#endif
     const int m = static_cast<int>(x.m), n = static_cast<int>(x.n), k = static_cast<int>(x.k);
     int error = api_.set_stream(context_, at.cuda);
     if (!error)

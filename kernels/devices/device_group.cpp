@@ -25,17 +25,27 @@ result<void> device_group::add_up(std::span<const device_share> shares, host_str
   const std::lock_guard guard{mutex_};
   auto outcome = with_devices(to, [&](device_sum& with) { return with.add_up(shares, to); });
   const bool fails = !outcome;
-  if (std::exchange(sums_fail_, fails) != fails && options_.tell)
-    options_.tell(fails ? "devices do not add up gradients, so these go one by one: "
-                            + outcome.error().text
-                        : "devices add up gradients again");
+  if (std::exchange(sums_fail_, fails) != fails)
+    tell(fails ? "devices do not add up gradients, so these go one by one: " + outcome.error().text
+               : "devices add up gradients again");
   return outcome;
 }
 
 result<void> device_group::fetch(std::uint32_t device, std::span<const float> values,
                                  host_stretches to) {
   const std::lock_guard guard{mutex_};
-  return with_devices(to, [&](device_sum& with) { return with.fetch(device, values, to); });
+  auto outcome = with_devices(to, [&](device_sum& with) { return with.fetch(device, values, to); });
+  if (outcome)
+    fetch_fails_.erase(device);
+  else if (fetch_fails_.insert(device).second)
+    tell("gradients on device " + std::to_string(device)
+         + " cannot be had, so they are computed again: " + outcome.error().text);
+  return outcome;
+}
+
+void device_group::tell(const std::string& line) const {
+  if (options_.tell)
+    options_.tell(line);
 }
 
 } // namespace troupe

@@ -10,7 +10,9 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -32,12 +34,14 @@ public:
 private:
   template <class Work>
   result<void> with_devices(host_stretches to, Work work);
+  void tell(const std::string& line) const;
 
   const opener open_;
   const device_sum_options options_;
   std::mutex mutex_; ///< Of what follows.
   std::unique_ptr<device_sum> open_sum_;
-  bool sums_fail_ = false; ///< The last one did.
+  bool sums_fail_ = false;              ///< The last one did.
+  std::set<std::uint32_t> fetch_fails_; ///< Of these devices, the last one did.
 };
 
 /// Values that were left on a device of a group.

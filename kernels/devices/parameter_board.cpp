@@ -15,12 +15,13 @@ bool value_identity::same_as(const value_identity& other) const {
 std::optional<parameter_board::source> parameter_board::find(const value_identity& which) {
   if (which.empty())
     return std::nullopt;
+  std::optional<source> before; // Without the lock: it may be the last of its device's memory.
   std::unique_lock guard{mutex_};
   changed_.wait(guard, [&] { return from_ || !which.same_as(which_); });
   if (which.same_as(which_))
     return from_;
   which_ = which;
-  from_.reset();
+  before = std::exchange(from_, std::nullopt);
   changed_.notify_all(); // Who waits for others would wait in vain.
   return std::nullopt;
 }
@@ -34,11 +35,12 @@ void parameter_board::put(const value_identity& which, source from) {
 }
 
 void parameter_board::give_up(const value_identity& which) {
+  std::optional<source> before; // As in find().
   const std::lock_guard guard{mutex_};
   if (!which.same_as(which_))
     return;
   which_ = {};
-  from_.reset();
+  before = std::exchange(from_, std::nullopt);
   changed_.notify_all();
 }
 

@@ -97,11 +97,18 @@ TEST_CASE("device group: where a device is lost the others can be had, and then 
       CHECK(static_cast<bool>(there) == (device != lost));
       left += there ? with.found.front() : 0.0f;
     }
+    CHECK(with.said.back()
+          == "gradients on device " + std::to_string(lost)
+               + " cannot be had, so they are computed again: device " + std::to_string(lost)
+               + " is lost");
+    const auto lines = with.said.size(); // Said once.
+    CHECK_FALSE(with.group->fetch(lost, with.there[lost].span(), with.room));
+    CHECK(with.said.size() == lines);
     with.shares.erase(with.shares.begin() + lost);
     must(with.add_up());
     CHECK(with.found_is(left));
     CHECK(with.said.back() == "devices add up gradients again");
-    CHECK(with.opened == 3); // Anew after each of the two errors.
+    CHECK(with.opened == 4); // Anew after each of the three errors.
   }
 }
 
