@@ -33,6 +33,8 @@ using namespace std::chrono_literals;
 /// whether the number is still the newest.
 constexpr std::chrono::milliseconds forming_each{2'000};
 constexpr std::chrono::seconds forming_max{60};
+/// A rank may compute for as long as it likes: who hangs is noticed by the links.
+constexpr std::chrono::hours gradient_max{24};
 /// How long the launcher may take to see a process end whose links are lost.
 constexpr std::chrono::milliseconds news_max{1'000};
 constexpr std::chrono::milliseconds look_again{20};
@@ -190,6 +192,7 @@ private:
   result<std::unique_ptr<link_team>> form() {
     link_team_options how;
     how.forming = forming_each;
+    how.deadline = gradient_max;
     auto until = steady_now() + forming_max;
     while (true) {
       if (const auto newest = board_.head().losses.load(); newest != generation_) {
