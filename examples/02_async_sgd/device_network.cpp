@@ -232,14 +232,19 @@ result<void> device_network::compute_shared(const samples& data,
       return {};
     shared.board.give_up(shared.which); // That device may be lost, and not this one.
   }
-  auto done = compute(data, which, parameters, nullptr, false);
-  if (done)
-    done = on_->synchronize(upload_.get());
-  if (done)
-    shared.board.put(shared.which, {device_, parameters_});
-  else
-    shared.board.give_up(shared.which);
-  return done;
+  try {
+    auto done = compute(data, which, parameters, nullptr, false);
+    if (done)
+      done = on_->synchronize(upload_.get());
+    if (done)
+      shared.board.put(shared.which, {device_, parameters_});
+    else
+      shared.board.give_up(shared.which);
+    return done;
+  } catch (...) {
+    shared.board.give_up(shared.which); // The others wait.
+    throw;
+  }
 }
 
 result<device_network::left>

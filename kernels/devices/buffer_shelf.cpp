@@ -42,6 +42,10 @@ result<std::shared_ptr<float>> buffer_shelf::take() {
   if (!made)
     return made.error();
   stock_->all.push_back(*std::move(made));
+  {
+    const std::lock_guard guard{stock_->mutex};
+    stock_->idle.reserve(stock_->all.size()); // Who gives back cannot fail.
+  }
   return lend(stock_->all.back().data());
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 namespace troupe {
@@ -16,6 +17,9 @@ namespace {
 
 // PCIe 4.0 with 16 lanes, as a switch passes it on; what a copy between two GPUs takes to begin.
 constexpr double link_bytes_per_second = 25e9, link_latency_seconds = 10e-6;
+
+// A sum takes milliseconds. Much longer, and the workers of the process would count as lost.
+constexpr std::chrono::seconds nccl_patience{2};
 
 // Sets of devices whose schedules are kept: rounds that leave someone out are a set of their own.
 constexpr std::size_t teams_max = 16;
@@ -65,6 +69,8 @@ result<void> device_sum::add_up(std::span<const device_share> shares, host_stret
       return hand_out(devices, to);
     tell("devices add up gradients without NCCL: " + done.error().text);
     nccl_.reset();
+    for (auto& [of, group] : connected_)
+      group.abandon();
     connected_.clear();
   }
   if (auto done = reduce(devices); !done)
@@ -162,7 +168,7 @@ result<void> device_sum::reduce_by_nccl(const device_list& devices) {
   if (group == connected_.end()) {
     if (connected_.size() == teams_max)
       connected_.clear();
-    auto made = nccl_group::make(*on_, *nccl_, devices);
+    auto made = nccl_group::make(*on_, *nccl_, devices, nccl_patience);
     if (!made)
       return made.error();
     group = connected_.emplace(devices, *std::move(made)).first;

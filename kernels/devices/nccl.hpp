@@ -58,6 +58,10 @@ public:
   /// Errors: device_failed: less than one device is left, or NCCL failed twice with the same ones.
   result<void> all_reduce(std::span<const share> shares);
 
+  /// For the end of a group of which a device may be lost: waits for no work. Later sums connect
+  /// anew.
+  void abandon() { disconnect(); }
+
   /// Positions, of those that the group began with, of which the last sum consists.
   const std::vector<std::uint32_t>& left() const { return left_; }
 
