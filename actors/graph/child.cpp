@@ -201,8 +201,11 @@ void run_worker_process(child_process& self, const run_options& options,
   }
   const auto tally =
     std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
+  // bsp adds up each slot by itself, on the server.
+  const bool leave_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
   if (options.workers_per_process > 1)
-    values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally);
+    values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally,
+                           leave_on_device);
   std::vector<caf::actor> workers;
   for (const auto& who : workers_of(options, self.who)) {
     const bool is_first = who == self.who;
@@ -220,8 +223,7 @@ void run_worker_process(child_process& self, const run_options& options,
         count(*tally, index, is_first, counters);
       };
     how.delta_pulls = options.delta_pulls;
-    // bsp adds up each slot by itself, on the server.
-    how.leave_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
+    how.leave_on_device = leave_on_device;
     if (auto slow = options.slow_workers.find(who.index); slow != options.slow_workers.end())
       how.slowness = [time = slow->second] { return time; };
     workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(self.system, std::move(how),

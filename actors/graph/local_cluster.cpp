@@ -140,7 +140,8 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
         values = spawn_codec(system, job, *compressed, values, tell);
     }
     if (is_first && options.workers_per_process > 1) {
-      values = spawn_reducer(system, job, {options.reduce_wait}, values, tally);
+      values = spawn_reducer(system, job, {options.reduce_wait}, values, tally,
+                             how.leave_on_device && !simulated);
       made.actors_.push_back(untyped(values));
     }
     if (options.workers_per_process > 1) // Those of the sums are of all reducers.

@@ -161,8 +161,12 @@ void count(const reducer_tally& tally, std::uint32_t worker, bool all, worker_co
 }
 
 router_handle spawn_reducer(caf::actor_system& system, job_spec job, reducer_options options,
-                            router_handle next, std::shared_ptr<reducer_tally> tally) {
-  return system.spawn(run_reducer, std::move(job), options, std::move(next), std::move(tally));
+                            router_handle next, std::shared_ptr<reducer_tally> tally,
+                            bool own_thread) {
+  if (!own_thread)
+    return system.spawn(run_reducer, std::move(job), options, std::move(next), std::move(tally));
+  return system.spawn<caf::detached>(run_reducer, std::move(job), options, std::move(next),
+                                     std::move(tally));
 }
 
 } // namespace troupe

@@ -33,9 +33,12 @@ void count(const reducer_tally& tally, std::uint32_t worker, bool all, worker_co
 /// different ranges of a dense table go one by one. What was left on devices is added up there
 /// (device_pushes.hpp); where they fail, pushes go one by one.
 ///
+/// `own_thread`: while it waits for devices, which may take seconds, other actors go on.
+///
 /// Lifetime: as router_handle; `next` lives as long. Views are handed on.
 /// Capacity: the pushes of its workers, and one sum of each round that was not answered yet.
 router_handle spawn_reducer(caf::actor_system& system, job_spec job, reducer_options options,
-                            router_handle next, std::shared_ptr<reducer_tally> tally);
+                            router_handle next, std::shared_ptr<reducer_tally> tally,
+                            bool own_thread = false);
 
 } // namespace troupe

@@ -9,6 +9,7 @@
 #include "doctest/doctest.h"
 
 #include <algorithm>
+#include <future>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -180,4 +181,38 @@ TEST_CASE("where_a_device_is_lost_the_others_pushes_go_on_and_its_own_is_to_be_c
   REQUIRE(f.next.pushes().size() == 2);
   CHECK(f.last_is(3));
   CHECK(f.tally->sums == 0);
+}
+
+TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on") {
+  actor_config config; // One thread for all.
+  caf::actor_system system{config};
+  caf::scoped_actor self{system};
+  std::promise<void> there;
+  const auto slow = std::make_shared<device_group>(
+    [opened = there.get_future().share()]() -> result<std::unique_ptr<device_platform>> {
+      opened.wait();
+      return {errc::device_failed, "no device"};
+    });
+  const auto job = routed_job();
+  const router_handle next = system.spawn([]() -> router_handle::behavior_type {
+    return {[](const request&) {
+              return reply{receipt{7, false}, {}, {}};
+            },
+            [](view_atom, const view&) {}};
+  });
+  const auto reduces =
+    spawn_reducer(system, job, {.wait = 100ms}, next, std::make_shared<reducer_tally>(1), true);
+  request left{whole_update(job, 0), {}};
+  left.push->on_device = std::make_shared<const device_values>(device_values{slow, 0, {}, nullptr});
+  auto waits = self->request(reduces, 1min, left);
+  bool answered = false;
+  self->request(next, 5s, request{whole_update(job, 1), {}})
+    .receive([&](const reply&) { answered = true; }, [](const caf::error&) {});
+  CHECK(answered);
+  there.set_value();
+  std::optional<failure> lost;
+  waits.receive([](const reply&) {}, [&](const caf::error& why) { lost = from_caf(why); });
+  REQUIRE(lost);
+  CHECK(lost->code == errc::peer_lost);
+  caf::anon_send_exit(reduces, caf::exit_reason::user_shutdown);
 }
