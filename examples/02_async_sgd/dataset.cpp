@@ -100,4 +100,11 @@ void gather(const samples& from, std::uint32_t features, std::span<const std::ui
   }
 }
 
+void add_features(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                  std::vector<std::uint64_t>& to) {
+  for (const std::uint32_t sample : which)
+    for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
+      to.push_back(rows.columns[k]);
+}
+
 } // namespace async_sgd

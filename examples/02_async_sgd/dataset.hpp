@@ -63,4 +63,8 @@ std::string checksum_of(const samples& from);
 void gather(const samples& from, std::uint32_t features, std::span<const std::uint32_t> which,
             std::span<float> out);
 
+/// Adds the features that occur in the rows `which`, as often as they do.
+void add_features(const sparse_rows& rows, std::span<const std::uint32_t> which,
+                  std::vector<std::uint64_t>& to);
+
 } // namespace async_sgd

@@ -95,9 +95,12 @@ result<void> device_network::reserve(std::size_t rows) {
   return made;
 }
 
-void device_network::upload_rows(const samples& data, std::span<const std::uint32_t> which) {
+void device_network::upload_rows(const batch_rows& batch) {
+  const auto& [data, which, outputs] = batch;
   const std::size_t rows = which.size(), count = rows * widths_.front();
-  if (const auto* sparse = std::get_if<sparse_rows>(&data.rows))
+  if (!outputs.empty())
+    std::ranges::copy(outputs, input_here_.data());
+  else if (const auto* sparse = std::get_if<sparse_rows>(&data.rows))
     make_dense(*sparse, widths_.front(), which, input_here_.data());
   else
     gather(data, widths_.front(), which, input_here_.span().first(count));
@@ -168,14 +171,36 @@ result<void> device_network::backward(std::size_t index, std::size_t rows, bool 
   return {};
 }
 
-result<void> device_network::compute(const samples& data, std::span<const std::uint32_t> which,
-                                     troupe::const_tensors parameters, const float* from,
-                                     bool download) {
-  const std::size_t rows = which.size(), classes = widths_.back();
+/// Of the layer below, which is elsewhere.
+result<void> device_network::delta_of_input(std::size_t rows) {
+  const std::size_t count = rows * widths_.front();
+  if (input_delta_.size() < count)
+    if (auto made = all_of({put(input_delta_, troupe::make_memory<float>(*on_, device_, count)),
+                            put(input_delta_here_, troupe::make_pinned<float>(*on_, count)),
+                            put(input_delta_ready_, make_event(*on_, device_))});
+        !made)
+      return made;
+  const auto& at = compute_.get();
+  const auto& above = layers_.front();
+  const auto* const delta = (layers_.size() > 1 ? above.delta : above.output).data();
+  if (auto done = blas_->multiply(at, {false, true, rows, widths_.front(), widths_[1]}, delta,
+                                  parameters_.get(), input_delta_.data());
+      !done)
+    return done;
+  troupe::kernels::relu_gradient(at, input_delta_.span().first(count), input_.span().first(count));
+  on_->record(at, input_delta_ready_.get());
+  on_->wait(download_.get(), input_delta_ready_.get());
+  on_->copy(download_.get(), input_delta_here_.data(), input_delta_.data(), count * sizeof(float));
+  return {};
+}
+
+result<void> device_network::compute(const batch_rows& batch, troupe::const_tensors parameters,
+                                     const float* from, bool download) {
+  const std::size_t rows = batch.which.size(), classes = widths_.back();
   assert(rows > 0 && parameters.size() == 2 * layers_.size());
   if (auto enough = reserve(rows); !enough)
     return enough;
-  upload_rows(data, which);
+  upload_rows(batch);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     upload(i, parameters, from);
     if (auto done = forward(i, rows); !done)
@@ -200,15 +225,18 @@ double device_network::mean_loss(std::size_t rows) const {
   return loss / static_cast<double>(rows);
 }
 
-result<double> device_network::gradient(const samples& data, std::span<const std::uint32_t> which,
-                                        troupe::const_tensors parameters,
-                                        troupe::mutable_tensors gradients,
-                                        const troupe::table_listener& ready) {
+result<double> device_network::gradient_of(const batch_rows& batch,
+                                           troupe::const_tensors parameters,
+                                           troupe::mutable_tensors gradients,
+                                           const troupe::table_listener& ready) {
   if (gradient_here_.size() == 0)
     if (auto made = put(gradient_here_, troupe::make_pinned<float>(*on_, count_)); !made)
       return made.error();
-  if (auto begun = compute(data, which, parameters, nullptr, true); !begun)
+  if (auto begun = compute(batch, parameters, nullptr, true); !begun)
     return begun.error();
+  if (!batch.outputs.empty())
+    if (auto done = delta_of_input(batch.which.size()); !done)
+      return done.error();
   for (std::size_t i = layers_.size(); i-- > 0;) {
     if (auto done = on_->synchronize(layers_[i].downloaded.get()); !done)
       return done.error();
@@ -218,7 +246,28 @@ result<double> device_network::gradient(const samples& data, std::span<const std
     ready(2 * i);
     ready(2 * i + 1);
   }
-  return mean_loss(which.size());
+  return mean_loss(batch.which.size());
+}
+
+result<double> device_network::gradient(const samples& data, std::span<const std::uint32_t> which,
+                                        troupe::const_tensors parameters,
+                                        troupe::mutable_tensors gradients,
+                                        const troupe::table_listener& ready) {
+  return gradient_of({data, which}, parameters, gradients, ready);
+}
+
+result<double>
+device_network::gradient_above(const samples& data, std::span<const std::uint32_t> which,
+                               std::span<const float> outputs, troupe::const_tensors parameters,
+                               troupe::mutable_tensors gradients, std::span<float> delta) {
+  assert(outputs.size() == which.size() * widths_.front() && delta.size() == outputs.size());
+  auto loss = gradient_of({data, which, outputs}, parameters, gradients, [](std::size_t) {});
+  if (!loss)
+    return loss;
+  if (auto done = on_->synchronize(download_.get()); !done)
+    return done.error();
+  std::ranges::copy(input_delta_here_.span().first(delta.size()), delta.begin());
+  return loss;
 }
 
 result<void> device_network::compute_shared(const samples& data,
@@ -226,14 +275,14 @@ result<void> device_network::compute_shared(const samples& data,
                                             troupe::const_tensors parameters,
                                             const shared_parameters& shared) {
   if (const auto found = shared.board.find(shared.which)) {
-    const auto begun = compute(data, which, parameters, found->values.get(), false);
+    const auto begun = compute({data, which}, parameters, found->values.get(), false);
     const auto copied = on_->synchronize(upload_.get()); // For so long the source is kept.
     if (begun && copied)
       return {};
     shared.board.give_up(shared.which); // That device may be lost, and not this one.
   }
   try {
-    auto done = compute(data, which, parameters, nullptr, false);
+    auto done = compute({data, which}, parameters, nullptr, false);
     if (done)
       done = on_->synchronize(upload_.get());
     if (done)

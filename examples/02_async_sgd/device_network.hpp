@@ -38,6 +38,14 @@ public:
     const samples& data, std::span<const std::uint32_t> which, troupe::const_tensors parameters,
     troupe::mutable_tensors gradients, const troupe::table_listener& ready = [](std::size_t) {});
 
+  /// The same for a network whose first layer is computed elsewhere; this one's are those above it.
+  /// `outputs`: of that layer, behind its ReLU, in place of the data's rows; `delta` becomes
+  /// d(loss)/d(what is before the ReLU). Both f32[which.size(), widths.front()].
+  troupe::result<double> gradient_above(const samples& data, std::span<const std::uint32_t> which,
+                                        std::span<const float> outputs,
+                                        troupe::const_tensors parameters,
+                                        troupe::mutable_tensors gradients, std::span<float> delta);
+
   /// The same gradient, all layers' weights and biases one after the other, on the device.
   struct left {
     std::shared_ptr<const float> gradient;
@@ -62,20 +70,31 @@ private:
     troupe::device_memory<float> delta;  ///< Of hidden layers.
   };
 
+  /// A batch; `outputs`: as of gradient_above(), else empty.
+  struct batch_rows {
+    const samples& data;
+    std::span<const std::uint32_t> which;
+    std::span<const float> outputs = {};
+  };
+
   explicit device_network(std::shared_ptr<troupe::device_platform> on) : on_(std::move(on)) {}
   troupe::result<void> prepare(std::uint32_t device);
   troupe::result<void> reserve(std::size_t rows);
-  void upload_rows(const samples& data, std::span<const std::uint32_t> which);
+  void upload_rows(const batch_rows& batch);
   /// Enqueues all of it: `from`: parameters of another device, or null; `download`: the gradient's
   /// way to the host.
-  troupe::result<void> compute(const samples& data, std::span<const std::uint32_t> which,
-                               troupe::const_tensors parameters, const float* from, bool download);
+  troupe::result<void> compute(const batch_rows& batch, troupe::const_tensors parameters,
+                               const float* from, bool download);
+  troupe::result<double> gradient_of(const batch_rows& batch, troupe::const_tensors parameters,
+                                     troupe::mutable_tensors gradients,
+                                     const troupe::table_listener& ready);
   troupe::result<void> compute_shared(const samples& data, std::span<const std::uint32_t> which,
                                       troupe::const_tensors parameters,
                                       const shared_parameters& shared);
   void upload(std::size_t index, troupe::const_tensors parameters, const float* from);
   troupe::result<void> forward(std::size_t index, std::size_t rows);
   troupe::result<void> backward(std::size_t index, std::size_t rows, bool download);
+  troupe::result<void> delta_of_input(std::size_t rows);
   double mean_loss(std::size_t rows) const;
   std::size_t weights_of(std::size_t index) const {
     return std::size_t{widths_[index]} * widths_[index + 1];
@@ -87,7 +106,7 @@ private:
   std::vector<std::uint32_t> widths_;
   std::unique_ptr<troupe::device_blas> blas_;
   troupe::owned_stream upload_, compute_, download_;
-  troupe::owned_event losses_ready_, squares_ready_;
+  troupe::owned_event losses_ready_, squares_ready_, input_delta_ready_;
   std::vector<layer> layers_;
   std::size_t count_ = 0; ///< Of all parameters.
   std::shared_ptr<float> parameters_, gradient_;
@@ -95,8 +114,8 @@ private:
   troupe::device_memory<double> squares_; ///< The sum, behind its partial ones.
   troupe::pinned_memory<double> squares_here_;
   std::size_t rows_max_ = 0;
-  troupe::device_memory<float> input_, losses_;
-  troupe::pinned_memory<float> input_here_, losses_here_;
+  troupe::device_memory<float> input_, input_delta_, losses_;
+  troupe::pinned_memory<float> input_here_, input_delta_here_, losses_here_;
   troupe::device_memory<std::uint32_t> labels_;
   troupe::pinned_memory<std::uint32_t> labels_here_;
 };

@@ -1,6 +1,7 @@
 #include "examples/02_async_sgd/device_trainer.hpp"
 
 #include "examples/02_async_sgd/device_network.hpp"
+#include "examples/02_async_sgd/network.hpp"
 #include "examples/02_async_sgd/required.hpp"
 
 #include "fmt/core.h"
@@ -49,6 +50,35 @@ private:
   std::shared_ptr<const dataset> data_;
 };
 
+/// Sparse features and the layer that they feed are the CPU's, the dense layers above it the
+/// device's.
+class split_trainer final : public troupe::trainer {
+public:
+  split_trainer(const model& shape, device_network dense, std::shared_ptr<const dataset> data)
+      : data_(std::move(data)), first_(shape.widths, data_->train), dense_(std::move(dense)) {}
+
+  void keys(const troupe::batch& work, troupe::key_lists touched) override {
+    add_features(std::get<sparse_rows>(data_->train.rows), work.samples, touched[0]);
+  }
+
+  double gradient(const troupe::batch& work, troupe::const_tensors parameters,
+                  troupe::mutable_tensors gradients) override {
+    first_.use_rows(work.keys[0]);
+    const auto outputs = first_.forward_first(work.samples, parameters);
+    delta_.resize(outputs.size());
+    const double loss = required(dense_.gradient_above(
+      data_->train, work.samples, outputs, parameters.subspan(2), gradients.subspan(2), delta_));
+    first_.backward_first(work.samples, delta_, gradients);
+    return loss;
+  }
+
+private:
+  std::shared_ptr<const dataset> data_;
+  network first_;
+  device_network dense_; ///< Of all layers but the first.
+  std::vector<float> delta_;
+};
+
 result<std::vector<device_place>> find_places(const troupe::device_choice& choice,
                                               const std::string& text) {
   if (!choice.asks_for_cuda())
@@ -70,9 +100,9 @@ result<std::vector<device_place>> choose_places(const std::string& text, const m
     return choice.error();
   if (choice->cpu_only())
     return std::vector<device_place>(1);
-  if (shape.sparse)
-    return {errc::invalid_argument,
-            "--sparse keeps weights as rows, which only workers on a CPU know: use --device cpu"};
+  if (shape.sparse && shape.layers() == 1)
+    return {errc::invalid_argument, "--sparse --model softmax has no dense layer for a device: use "
+                                    "--device cpu, or --model mlp:256"};
   if (options.record_directory || options.replay_directory)
     return {errc::invalid_argument,
             "a replay computes every gradient again on the CPU, so it has other bytes than one of "
@@ -99,8 +129,11 @@ std::unique_ptr<troupe::trainer> make_trainer_at(const troupe::device_place& pla
                                                  std::shared_ptr<const dataset> data) {
   if (place.kind == troupe::device_kind::cpu)
     return make_trainer(shape, std::move(data));
-  auto network =
-    required(device_network::make(required(devices.open(place.kind)), place.device, shape.widths));
+  const std::size_t first = shape.sparse ? 1 : 0; // The CPU has it.
+  auto network = required(device_network::make(required(devices.open(place.kind)), place.device,
+                                               {shape.widths.begin() + first, shape.widths.end()}));
+  if (shape.sparse)
+    return std::make_unique<split_trainer>(shape, std::move(network), std::move(data));
   return std::make_unique<device_trainer>(std::move(network), place.device,
                                           devices.team(place.kind), std::move(data));
 }

@@ -31,14 +31,6 @@ initializer weight_initializer(const model& shape, std::size_t layer) {
   return {initializer_kind::uniform, std::sqrt(6.0f / (last ? in + out : in))};
 }
 
-/// Adds the features that occur in these samples, as often as they do.
-void add_features(const sparse_rows& rows, std::span<const std::uint32_t> which,
-                  std::vector<std::uint64_t>& to) {
-  for (const std::uint32_t sample : which)
-    for (std::uint64_t k = rows.first[sample]; k < rows.first[sample + 1]; ++k)
-      to.push_back(rows.columns[k]);
-}
-
 class network_trainer final : public troupe::trainer {
 public:
   network_trainer(const model& shape, std::shared_ptr<const dataset> data)

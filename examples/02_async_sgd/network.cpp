@@ -124,30 +124,44 @@ void network::first_gradient_sparse(const sparse_rows& rows, std::span<const std
   }
 }
 
+void network::forward_layer(std::size_t layer, std::span<const std::uint32_t> which,
+                            troupe::const_tensors parameters) {
+  const std::size_t rows = which.size(), width = widths_[layer + 1];
+  const std::span<const float> weights = parameters[2 * layer];
+  float* const out = outputs_[layer].data();
+  fill_rows(parameters[2 * layer + 1], rows, out);
+  if (layer > 0 || !sparse()) {
+    if (layer == 0)
+      gather(data_, widths_.front(), which, std::span(input_).first(rows * widths_.front()));
+    product{CblasNoTrans, CblasNoTrans, rows, width, widths_[layer]}(input_of(layer),
+                                                                     weights.data(), 1.0f, out);
+  } else {
+    first_layer_sparse(*sparse(), which, weights);
+  }
+  if (layer + 1 < layers())
+    relu(out, rows * width);
+}
+
 std::span<const float> network::forward(std::span<const std::uint32_t> which,
                                         troupe::const_tensors parameters) {
   assert(!which.empty() && parameters.size() == 2 * layers());
-  const std::size_t rows = which.size();
-  reserve(rows);
-  const auto* sparse = std::get_if<sparse_rows>(&data_.rows);
-  if (!sparse)
-    gather(data_, widths_.front(), which, std::span(input_).first(rows * widths_.front()));
-  const float* in = input_.data();
-  for (std::size_t layer = 0; layer < layers(); ++layer) {
-    const std::span<const float> weights = parameters[2 * layer];
-    float* out = outputs_[layer].data();
-    const std::size_t width = widths_[layer + 1];
-    fill_rows(parameters[2 * layer + 1], rows, out);
-    if (layer == 0 && sparse)
-      first_layer_sparse(*sparse, which, weights);
-    else
-      product{CblasNoTrans, CblasNoTrans, rows, width, widths_[layer]}(in, weights.data(), 1.0f,
-                                                                       out);
-    if (layer + 1 < layers())
-      relu(out, rows * width);
-    in = out;
-  }
-  return {in, rows * widths_.back()};
+  reserve(which.size());
+  for (std::size_t layer = 0; layer < layers(); ++layer)
+    forward_layer(layer, which, parameters);
+  return std::span(outputs_.back()).first(which.size() * widths_.back());
+}
+
+std::span<const float> network::forward_first(std::span<const std::uint32_t> which,
+                                              troupe::const_tensors parameters) {
+  assert(!which.empty() && layers() > 1);
+  reserve(which.size());
+  forward_layer(0, which, parameters);
+  return std::span(outputs_.front()).first(which.size() * widths_[1]);
+}
+
+void network::backward_first(std::span<const std::uint32_t> which, std::span<const float> delta,
+                             troupe::mutable_tensors gradients) {
+  gradient_of_layer(0, which, delta, gradients);
 }
 
 double network::delta_of_loss(std::span<const std::uint32_t> which) {
@@ -167,22 +181,26 @@ double network::delta_of_loss(std::span<const std::uint32_t> which) {
   return loss / static_cast<double>(which.size());
 }
 
+void network::gradient_of_layer(std::size_t layer, std::span<const std::uint32_t> which,
+                                std::span<const float> delta,
+                                troupe::mutable_tensors gradients) const {
+  const std::size_t rows = which.size(), in_width = widths_[layer], width = widths_[layer + 1];
+  sum_rows(delta.data(), rows, gradients[2 * layer + 1]);
+  if (layer == 0 && sparse())
+    first_gradient_sparse(*sparse(), which, delta, gradients[0]);
+  else
+    product{CblasTrans, CblasNoTrans, in_width, width, rows}(input_of(layer), delta.data(), 0.0f,
+                                                             gradients[2 * layer].data());
+}
+
 double network::backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
                          troupe::mutable_tensors gradients, const troupe::table_listener& ready) {
   const std::size_t rows = which.size();
   const double loss = delta_of_loss(which);
-  const auto* sparse = std::get_if<sparse_rows>(&data_.rows);
   const float* delta = outputs_.back().data();
   for (std::size_t layer = layers(); layer-- > 0;) {
     const std::size_t in_width = widths_[layer], width = widths_[layer + 1];
-    sum_rows(delta, rows, gradients[2 * layer + 1]);
-    if (layer == 0 && sparse) {
-      first_gradient_sparse(*sparse, which, {delta, rows * width}, gradients[0]);
-      break;
-    }
-    const float* in = layer == 0 ? input_.data() : outputs_[layer - 1].data();
-    product{CblasTrans, CblasNoTrans, in_width, width, rows}(in, delta, 0.0f,
-                                                             gradients[2 * layer].data());
+    gradient_of_layer(layer, which, {delta, rows * width}, gradients);
     ready(2 * layer);
     ready(2 * layer + 1);
     if (layer == 0)
@@ -190,7 +208,7 @@ double network::backward(std::span<const std::uint32_t> which, troupe::const_ten
     float* before = deltas_[layer - 1].data();
     product{CblasNoTrans, CblasTrans, rows, in_width, width}(delta, parameters[2 * layer].data(),
                                                              0.0f, before);
-    relu_gradient(in, rows * in_width, before);
+    relu_gradient(input_of(layer), rows * in_width, before);
     delta = before;
   }
   return loss;

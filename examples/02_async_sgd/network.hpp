@@ -41,8 +41,28 @@ public:
   double backward(std::span<const std::uint32_t> which, troupe::const_tensors parameters,
                   troupe::mutable_tensors gradients, const troupe::table_listener& ready);
 
+  // The first layer alone, where another network computes those above it.
+
+  /// Its outputs f32[which.size(), widths[1]], behind the ReLU; valid until the next call.
+  /// Requires: there is a layer above it. Shapes: as of forward(); of the parameters w1 and b1 are
+  /// used.
+  std::span<const float> forward_first(std::span<const std::uint32_t> which,
+                                       troupe::const_tensors parameters);
+  /// Requires: forward_first() was called last. `delta`: d(loss)/d(z(1)), in the shape of the
+  /// outputs. Writes every element of the gradients of w1 and b1.
+  void backward_first(std::span<const std::uint32_t> which, std::span<const float> delta,
+                      troupe::mutable_tensors gradients);
+
 private:
   void reserve(std::size_t rows);
+  void forward_layer(std::size_t layer, std::span<const std::uint32_t> which,
+                     troupe::const_tensors parameters);
+  void gradient_of_layer(std::size_t layer, std::span<const std::uint32_t> which,
+                         std::span<const float> delta, troupe::mutable_tensors gradients) const;
+  const float* input_of(std::size_t layer) const {
+    return layer == 0 ? input_.data() : outputs_[layer - 1].data();
+  }
+  const sparse_rows* sparse() const { return std::get_if<sparse_rows>(&data_.rows); }
   void first_layer_sparse(const sparse_rows& rows, std::span<const std::uint32_t> which,
                           std::span<const float> weights);
   void first_gradient_sparse(const sparse_rows& rows, std::span<const std::uint32_t> which,

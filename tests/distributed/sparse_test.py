@@ -54,6 +54,15 @@ class Sparse(cluster.ClusterTest):
     def test_asp(self):
         self.loss("asp", "--sparse", "--optimizer", "adam", "--lr", 0.01)
 
+    def test_dense_layers_on_a_device(self):
+        """The rows of features stay with the CPU, beside a worker of the CPU alone, too."""
+        self.common = ("--batch", 50, "--workers", 2, "--model", "mlp:16", "--sparse", "--lr", 0.5)
+        alone, _ = self.loss("alone", "--sync", "bsp")
+        split, _ = self.loss("split", "--sync", "bsp", "--device", "cuda-twin")
+        self.assertAlmostEqual(alone, split, places=3)
+        _, mixed = self.loss("mixed", "--device", "cuda-twin+cpu", "--kill", "worker:0@0.1")
+        self.assertEqual(mixed.report["pushes"]["applied"], 3 * SAMPLES // 50)
+
     def test_restores_on_another_number_of_servers(self):
         state = self.home / "state"
         options = ("--sync", "bsp", "--sparse", "--optimizer", "adam", "--lr", 0.01)

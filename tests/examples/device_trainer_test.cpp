@@ -7,6 +7,7 @@
 
 #include "doctest/doctest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -45,13 +46,15 @@ std::shared_ptr<const dataset> some_data(bool sparse) {
 
 /// Parameters of a model, and the gradients that one trainer computes.
 struct one_side {
-  explicit one_side(const model& shape, std::uint64_t seed = 1) {
+  /// `rows`: of a sparse table.
+  explicit one_side(const model& shape, std::uint64_t seed = 1, std::size_t rows = 0) {
     troupe::test::numbers random{seed};
     for (const auto& table : shape.tables({}, {})) {
-      parameters.emplace_back(table.size());
+      const std::size_t size = table.is_sparse() ? rows * table.width : table.size();
+      parameters.emplace_back(size);
       for (float& x : parameters.back())
         x = random.unit();
-      gradients.emplace_back(table.size(), 77.0f);
+      gradients.emplace_back(size, 77.0f);
     }
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       views.emplace_back(parameters[i]);
@@ -98,6 +101,37 @@ TEST_CASE("a device's trainer computes the gradients of the CPU's") {
         check_close(a.gradients, b.gradients);
       }
     }
+}
+
+TEST_CASE("rows of features are the CPU's, the dense layers above them the device's") {
+  const auto data = some_data(true);
+  for (const char* name : {"mlp:8", "mlp:30,7"}) {
+    CAPTURE(name);
+    const auto shape = parse_model(name, *data, true);
+    REQUIRE(shape);
+    const auto cpu = make_trainer(*shape, data),
+               split = make_trainer_at(twin, shared_devices{{twin}, 1}, *shape, data);
+    for (const std::vector<std::uint32_t>& batch :
+         {std::vector<std::uint32_t>{3, 1, 4}, {5}, {9, 2, 6, 5, 35, 0, 11, 11}, {7, 8}}) {
+      troupe::batch work;
+      work.samples = batch;
+      const std::size_t tables = 2 * shape->layers();
+      std::vector<std::vector<std::uint64_t>> touched(tables), touched_there(tables);
+      cpu->keys(work, touched);
+      split->keys(work, touched_there);
+      REQUIRE(touched == touched_there);
+      auto& features = touched[0];
+      std::ranges::sort(features);
+      features.erase(std::unique(features.begin(), features.end()), features.end());
+      const std::vector<std::span<const std::uint64_t>> keys(touched.begin(), touched.end());
+      work.keys = keys;
+      one_side a(*shape, 1, features.size()), b(*shape, 1, features.size());
+      const double wanted = cpu->gradient(work, a.views, a.gradient_views);
+      CHECK(split->gradient(work, b.views, b.gradient_views)
+            == doctest::Approx(wanted).epsilon(1e-5));
+      check_close(a.gradients, b.gradients);
+    }
+  }
 }
 
 TEST_CASE("a device's work is ordered whichever of its streams is slow") {
@@ -319,7 +353,10 @@ TEST_CASE("places are chosen for what the job is") {
   REQUIRE(places);
   CHECK(*places == std::vector<troupe::device_place>{{}, twin});
   CHECK(choose_places("cpu", *rows, options));
-  CHECK_FALSE(choose_places("cuda-twin", *rows, options));
+  CHECK(choose_places("cuda-twin", *rows, options));
+  const auto no_dense_layer = parse_model("softmax", *data, true);
+  REQUIRE(no_dense_layer);
+  CHECK_FALSE(choose_places("cuda-twin", *no_dense_layer, options));
   CHECK_FALSE(choose_places("gpu", *shape, options));
   options.record_directory = "somewhere";
   CHECK(choose_places("cpu", *shape, options));
