@@ -425,7 +425,8 @@ void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_
     return;
   auto& part = from->open.at(id);
   const bool is_read = (attempt & read_attempts) != 0;
-  if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt)
+  const bool is_drop = reaction_to(why.code) == reaction::drop;
+  if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt && !is_drop)
     return;
   if (why.code == errc::not_yet) { // The server is well; ask for this one again.
     if (is_read || part.at == 0)

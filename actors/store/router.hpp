@@ -64,7 +64,9 @@ using router_effects = std::vector<router_effect>;
 ///     is ssp, a pull alone waits until the pushes of its workers before it were acknowledged.
 /// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
 ///     else it would let others wait for that worker.
-/// (4) an outcome of an earlier attempt is ignored, but for a success, which is as good as any.
+/// (4) an outcome of an earlier attempt is ignored, but for what is as good as any: a success, or a
+///     server's word that the part is to be dropped. Else a part that is refused again and again,
+///     as that of a worker that is out, would keep the parts of other workers from hearing theirs.
 class router {
 public:
   explicit router(job_spec job, router_options options = {});

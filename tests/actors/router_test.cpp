@@ -282,6 +282,17 @@ TEST_CASE("failures_of_an_earlier_attempt_are_ignored_and_successes_are_not") {
   CHECK(f.pushed(2) == texts{"pushed 1 version 0"});
 }
 
+TEST_CASE("what_a_server_drops_is_heard_though_another_part_was_refused_before") {
+  for (const auto code : {errc::not_as_one, errc::rolled_back}) {
+    router_fixture f;
+    f.push(1);
+    f.push(2);
+    f.failed(1, errc::not_ready);
+    CHECK(f.failed(3, code, 1) == texts{std::string{"failed 2 "} + to_string(code)});
+    CHECK(f.tick(20ms) == texts{"push 1 to 0 attempt 3"});
+  }
+}
+
 TEST_CASE("a_server_that_came_back_gets_its_open_parts_in_order") {
   router_fixture f;
   f.push(1);
