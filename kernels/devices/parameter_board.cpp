@@ -1,9 +1,17 @@
 #include "kernels/devices/parameter_board.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace troupe {
+
+namespace {
+
+/// Far more than it takes to bring parameters to a device: whoever does so hangs, or has failed.
+constexpr std::chrono::seconds bringing_max{5};
+
+} // namespace
 
 bool value_identity::same_as(const value_identity& other) const {
   const auto is_same = [](const part& x, const part& y) {
@@ -17,7 +25,8 @@ std::optional<parameter_board::source> parameter_board::find(const value_identit
     return std::nullopt;
   std::optional<source> before; // Without the lock: it may be the last of its device's memory.
   std::unique_lock guard{mutex_};
-  changed_.wait(guard, [&] { return from_ || !which.same_as(which_); });
+  if (!changed_.wait_for(guard, bringing_max, [&] { return from_ || !which.same_as(which_); }))
+    return std::nullopt;
   if (which.same_as(which_))
     return from_;
   which_ = which;
@@ -27,10 +36,11 @@ std::optional<parameter_board::source> parameter_board::find(const value_identit
 }
 
 void parameter_board::put(const value_identity& which, source from) {
+  std::optional<source> before = std::move(from); // As in find().
   const std::lock_guard guard{mutex_};
   if (!which.same_as(which_))
     return; // Others are asked for by now.
-  from_ = std::move(from);
+  from_.swap(before);
   changed_.notify_all();
 }
 

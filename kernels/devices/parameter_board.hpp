@@ -37,8 +37,8 @@ public:
     std::shared_ptr<const float> values; ///< Memory of the device; complete.
   };
 
-  /// Where they are; waits while somebody else brings them. Nothing: the caller is to bring them,
-  /// and then to call put() or give_up().
+  /// Where they are; waits while somebody else brings them, 5 s at most. Nothing: the caller is to
+  /// bring them, and then to call put() or give_up().
   std::optional<source> find(const value_identity& which);
   /// For those who ask from now on, and those who wait, until others are asked for.
   void put(const value_identity& which, source from);
