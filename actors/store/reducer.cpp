@@ -99,13 +99,13 @@ void reducer::end_round(reducer_effects& effects) {
   go_on(readers, effects); // Apart: a push of a worker that is out is held until it is back.
 }
 
-/// In ssp never a pull without the push that came with it, which may be refused within a sum.
+/// In ssp a push goes with the pull that came with it, if any, and with no other.
 void reducer::go_on(std::vector<share> together, reducer_effects& effects) {
   for (const auto& tokens : pulls_together(together)) {
     std::vector<share> shares;
     for (share& x : together) {
       const bool pulls = std::ranges::count(tokens, x.token) > 0;
-      const bool pushes = x.push && (pulls || !x.pull || !staleness_min_);
+      const bool pushes = x.push && (pulls || !staleness_min_);
       if (pushes || pulls)
         shares.push_back({x.token, pushes, pulls});
       x.push = x.push && !pushes;
@@ -170,7 +170,30 @@ void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
     else
       effect.pull->others.push_back(x->step);
   forwards_.emplace(number, std::move(shares));
-  effects.push_back(std::move(effect));
+  held_.push_back(std::move(effect));
+  release(effects);
+}
+
+/// What need not wait (any more). No two wait for each other: a share waits for smaller tokens of
+/// its worker, which are of earlier rounds, and a round has one share of each worker.
+void reducer::release(reducer_effects& effects) {
+  const auto waits = [&](const forward_effect& x) {
+    return std::ranges::any_of(forwards_.at(x.number),
+                               [&](const share& y) { return is_behind_a_push(y.token); });
+  };
+  const auto free = std::ranges::stable_partition(held_, waits);
+  std::ranges::move(free, std::back_inserter(effects));
+  held_.erase(free.begin(), free.end());
+}
+
+/// Of its worker, in ssp.
+bool reducer::is_behind_a_push(request_token token) const {
+  const auto mine = requests_.find(token);
+  if (!staleness_min_ || any_bsp_ || (mine->second.pull && mine->second.pull->latest))
+    return false;
+  return std::any_of(requests_.begin(), mine, [&](const auto& earlier) {
+    return earlier.second.push && earlier.second.worker == mine->second.worker;
+  });
 }
 
 // -- outcomes --
@@ -194,6 +217,7 @@ void reducer::answered(forward_id number, const reply& answer, reducer_effects& 
     effects.push_back(answered_effect{x.token, std::move(open.answer)});
     end(x.token);
   }
+  release(effects);
 }
 
 void reducer::failed(forward_id number, const failure& why, reducer_effects& effects) {
@@ -215,6 +239,7 @@ void reducer::failed(forward_id number, const failure& why, reducer_effects& eff
       end(x.token);
     }
   }
+  release(effects);
 }
 
 /// In bsp the rest of it may still be in the open round.

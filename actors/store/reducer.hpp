@@ -55,14 +55,15 @@ using reducer_effects = std::vector<reducer_effect>;
 /// A worker is expected from its answer on, when it computes its next step, until a round has ended
 /// without it. What it brings later is in the next round.
 ///
-/// A round's pushes are added up and go on as one; in ssp, one for all who share a pull. Those of a
-/// job with a bsp table go on at once and one by one, because the sum of a clock is taken in the
-/// order of its slots, wherever these were computed, and sums of floats depend on their order; they
-/// wait for nobody. Pulls for the same values are one pull, which goes on behind the pushes of all
-/// who share it: in bsp those of one clock, in ssp those of clocks no further apart than the bound,
-/// so that no reader is held up by one that waits for its answer, in asp all; but none that names
-/// rows. Who brings no push pulls apart from those who do, so that nobody is held up by a push of a
-/// worker that is out.
+/// A round's pushes are added up and go on as one; in ssp, one for all who share a pull, and one
+/// for those who do not pull, so that no receipt waits for values that its worker did not ask for.
+/// Those of a job with a bsp table go on at once and one by one, because the sum of a clock is
+/// taken in the order of its slots, wherever these were computed, and sums of floats depend on
+/// their order; they wait for nobody. Pulls for the same values are one pull, which goes on behind
+/// the pushes of all who share it: in bsp those of one clock, in ssp those of clocks no further
+/// apart than the bound, so that no reader is held up by one that waits for its answer, in asp all;
+/// but none that names rows. Who brings no push pulls apart from those who do, so that nobody is
+/// held up by a push of a worker that is out.
 ///
 /// Invariants:
 /// (1) each request ends in exactly one answered or failed effect.
@@ -71,12 +72,15 @@ using reducer_effects = std::vector<reducer_effect>;
 /// (3) requests of one worker go on in the order in which they came.
 /// (4) a sum has at most one batch of each worker, all of one generation and for the same tables.
 /// (5) no round stays open for longer than `wait`.
-/// (6) in ssp, without a bsp table, a pull goes on in one request with the push that came with it:
-///     it tells the clock behind that push, which holds only where both get there together.
+/// (6) in ssp, without a bsp table, a pull goes on in one request with the push that came with it,
+///     and what a worker asks for later when its requests with a push have ended: each tells the
+///     clock behind its worker's pushes, and a push that a server refuses within a sum goes on once
+///     more.
 class reducer {
 public:
   explicit reducer(const job_spec& job, reducer_options options = {});
 
+  /// Tokens grow.
   void ask(request_token token, request what, time_point now, reducer_effects& effects);
   void answered(forward_id number, const reply& answer, reducer_effects& effects);
   void failed(forward_id number, const failure& why, reducer_effects& effects);
@@ -114,6 +118,8 @@ private:
   std::vector<std::vector<request_token>> pulls_together(const std::vector<share>& shares) const;
   bool same_values(const query& x, const query& y) const;
   void forward(std::vector<share> shares, reducer_effects& effects);
+  bool is_behind_a_push(request_token token) const;
+  void release(reducer_effects& effects);
   void end(request_token token);
 
   job_spec job_;
@@ -122,6 +128,7 @@ private:
   std::optional<std::uint64_t> staleness_min_; ///< Of the ssp tables.
   std::map<request_token, open_request> requests_;
   std::map<forward_id, std::vector<share>> forwards_;
+  std::vector<forward_effect> held_; ///< Each behind a push that is not acknowledged yet.
   std::map<worker_id, worker_state> workers_;
   std::optional<round> round_;
   std::uint64_t next_forward_ = 1;

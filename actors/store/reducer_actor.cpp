@@ -157,6 +157,7 @@ void count(const reducer_tally& tally, std::uint32_t worker, bool all, worker_co
   if (worker < tally.left_out.size())
     counters.left_out = tally.left_out[worker];
   counters.sums = all ? tally.sums.load() : 0;
+  counters.device_sums = all ? tally.device_sums.load() : 0;
   counters.pushes_summed = all ? tally.pushes_summed.load() : 0;
 }
 

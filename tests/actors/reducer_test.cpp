@@ -224,6 +224,34 @@ TEST_CASE("reducer: pulls that are further apart than the ssp bound are differen
   CHECK(f.answer(5) == lines{"answer 6 pushed pulled"});
 }
 
+TEST_CASE("reducer: in ssp a push without a pull waits for nobody's values") {
+  auto f = begun(ssp(2));
+  f.ask(4, f.push(0, 0));
+  f.ask(5, f.push(1, 1));
+  CHECK(f.ask(6, f.both(2, 2, 3)) == lines{"forward 4 push 2 pull 3", "forward 5 push 0 1"});
+}
+
+TEST_CASE("reducer: in ssp no clock is told before the pushes below it are acknowledged") {
+  auto f = begun(ssp(2));
+  f.ask(4, f.push(0, 0));
+  f.ask(5, f.push(1, 1));
+  CHECK(f.ask(6, f.push(2, 2)) == lines{"forward 4 push 0 1 2"});
+  CHECK(f.ask(7, f.pull(0, 3)).empty());
+  CHECK(f.ask(8, f.both(1, 4, 5)).empty());
+  SUBCASE("which a refusal of their sum does not change") {
+    CHECK(f.fail(4, errc::not_as_one)
+          == lines{"forward 7 push 0", "forward 8 push 1", "forward 9 push 2"});
+    CHECK(f.answer(7) == lines{"answer 4 pushed", "forward 5 pull 3"});
+    CHECK(f.fail(8, errc::non_finite) == lines{"fail 5 non_finite", "forward 6 push 4 pull 5"});
+    CHECK(f.answer(9) == lines{"answer 6 pushed"});
+  }
+  SUBCASE("and then they go on at once") {
+    CHECK(f.answer(4)
+          == lines{"answer 4 pushed", "answer 5 pushed", "answer 6 pushed", "forward 5 pull 3",
+                   "forward 6 push 4 pull 5"});
+  }
+}
+
 TEST_CASE("reducer: pulls that name rows, or other stamps, are different ones") {
   auto f = begun(asp());
   auto rows = f.pull(0, 3);
@@ -279,7 +307,12 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
     reducer decide{job_of({modes[seed % 3]}, workers, 10'000), {.wait = 100ms}};
     time_point now{0};
     std::uint64_t next_token = 1, next_batch = 0, sums = 0, left_out = 0;
-    std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> open; ///< Worker, batch.
+    struct asked {
+      step_header step;
+      bool push, pull;
+    };
+    std::map<std::uint64_t, asked> open; ///< By token.
+    std::vector<std::uint64_t> clocks(workers);
     std::map<std::uint64_t, forward_effect> forwarded;
     std::set<std::uint64_t> applied;
     std::vector<std::size_t> of_worker(workers);
@@ -292,26 +325,36 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
           std::set<std::uint32_t> from;
           for (const auto& push : x->pushes)
             REQUIRE(from.insert(push->step.worker.value).second);
-          if (seed % 3 == 1 && x->pull) { // ssp: the clock that a pull tells is true.
-            auto pulls = x->pull->others;
-            pulls.push_back(x->pull->step);
-            for (const auto& pull : pulls) {
-              const auto with = std::ranges::find(
-                x->pushes, pull.batch, [](const auto& push) { return push->step.batch; });
-              REQUIRE(with != x->pushes.end());
+          if (seed % 3 == 1) { // ssp: the clocks that it tells are true.
+            std::vector<step_header> told;
+            std::set<std::uint64_t> with;
+            for (const auto& push : x->pushes) {
+              told.push_back(push->step);
+              with.insert(push->step.batch.value);
             }
+            if (x->pull) {
+              told.push_back(x->pull->step);
+              told.insert(told.end(), x->pull->others.begin(), x->pull->others.end());
+            }
+            for (const auto& step : told)
+              for (const auto& [token, other] : open)
+                REQUIRE((!other.push || other.step.worker != step.worker
+                         || other.step.clock >= step.clock || with.contains(other.step.batch.value)
+                         || applied.contains(other.step.batch.value)));
           }
           forwarded.emplace(x->number.value, *x);
         } else if (const auto* y = std::get_if<answered_effect>(&effect)) {
           const auto done = open.extract(y->request.value);
           REQUIRE(done);
-          REQUIRE(applied.contains(done.mapped().second));
-          REQUIRE(y->answer.pulled.has_value());
-          --of_worker[done.mapped().first];
+          const auto& what = done.mapped();
+          REQUIRE(applied.contains(what.step.batch.value) == what.push);
+          REQUIRE(y->answer.pushed.has_value() == what.push);
+          REQUIRE(y->answer.pulled.has_value() == what.pull);
+          --of_worker[what.step.worker.value];
         } else if (const auto* z = std::get_if<failed_effect>(&effect)) {
           const auto done = open.extract(z->request.value);
           REQUIRE(done);
-          --of_worker[done.mapped().first];
+          --of_worker[done.mapped().step.worker.value];
         } else {
           ++left_out;
         }
@@ -324,15 +367,20 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
       if (what == 0 && event < 2000) {
         const auto worker = static_cast<std::uint32_t>(pick(workers));
         if (of_worker[worker] < 2) {
-          const step_header step{{worker}, {9}, {1}, {next_batch}, next_batch / workers};
-          auto after = step;
-          ++after.clock;
-          request both;
-          both.push = update{.step = step, .tables = {{0}}, .pieces = {}};
-          both.pull = values_for(after);
-          open.emplace(next_token, std::pair{worker, next_batch++});
+          const auto kind = pick(3);
+          const asked mine{
+            {{worker}, {9}, {1}, {next_batch++}, clocks[worker]}, kind != 0, kind != 1};
+          clocks[worker] += mine.push ? 1 : 0;
+          auto after = mine.step;
+          after.clock = clocks[worker];
+          request body;
+          if (mine.push)
+            body.push = update{.step = mine.step, .tables = {{0}}, .pieces = {}};
+          if (mine.pull)
+            body.pull = values_for(after);
+          open.emplace(next_token, mine);
           ++of_worker[worker];
-          decide.ask({next_token++}, std::move(both), now, effects);
+          decide.ask({next_token++}, std::move(body), now, effects);
         }
       } else if (what == 1 && !forwarded.empty()) {
         auto at = forwarded.begin();
