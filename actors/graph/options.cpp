@@ -52,6 +52,13 @@ result<read_target> parse_read_target(const std::string& text) {
   return {errc::invalid_argument, "reads go to head or any, not to '" + text + "'"};
 }
 
+result<consistency> parse_sync(const std::string& text) {
+  auto parsed = parse_consistency(text == "allreduce" ? "bsp" : text);
+  if (!parsed)
+    return {parsed.error().code, parsed.error().text + "; or allreduce, without servers"};
+  return parsed;
+}
+
 // CLI::PositiveNumber, with a line that a person can read.
 std::string above_zero(const std::string& text) {
   const auto value = number_from<double>(text);
@@ -177,8 +184,7 @@ void declare(CLI::App& app, run_options& options) {
       "--sync",
       [&](const std::string& text) {
         options.allreduce = text == "allreduce";
-        parsed_by("--sync", parse_consistency,
-                  [&](consistency x) { options.sync = x; })(options.allreduce ? "bsp" : text);
+        parsed_by("--sync", parse_sync, [&](consistency x) { options.sync = x; })(text);
       },
       "How far workers may drift apart: bsp, ssp:S, asp or hogwild; allreduce: as bsp, but without "
       "servers: workers add up their gradients among themselves")

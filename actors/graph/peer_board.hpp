@@ -27,7 +27,8 @@ struct peer_line {
   std::atomic<std::uint64_t> wait_us{0};  ///< For other ranks and for bytes.
   std::atomic<std::uint64_t> bytes{0};    ///< Sent, and as many received, by the schedule.
   std::atomic<std::uint64_t> rss{0};
-  std::atomic<bool> training{false};
+  std::atomic<std::uint64_t> beats{0}; ///< Grows while the process is able to run: see pulse.
+  std::atomic<bool> training{false};   ///< It is one of a team; else it waits for one.
 };
 
 class peer_board {

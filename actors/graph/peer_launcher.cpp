@@ -19,6 +19,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -34,6 +35,11 @@ using namespace std::chrono_literals;
 
 constexpr std::chrono::milliseconds round_interval{20};
 constexpr std::chrono::milliseconds show_interval{100};
+/// A rank that cannot run for so long is killed. Longer than its links wait for it, so that the
+/// others know; below the time that these wait for its successor (forming_max of peer_rank.cpp).
+constexpr std::chrono::seconds frozen_max{15};
+/// While the launcher itself, or the whole machine, stands still, nobody can be heard.
+constexpr std::chrono::seconds round_max{1};
 /// For processes that have nothing to do any more.
 constexpr std::chrono::seconds leaving_max{5};
 
@@ -62,6 +68,15 @@ public:
   }
 
 private:
+  struct heard {
+    std::uint64_t incarnation = 0, beats = 0;
+    bool operator==(const heard&) const = default;
+  };
+  struct heard_from {
+    heard last;
+    time_point silent{0};
+  };
+
   void prepare() {
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
@@ -92,6 +107,8 @@ private:
   }
 
   void start() {
+    heard_.resize(job_.workers);
+    looked_at_ = steady_now();
     supervisor_.emplace(
       supervisor_options{.command = command_, .run_directory = options_.run_directory});
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank)
@@ -153,6 +170,7 @@ private:
       failure_ = supervisor_->failed();
       over_ = true;
     }
+    kill_frozen(now);
     if (!training_since_ && board_->line(0).training)
       training_since_ = now;
     if (training_since_)
@@ -164,6 +182,25 @@ private:
           event(done.error().text);
         return true;
       });
+  }
+
+  void kill_frozen(time_point now) {
+    const auto passed = std::min<time_point>(now - looked_at_, round_max);
+    looked_at_ = now;
+    for (const auto& [rank, incarnation] : supervisor_->incarnations()) {
+      const auto& line = board_->line(rank.index);
+      auto& known = heard_[rank.index];
+      const heard newest{line.incarnation, line.beats};
+      // Until it has begun its line, it loads what it needs.
+      const bool is_silent = newest == known.last && newest.incarnation == incarnation.value;
+      known = {newest, is_silent ? known.silent + passed : time_point{0}};
+      if (known.silent < frozen_max)
+        continue;
+      known.silent = time_point{0};
+      event(to_string(rank) + " hangs: killing it");
+      if (auto done = supervisor_->kill(rank, now); !done)
+        event(done.error().text);
+    }
   }
 
   /// As a coordinator would tell it.
@@ -304,6 +341,8 @@ private:
   std::future<judgement> judging_;
   bool judging_last_ = false; ///< What is judged is the end.
   std::optional<time_point> training_since_, leaving_at_;
+  std::vector<heard_from> heard_; ///< By rank.
+  time_point looked_at_{0};
   std::string failure_;
   std::uint64_t failures_told_ = 0;
   int stop_signal_ = 0;

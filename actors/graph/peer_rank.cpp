@@ -3,6 +3,7 @@
 #include "actors/clock.hpp"
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/peer_board.hpp"
+#include "actors/graph/pulse.hpp"
 #include "actors/links/link_team.hpp"
 #include "actors/process_memory.hpp"
 #include "actors/training/peer_sum.hpp"
@@ -29,11 +30,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long a rank tries to come together with the others under one number, and how often it looks
-/// whether the number is still the newest.
-constexpr std::chrono::milliseconds forming_each{2'000};
+/// How long a rank tries to come together with the others under one number.
 constexpr std::chrono::seconds forming_max{60};
-/// A rank may compute for as long as it likes: who hangs is noticed by the links.
+/// A rank may compute for as long as it likes: one whose process stands still is noticed by links.
 constexpr std::chrono::hours gradient_max{24};
 /// How long the launcher may take to see a process end whose links are lost.
 constexpr std::chrono::milliseconds news_max{1'000};
@@ -151,7 +150,7 @@ public:
         return outcome;
       log_(outcome.error().text);
       team_.reset();
-      // Whoever ended, the launcher sees it too, and says so.
+      // Who ended, the launcher sees too, and says so; who hangs, it kills later.
       board_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
     }
   }
@@ -190,21 +189,17 @@ private:
   }
 
   result<std::unique_ptr<link_team>> form() {
+    line_.training = false;
     link_team_options how;
-    how.forming = forming_each;
+    how.forming = forming_max;
     how.deadline = gradient_max;
-    auto until = steady_now() + forming_max;
+    how.wanted = [this] { return board_.head().losses == generation_; };
     while (true) {
-      if (const auto newest = board_.head().losses.load(); newest != generation_) {
-        generation_ = newest;
-        until = steady_now() + forming_max;
-      }
+      generation_ = board_.head().losses;
       hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_, cluster_.secret,
                  who_};
       auto made = link_team::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
-      if (made || (made.error().code != errc::timed_out && made.error().code != errc::in_use))
-        return made;
-      if (steady_now() >= until)
+      if (made || how.wanted())
         return made;
     }
   }
@@ -348,6 +343,7 @@ private:
   peer_model model_;
   peer_sum sum_{model_, who_.index};
   peer_line& line_;
+  pulse pulse_{line_.beats};
   std::optional<peer_checkpoints> checkpoints_;
   std::vector<endpoint> addresses_;
   std::unique_ptr<link_team> team_;

@@ -31,6 +31,8 @@ constexpr std::chrono::milliseconds sleep_max{50};
 constexpr std::size_t leaving_max = std::size_t{256} << 10;
 /// In place of a step's number: this rank has done the sum, and ends.
 constexpr std::uint32_t farewell = 0xffffffff;
+/// The same, before the first sum: this rank has links with all others.
+constexpr std::uint32_t complete = 0xfffffffe;
 
 std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
@@ -55,7 +57,7 @@ class link_team::state {
 public:
   state(const hello& self, const link_team_options& options, std::size_t ranks)
       : rank_(self.from.index), options_(options), links_of_(ranks), parted_(ranks),
-        links_(self, events(), options.links) {}
+        complete_(ranks), links_(self, events(), options.links) {}
 
   std::uint32_t rank() const { return rank_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(links_of_.size()); }
@@ -71,14 +73,24 @@ public:
     while (true) {
       const auto missing = std::ranges::find_if(
         links_of_, [this](const auto& link) { return !link && &link != &links_of_[rank_]; });
-      if (missing == links_of_.end())
-        return {};
+      if (missing == links_of_.end()) {
+        if (!std::exchange(told_, true))
+          tell_all(complete);
+        formed_ = std::ranges::count(complete_, true) + 1 == std::ssize(complete_);
+        if (formed_)
+          return {};
+      }
+      if (options_.wanted && !options_.wanted())
+        return {errc::timed_out, "this team is not wanted any more"};
       const auto now = clock::now();
-      if (now >= until)
-        return {errc::timed_out, rank_name(static_cast<std::uint32_t>(missing - links_of_.begin()))
-                                   + " did not come within "
-                                   + std::to_string(options_.forming.count() / 1000) + " s"
-                                   + (why_not_.empty() ? "" : ": " + why_not_)};
+      if (now >= until) {
+        const bool all_linked = missing == links_of_.end();
+        const auto late = all_linked ? first_incomplete() : missing - links_of_.begin();
+        return {errc::timed_out, rank_name(static_cast<std::uint32_t>(late))
+                                   + (all_linked ? " did not find all others" : " did not come")
+                                   + " within " + std::to_string(options_.forming.count() / 1000)
+                                   + " s" + (why_not_.empty() ? "" : ": " + why_not_)};
+      }
       if (now >= retry_at) {
         connect(addresses);
         retry_at = now + connect_pause;
@@ -150,10 +162,7 @@ public:
   void part() {
     std::unique_lock lock{mutex_};
     if (!failed_ && !adding()) {
-      for (const auto& link : links_of_)
-        if (link)
-          links_.send(*link,
-                      request_list{request_message{number_of(farewell), {push_of(0, 0), {}}}});
+      tell_all(farewell);
       news_.wait_for(lock, options_.parting, [this] {
         for (std::uint32_t other = 0; other < ranks(); ++other)
           if (links_of_[other] && !parted_[other])
@@ -178,6 +187,9 @@ private:
       const auto other = peer.from.index;
       if (other >= links_of_.size() || other == rank_)
         return;
+      if (formed_)
+        return lose(other, "it began anew");
+      forget(other);
       connecting_.erase(other);
       links_of_[other] = link;
       ranks_of_[link] = other;
@@ -197,9 +209,13 @@ private:
       const std::lock_guard lock{mutex_};
       std::erase_if(connecting_, [&](const auto& each) { return each.second == link; });
       if (const auto from = ranks_of_.find(link); from != ranks_of_.end()) {
-        links_of_[from->second].reset();
-        if (!parted_[from->second] || (adding() && flow_.awaits(from->second)))
-          fail({errc::peer_lost, rank_name(from->second) + " is lost: " + why.text});
+        const auto rank = from->second;
+        if (formed_) {
+          lose(rank, why.text);
+          links_of_[rank].reset();
+        } else {
+          forget(rank);
+        }
       } else {
         why_not_ = why.text;
       }
@@ -215,11 +231,40 @@ private:
 
   // All of these with the lock held.
 
+  std::ptrdiff_t first_incomplete() const {
+    std::ptrdiff_t at = 0;
+    while (at == rank_ || complete_[static_cast<std::size_t>(at)])
+      ++at;
+    return at;
+  }
+
+  /// Of a team that is formed.
+  void lose(std::uint32_t other, const std::string& why) {
+    if (!parted_[other] || (adding() && flow_.awaits(other)))
+      fail({errc::peer_lost, rank_name(other) + " is lost: " + why});
+  }
+
+  /// It gave up, or is about to begin again: what it has sent belongs to no team.
+  void forget(std::uint32_t other) {
+    if (links_of_[other])
+      ranks_of_.erase(*links_of_[other]);
+    links_of_[other].reset();
+    parted_[other].reset();
+    complete_[other] = told_ = false;
+    std::erase_if(early_, [&](const early_item& each) { return each.from == other; });
+  }
+
   /// To those behind this rank; those before it connect to it.
   void connect(const std::vector<endpoint>& addresses) {
     for (auto other = rank_ + 1; other < ranks(); ++other)
       if (!links_of_[other] && !connecting_.contains(other))
         connecting_[other] = links_.connect(addresses[other]);
+  }
+
+  void tell_all(std::uint32_t what) {
+    for (const auto& link : links_of_)
+      if (link)
+        links_.send(*link, request_list{request_message{number_of(what), {push_of(0, 0), {}}}});
   }
 
   std::uint64_t number_of(std::uint32_t step) const { return std::uint64_t{sum_} << 32 | step; }
@@ -244,6 +289,11 @@ private:
 
   void take_in(std::uint32_t from, request_message item) {
     const auto sum = static_cast<std::uint32_t>(item.number >> 32);
+    if (static_cast<std::uint32_t>(item.number) == complete) {
+      complete_[from] = true;
+      news_.notify_all();
+      return;
+    }
     if (static_cast<std::uint32_t>(item.number) == farewell) {
       parted_[from] = sum;
       note_parting(from);
@@ -362,7 +412,10 @@ private:
   std::vector<std::optional<std::uint32_t>> parted_; ///< By rank that ended: its last sum.
   std::map<link_id, std::uint32_t> ranks_of_;
   std::map<std::uint32_t, link_id> connecting_;
-  std::string why_not_; ///< What a connection met last.
+  std::string why_not_;        ///< What a connection met last.
+  std::vector<bool> complete_; ///< By rank that said so. A link may be of one that has given up.
+  bool told_ = false;          ///< That this rank is.
+  bool formed_ = false;
 
   std::uint32_t sum_ = 0;
   std::uint64_t fingerprint_ = 0;    ///< Of the sum's schedules.

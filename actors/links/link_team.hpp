@@ -26,6 +26,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -37,6 +38,8 @@ struct link_team_options {
   kernels::wait_options wait{.spin = std::chrono::microseconds{0}};
   /// Time for all ranks to come together.
   std::chrono::milliseconds forming{30'000};
+  /// Forming ends soon after this says no; empty: it never does.
+  std::function<bool()> wanted;
   /// Without anything that arrives for so long, a sum that all wait for fails.
   std::chrono::milliseconds deadline{30'000};
   /// Time that a team's end waits for ranks that are still adding up. Larger: a rank that hangs
@@ -51,7 +54,9 @@ public:
   /// Comes together with the other ranks: rank r is at addresses[r]. `listener`: a socket that
   /// listens at this rank's address; taken. `self`: what links are opened with; equal jobs and
   /// secrets on all ranks, `from.index` is the rank. Blocks for options.forming at most.
-  /// Errors: timed_out (names a rank that did not come), in_use, io_failed, invalid_argument.
+  /// Ranks may begin, give up and begin again at any time: who still forms waits for them.
+  /// Errors: timed_out (names a rank that did not come or did not find the others; or not wanted),
+  /// io_failed, invalid_argument.
   static result<std::unique_ptr<link_team>> form(const hello& self,
                                                  const std::vector<endpoint>& addresses,
                                                  int listener,

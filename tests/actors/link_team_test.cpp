@@ -8,6 +8,8 @@
 
 #include "doctest/doctest.h"
 
+#include <fcntl.h>
+
 #include <array>
 #include <atomic>
 #include <functional>
@@ -327,6 +329,67 @@ TEST_CASE("ranks_over_links_with_other_counts_or_schedules_fail") {
     CHECK((texts[0] + texts[1]).find(other_plan ? "by another schedule" : "numbers, this rank")
           != std::string::npos);
   }
+}
+
+TEST_CASE("a_rank_that_gives_up_and_begins_again_does_not_disturb_those_that_still_wait") {
+  constexpr std::uint32_t ranks = 3;
+  const auto plan = schedule_for_links(ranks, sizeof(float));
+  meeting place{ranks};
+  std::vector<std::string> wrong(ranks);
+  std::atomic<bool> gave_up{false};
+  on_threads(ranks, [&](std::uint32_t rank) {
+    auto options = options_of(false);
+    if (rank == 0) { // Has links with rank 1, while rank 2 is not there.
+      const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {1}}};
+      for (int i = 0; i < 3; ++i) {
+        auto once = options;
+        const auto until = std::chrono::steady_clock::now() + 100ms;
+        once.wanted = [&] { return std::chrono::steady_clock::now() < until; };
+        const auto listener = fcntl(place.listeners[0], F_DUPFD_CLOEXEC, 0);
+        CHECK_FALSE(link_team::form(self, place.addresses, listener, once));
+      }
+      gave_up = true;
+      gave_up.notify_all();
+    } else if (rank == 2) {
+      gave_up.wait(false);
+    }
+    auto team = place.form(rank, options);
+    std::vector<float> number{static_cast<float>(rank)};
+    for (int sum = 0; team && sum < 2; ++sum)
+      if (const auto summed = (*team)->sum(plan_of_rank(plan, rank), number); !summed)
+        wrong[rank] = summed.error().text;
+    if (!team || number[0] != 9)
+      wrong[rank] += team ? ", another sum" : team.error().text;
+  });
+  for (const auto& each : wrong)
+    CHECK_EQ(each, "");
+}
+
+TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
+  meeting place{2};
+  const auto plan = schedule_for_links(2, sizeof(float));
+  std::atomic<bool> is_formed{false};
+  std::string told;
+  on_threads(2, [&](std::uint32_t rank) {
+    auto options = options_of(true);
+    const auto listener = fcntl(place.listeners[rank], F_DUPFD_CLOEXEC, 0);
+    auto team = place.form(rank, options);
+    REQUIRE(team);
+    if (rank == 0) { // A second one of it comes, while the first is still there.
+      is_formed.wait(false);
+      const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {9}}};
+      options.forming = 200ms;
+      CHECK_FALSE(link_team::form(self, place.addresses, listener, options));
+    } else {
+      is_formed = true;
+      is_formed.notify_all();
+      std::vector<float> number{1};
+      const auto summed = (*team)->sum(plan_of_rank(plan, rank), number);
+      REQUIRE_FALSE(summed);
+      told = summed.error().text;
+    }
+  });
+  CHECK(told == "rank 0 is lost: it began anew");
 }
 
 TEST_CASE("a_rank_that_never_comes_is_named") {

@@ -1,5 +1,7 @@
 """--sync allreduce: workers without servers, whatever dies: each batch once, equal parameters."""
+import os
 import re
+import signal
 
 import cluster
 
@@ -18,6 +20,16 @@ class Counted(cluster.ClusterTest):
         self.assertIn("parameters are equal on all 4 workers", run.out)
         self.assertRegex(run.out, r"gathering 0 %, (waiting for worker 0|all are there)")
         self.assertNotIn("coordinator", run.out)
+
+    def test_a_worker_that_hangs_is_killed(self):
+        run = self.start()
+        run.await_text("training")
+        os.kill(run.processes()["worker", 2], signal.SIGSTOP)
+        self.assertEqual(run.wait(120), 0)
+        self.assert_exact(run, 1000)
+        self.assertEqual(run.report["pushes"]["applied"], self.batches)
+        self.assertEqual(re.findall(r"(.{8}) hangs: killing it", run.out), ["worker 2"])
+        self.assertEqual(re.findall(r"(.{8}) died", run.out), ["worker 2"])
 
     def test_stop_and_resume(self):
         run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")
