@@ -41,7 +41,8 @@
 //               w; ftrl's w' is then 0 or NaN.
 // Determinism:  bit-identical on every CPU target: no contraction, no reordering. Between x86-64
 //               and aarch64 but for results that round up to 2^-126, which aarch64 flushes too.
-// Cost:         one pass; reads 4n (2 + state), writes 4n (1 + state) bytes; no allocation.
+// Cost:         one pass; reads 4n (2 + state), writes 4n (1 + state) bytes; no allocation. From
+//               16 MiB on into other memory that begins on cache lines: past the caches.
 #pragma once
 
 #include "kernels/stream.hpp"

@@ -101,8 +101,7 @@ TROUPE_HD element stepped(element old, float gradient, const step_constants& k) 
   }
 }
 
-/// Where one step reads and writes. In `state` and `new_state`, what is second lies `count` floats
-/// behind what is first.
+/// Where one step reads and writes.
 struct step_memory {
   float* new_weights;
   float* new_state;
@@ -110,6 +109,8 @@ struct step_memory {
   const float* state;
   const float* gradient;
   std::size_t count;
+  std::size_t second = count; ///< In `state`, floats from what is first to what is second.
+  std::size_t new_second = count;
 };
 
 template <optimizer Kind>
@@ -128,13 +129,13 @@ template <optimizer Kind>
     if constexpr (states >= 1)
       old.first = at.state[i];
     if constexpr (states >= 2)
-      old.second = at.state[at.count + i];
+      old.second = at.state[at.second + i];
     const element next = stepped<Kind>(old, gradient, k);
     at.new_weights[i] = next.weight;
     if constexpr (states >= 1)
       at.new_state[i] = next.first;
     if constexpr (states >= 2)
-      at.new_state[at.count + i] = next.second;
+      at.new_state[at.new_second + i] = next.second;
   }
   return (seen >> 31) == 0;
 }

@@ -8,20 +8,66 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/optimizer_cpu.cpp"
 #include "hwy/foreach_target.h"
 
-#include "hwy/highway.h"
+#include "kernels/simd.inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
+/// Floats that are made in the first cache at a time. Few, so that memory is asked to read and to
+/// write in turns: with 512, steps of three vectors lose a fifth.
+constexpr std::size_t tile = 64;
+
+/// Past the caches, which then need not fetch first what is overwritten.
+template <optimizer Kind>
+bool step_streamed(const detail::step_memory& at, const detail::step_constants& constants) {
+  constexpr floats d;
+  constexpr std::size_t states = state_per_weight(Kind), width = hn::MaxLanes(d);
+  HWY_ALIGN_MAX float made[(1 + states) * tile];
+  const auto write = [=](const float* from, std::size_t count, float* to) HWY_ATTR {
+    std::size_t i = 0;
+    for (; i + width <= count; i += width)
+      hn::Stream(hn::Load(d, from + i), d, to + i);
+    std::copy(from + i, from + count, to + i);
+  };
+  bool finite = true;
+  for (std::size_t begin = 0; begin < at.count; begin += tile) {
+    const std::size_t count = std::min(tile, at.count - begin);
+    const float* const state = states > 0 ? at.state + begin : nullptr;
+    const detail::step_memory here{
+      made, made + tile, at.weights + begin, state, at.gradient + begin, count, at.second, tile};
+    finite = detail::step_stretch<Kind>(here, constants) && finite;
+    write(made, count, at.new_weights + begin);
+    for (std::size_t k = 0; k < states; ++k)
+      write(made + (1 + k) * tile, count, at.new_state + k * at.new_second + begin);
+  }
+  hwy::FlushStream();
+  return finite;
+}
+
+/// Where it replaces nothing that was read, and each of its vectors begins on a cache line.
+template <optimizer Kind>
+bool may_be_streamed(const detail::step_memory& at) {
+  constexpr std::size_t line = 64, states = state_per_weight(Kind);
+  const auto begins_line = [](const float* x) {
+    return reinterpret_cast<std::uintptr_t>(x) % line == 0;
+  };
+  return at.count >= streamed_min && at.new_weights != at.weights && begins_line(at.new_weights)
+         && (states < 1 || begins_line(at.new_state))
+         && (states < 2 || begins_line(at.new_state + at.new_second));
+}
+
 bool step(const detail::step_memory& at, optimizer kind, const detail::step_constants& constants) {
-  return detail::with_kind(kind, [&]<optimizer Kind>()
-                                   HWY_ATTR { return detail::step_stretch<Kind>(at, constants); });
+  return detail::with_kind(kind, [&]<optimizer Kind>() HWY_ATTR {
+    return may_be_streamed<Kind>(at) ? step_streamed<Kind>(at, constants)
+                                     : detail::step_stretch<Kind>(at, constants);
+  });
 }
 
 void step_rows(const detail::row_memory& at, optimizer kind,

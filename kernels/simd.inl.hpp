@@ -108,6 +108,11 @@ HWY_INLINE void prefetch_pages(const float* x, std::size_t i, std::size_t count)
 /// For each line of a single vector: asks for the one four pages on, also out of a cache.
 HWY_INLINE void prefetch_ahead(const float* at) { hwy::Prefetch(at + 4096); }
 
+/// Floats of what goes past the caches where it does not replace what was read: 16 MiB, which
+/// whoever reads next would hardly find in one. Less is often found there, and would be slower to
+/// read were it not.
+constexpr std::size_t streamed_min = std::size_t{4} << 20;
+
 /// Part of the results, not a tuning number.
 constexpr std::size_t lane_count = 16;
 

@@ -18,9 +18,11 @@ HWY_BEFORE_NAMESPACE();
 namespace troupe::kernels::HWY_NAMESPACE {
 namespace {
 
-/// `streamed`: past the caches, which then need not fetch first what is overwritten.
+/// `apart`: the total replaces no input. A long one goes past the caches, which then need not fetch
+/// first what is overwritten.
 void sum_all(float* total, const std::span<const float>* inputs, std::size_t inputs_count,
-             std::size_t count, bool streamed) {
+             std::size_t count, bool apart) {
+  const bool streamed = apart && count >= streamed_min;
   constexpr floats d;
   constexpr std::size_t width = hn::MaxLanes(d), line_bytes = 64;
   const auto sum_of = [=](auto tag, std::size_t i) HWY_ATTR {
@@ -138,10 +140,6 @@ HWY_EXPORT(products);
 HWY_EXPORT(squares);
 HWY_EXPORT(finite_prefix);
 
-/// Floats of a sum that goes past the caches: 16 MiB, which whoever reads next would hardly find in
-/// one. A smaller one is often found there, and would be slower to read were it not.
-constexpr std::size_t streamed_min = std::size_t{4} << 20;
-
 bool is_finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7fffffff) < 0x7f800000; }
 
 } // namespace
@@ -153,7 +151,7 @@ void sum(std::span<float> total, std::span<const std::span<const float>> inputs)
   const bool apart =
     std::ranges::none_of(inputs, [&](const auto& x) { return x.data() == total.data(); });
   HWY_DYNAMIC_DISPATCH(sum_all)
-  (total.data(), inputs.data(), inputs.size(), total.size(), apart && total.size() >= streamed_min);
+  (total.data(), inputs.data(), inputs.size(), total.size(), apart);
 }
 
 void add(std::span<float> sum, std::span<const float> x) {

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -288,6 +289,35 @@ TEST_CASE("optimizer_step in place, at any alignment, equals the step into other
           CHECK(same_bits(apart.state, {s.begin(), s.end()}));
         }
   });
+}
+
+TEST_CASE("optimizer_step of a long vector that goes past the caches gives the same bits") {
+  constexpr std::size_t count = (std::size_t{4} << 20) + 592; // 16 MiB, and an odd number of lines.
+  constexpr std::size_t line_floats = 16;
+  for (const optimizer kind : kinds) {
+    const step_options options{.kind = kind, .rate = 0.05f, .weight_decay = 0.01f, .step = 3};
+    problem p = make_problem(options, inputs::ordinary, count, 3);
+    on_every_target([&] {
+      auto in_place = p;
+      CHECK(optimizer_step(in_place.weights, in_place.state, in_place.weights, in_place.state,
+                           p.gradient, options));
+      std::vector<float> weights(count + line_floats, 77.0f);
+      std::vector<float> state(p.state.size() + line_floats, 77.0f);
+      const auto aligned = [](std::vector<float>& of, std::size_t floats) {
+        void* at = of.data();
+        std::size_t room = of.size() * sizeof(float);
+        return std::span{static_cast<float*>(std::align(64, floats * sizeof(float), at, room)),
+                         floats};
+      };
+      const auto w = aligned(weights, count), s = aligned(state, p.state.size());
+      CHECK(optimizer_step(w, s, p.weights, p.state, p.gradient, options));
+      CHECK(same_bits(in_place.weights, {w.begin(), w.end()}));
+      CHECK(same_bits(in_place.state, {s.begin(), s.end()}));
+      p.gradient[count - 1] = infinity;
+      CHECK_FALSE(optimizer_step(w, s, p.weights, p.state, p.gradient, options));
+      p.gradient[count - 1] = 0.5f;
+    });
+  }
 }
 
 TEST_CASE("optimizer_step_shared on one thread equals optimizer_step") {
