@@ -64,6 +64,7 @@ struct WorkerCounters {
   leftOut @15 :UInt64;
   pushesSummed @16 :UInt64;
   sums @17 :UInt64;
+  deviceSums @18 :UInt64;
 }
 
 struct ServerCounters {

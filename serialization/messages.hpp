@@ -65,7 +65,8 @@ struct worker_counters {
   std::uint64_t left_out = 0; ///< Rounds that its process's reducer ended without it.
   /// Of that reducer, said by one of its workers: pushes that it added up ...
   std::uint64_t pushes_summed = 0;
-  std::uint64_t sums = 0; ///< ... and what they became.
+  std::uint64_t sums = 0;        ///< ... what they became, ...
+  std::uint64_t device_sums = 0; ///< ... and how many of these devices added up.
 
   bool operator==(const worker_counters&) const = default;
 };

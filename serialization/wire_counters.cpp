@@ -80,6 +80,7 @@ void write(const worker_counters& from, schema::WorkerCounters::Builder to) {
   to.setLeftOut(from.left_out);
   to.setPushesSummed(from.pushes_summed);
   to.setSums(from.sums);
+  to.setDeviceSums(from.device_sums);
 }
 
 worker_counters read(schema::WorkerCounters::Reader from) {
@@ -100,7 +101,8 @@ worker_counters read(schema::WorkerCounters::Reader from) {
           .request_times = read(from.getRequestTimes()),
           .left_out = from.getLeftOut(),
           .pushes_summed = from.getPushesSummed(),
-          .sums = from.getSums()};
+          .sums = from.getSums(),
+          .device_sums = from.getDeviceSums()};
 }
 
 void write(const server_counters& from, schema::ServerCounters::Builder to) {

@@ -185,6 +185,7 @@ void run_statistics::account(const member_status& status) {
   x.left_out.set(status.worker.left_out);
   x.pushes_summed.set(status.worker.pushes_summed);
   x.sums.set(status.worker.sums);
+  x.device_sums.set(status.worker.device_sums);
   x.loss_sum = status.worker.loss_sum;
   x.applied.set(status.server.applied);
   x.duplicates.set(status.server.duplicates);
@@ -460,14 +461,12 @@ std::string run_statistics::to_json(const std::string& command) const {
                                          + total(&incarnation::server_refused),
                                        chains)}};
 
-  std::uint64_t sent = 0;
-  std::uint64_t received = 0;
-  for (const auto& [member, x] : incarnations_) {
-    if (member.role != role::worker)
-      continue;
-    sent += x.bytes_sent.total();
-    received += x.bytes_received.total();
-  }
+  std::uint64_t sent = 0, received = 0;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::worker) {
+      sent += x.bytes_sent.total();
+      received += x.bytes_received.total();
+    }
   all["bytes"] = {{"sent", sent}, {"received", received}};
   all["wire_bytes"] = {{"sent", total(&incarnation::wire_bytes_sent)},
                        {"received", total(&incarnation::wire_bytes_received)}};
@@ -477,6 +476,7 @@ std::string run_statistics::to_json(const std::string& command) const {
       left_out[key_of({member.role, member.index})] += x.left_out.total();
   all["reducers"] = {{"pushes", total(&incarnation::pushes_summed)},
                      {"sums", total(&incarnation::sums)},
+                     {"device_sums", total(&incarnation::device_sums)},
                      {"left_out", left_out}};
   // Of all workers together: without a batch to compute on; requests in front of a full link.
   all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;

@@ -79,7 +79,7 @@ public:
   /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only where it was given),
   /// loss_curve, staleness_versions and staleness_clocks {mean, p99, max}, pulls, waiting_pulls,
   /// pushes {sent, acknowledged, applied, duplicates_dropped, refused}, bytes {sent, received},
-  /// wire_bytes {sent, received}, reducers {pushes, sums, left_out}, idle_seconds,
+  /// wire_bytes {sent, received}, reducers {pushes, sums, device_sums, left_out}, idle_seconds,
   /// window_wait_seconds, request_ms {p50, p99, max}, recoveries, peak_rss_bytes {"server-0": ...}.
   /// Units: a push goes to every chain, whose head counts it; so what heads count (applied,
   /// duplicates_dropped, and the part of refused that is theirs) is divided by the number of
@@ -91,8 +91,8 @@ public:
   /// idle_seconds and window_wait_seconds are sums over workers.
   /// bytes are those of the workers: values, and the keys of pushed rows; wire_bytes are whole
   /// frames of their requests and answers as they crossed links, 0 where there are none.
-  /// reducers: pushes of workers that were added up, what they became, and how often a round did
-  /// not wait for each worker {"worker-2": ...}.
+  /// reducers: pushes of workers that were added up, what they became, how many of those sums
+  /// devices made, and how often a round did not wait for each worker {"worker-2": ...}.
   /// samples_per_second counts each batch of the job once, over the time in which training went on;
   /// seconds is from job_started to job_finished.
   std::string to_json(const std::string& command) const;
@@ -115,7 +115,7 @@ private:
     member_status status;
     counter sent, acknowledged, worker_refused, bytes_sent, bytes_received, loss_count;
     counter idle_us, window_wait_us, wire_bytes_sent, wire_bytes_received;
-    counter left_out, pushes_summed, sums;
+    counter left_out, pushes_summed, sums, device_sums;
     double loss_sum = 0.0;
     counter applied, duplicates, server_refused, pulls, waiting_pulls;
     accumulated_histogram staleness_versions, staleness_clocks, request_times;

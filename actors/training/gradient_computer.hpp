@@ -4,7 +4,7 @@
 
 #include "actors/training/sampler.hpp"
 #include "actors/training/trainer.hpp"
-#include "kernels/devices/parameter_board.hpp"
+#include "kernels/devices/value_identity.hpp"
 #include "serialization/buffer.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"

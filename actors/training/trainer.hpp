@@ -17,7 +17,7 @@ namespace troupe {
 using table_listener = std::function<void(std::size_t table)>;
 
 struct device_values; // kernels/devices/device_group.hpp
-class value_identity; // kernels/devices/parameter_board.hpp
+class value_identity; // kernels/devices/value_identity.hpp
 
 /// One batch of the training data.
 struct batch {

@@ -1,6 +1,5 @@
 #include "kernels/devices/parameter_board.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -12,13 +11,6 @@ namespace {
 constexpr std::chrono::seconds bringing_max{5};
 
 } // namespace
-
-bool value_identity::same_as(const value_identity& other) const {
-  const auto is_same = [](const part& x, const part& y) {
-    return x.at == y.at && !x.owner.owner_before(y.owner) && !y.owner.owner_before(x.owner);
-  };
-  return !empty() && std::ranges::equal(parts_, other.parts_, is_same);
-}
 
 std::optional<parameter_board::source> parameter_board::find(const value_identity& which) {
   if (which.empty())

@@ -233,7 +233,7 @@ private:
   void compute(worker& who, const values& answer) {
     buffer_pool pool;
     const auto whole = *hold(job_, *hold_nothing(job_), answer, pool);
-    gradient_task task{0, *who.busy, whole->tables, who.rows, answer.version};
+    gradient_task task{0, *who.busy, whole->tables, who.rows, answer.version, {}};
     task.parameters[1] = answer.rows[0].values;
     auto outcome = who.computer->compute(task);
     ask(who, {update{who.self,

@@ -42,13 +42,16 @@ class Together(cluster.ClusterTest):
             with self.subTest(sync=sync):
                 run = self.finish("--device", "cuda-twin", "--sync", sync, name=sync.replace(":", "-"))
                 self.assert_trained(run)
-                self.assertEqual(run.report["reducers"]["sums"] > BATCHES / 8, sync != "bsp")
+                sums = run.report["reducers"]
+                self.assertEqual(sums["device_sums"] > BATCHES / 8, sync != "bsp")
+                self.assertEqual(sums["device_sums"], sums["sums"])
                 self.assertEqual(self.adds_up in run.logs["worker-0"], sync != "bsp")
 
     def test_with_a_worker_on_the_cpu(self):
         run = self.finish("--device", "cuda-twin+cpu")
         self.assert_trained(run)
         self.assertGreater(run.report["reducers"]["sums"], BATCHES / 8)
+        self.assertLess(run.report["reducers"]["device_sums"], run.report["reducers"]["sums"])
 
     def test_their_process_killed(self):
         run = self.finish("--device", "cuda-twin", "--kill", "worker:0@0.2", "--kill",

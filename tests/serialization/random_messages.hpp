@@ -52,7 +52,7 @@ inline worker_counters random_worker_counters(random_source& random) {
           random.number(), random.number(), random.number(),          random.number(),
           random.number(), random.number(), random.number(),          random.number(),
           random.real(),   random.number(), random_histogram(random), random.number(),
-          random.number(), random.number()};
+          random.number(), random.number(), random.number()};
 }
 
 inline server_counters random_server_counters(random_source& random) {
