@@ -53,8 +53,12 @@ void run_rank(bench::all_reduce_options options, std::size_t rank, const std::st
 
 int main(int argc, char** argv) {
   bench::all_reduce_options options;
-  bench::read_arguments(argc, argv, options);
-  const auto algorithm = bench::argument(argc, argv, "--algorithm", "ring_chunked");
+  std::string algorithm = "ring_chunked";
+  CLI::App app{"Adds up with Gloo, as a contestant of all_reduce.py", "all_reduce_gloo"};
+  bench::add_options(app, options);
+  app.add_option("--algorithm", algorithm)
+    ->check(CLI::IsMember({"ring_chunked", "halving_doubling"}));
+  CLI11_PARSE(app, argc, argv);
   options.contestant = "gloo-" + algorithm;
   options.ranks_are = "processes";
   auto pattern = (std::filesystem::temp_directory_path() / "troupe-gloo-XXXXXX").string();

@@ -24,8 +24,11 @@ using namespace troupe;
 
 int main(int argc, char** argv) {
   bench::all_reduce_options options;
-  bench::read_arguments(argc, argv, options);
-  const auto way = bench::argument(argc, argv, "--way", "arena");
+  std::string way = "arena";
+  CLI::App app{"Adds up over Troupe's links, as a contestant of all_reduce.py", "all_reduce_links"};
+  bench::add_options(app, options);
+  app.add_option("--way", way)->check(CLI::IsMember({"arena", "tcp"}));
+  CLI11_PARSE(app, argc, argv);
   options.contestant = "troupe-links-" + way;
   options.ranks_are = "processes";
   link_team_options how;

@@ -2,6 +2,8 @@
 // once before and once after, and timed in between. Rank 0 prints one line of JSON for each size.
 #pragma once
 
+#include "CLI/CLI.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -18,29 +20,17 @@ struct all_reduce_options {
   std::string contestant;
   std::string ranks_are; ///< threads or processes.
   std::size_t ranks = 2, rank = 0;
-  std::vector<std::size_t> sizes; ///< Bytes.
-  double seconds = 0.2;           ///< For each size.
+  std::vector<std::size_t> sizes{1024, 65536, 1048576}; ///< Bytes.
+  double seconds = 0.2;                                 ///< For each size.
 };
 
-/// The word behind `name` on the command line.
-inline std::string argument(int argc, char** argv, const std::string& name,
-                            const std::string& otherwise) {
-  for (int i = 1; i + 1 < argc; ++i)
-    if (argv[i] == name)
-      return argv[i + 1];
-  return otherwise;
-}
-
-/// "--ranks 2 --sizes 1024,4096 --seconds 0.2": what all contestants take.
-inline void read_arguments(int argc, char** argv, all_reduce_options& options) {
-  options.ranks = std::stoul(argument(argc, argv, "--ranks", "2"));
-  options.seconds = std::stod(argument(argc, argv, "--seconds", "0.2"));
-  const auto sizes = argument(argc, argv, "--sizes", "1024,65536,1048576");
-  for (std::size_t at = 0; at < sizes.size(); at = sizes.find(',', at) + 1) {
-    options.sizes.push_back(std::stoul(sizes.substr(at)));
-    if (sizes.find(',', at) == std::string::npos)
-      break;
-  }
+/// What all contestants take on the command line.
+inline void add_options(CLI::App& app, all_reduce_options& options) {
+  app.add_option("--ranks", options.ranks, "Threads or processes")->check(CLI::Range(1, 64));
+  app.add_option("--sizes", options.sizes, "Bytes to add up, such as 1024,65536")
+    ->delimiter(',')
+    ->check(CLI::Range(std::size_t{4}, std::size_t{1} << 32));
+  app.add_option("--seconds", options.seconds, "For each size")->check(CLI::PositiveNumber);
 }
 
 /// `sum(numbers)` adds up the numbers of all ranks, in place; also a single one, which is not of

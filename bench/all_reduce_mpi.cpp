@@ -6,11 +6,16 @@
 #include <mpi.h>
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   troupe::bench::all_reduce_options options;
-  troupe::bench::read_arguments(argc, argv, options);
   options.ranks_are = "processes";
-  options.contestant = troupe::bench::argument(argc, argv, "--name", "mpi");
+  options.contestant = "mpi";
+  CLI::App app{"Adds up with MPI_Allreduce, as a contestant of all_reduce.py; started by mpirun, "
+               "which says how many ranks",
+               "all_reduce_mpi"};
+  troupe::bench::add_options(app, options);
+  app.add_option("--name", options.contestant, "Of these settings, for the results");
+  CLI11_PARSE(app, argc, argv);
+  MPI_Init(&argc, &argv);
   int ranks = 0, rank = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

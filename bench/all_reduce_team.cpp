@@ -78,10 +78,14 @@ int run_processes(const team_run& run, std::size_t count) {
 
 int main(int argc, char** argv) {
   team_run run;
-  bench::read_arguments(argc, argv, run.loop);
-  run.memory = bench::argument(argc, argv, "--memory", "threads");
-  run.team.wait.spin =
-    std::chrono::microseconds{std::stoul(bench::argument(argc, argv, "--spin", "50"))};
+  unsigned spin_us = 50;
+  CLI::App app{"Adds up in memory, as a contestant of all_reduce.py", "all_reduce_team"};
+  bench::add_options(app, run.loop);
+  app.add_option("--memory", run.memory, "Where the numbers are: of threads, or of processes")
+    ->check(CLI::IsMember({"threads", "shared", "private"}));
+  app.add_option("--spin", spin_us, "Microseconds that a rank looks before it sleeps");
+  CLI11_PARSE(app, argc, argv);
+  run.team.wait.spin = std::chrono::microseconds{spin_us};
   run.team.wait.yield = run.loop.ranks > std::thread::hardware_concurrency();
   run.loop.contestant = "troupe-" + run.memory + (run.team.wait.spin.count() == 0 ? "-asleep" : "");
   run.loop.ranks_are = run.memory == "threads" ? "threads" : "processes";

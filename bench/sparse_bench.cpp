@@ -8,14 +8,14 @@
 #include "actors/store/sparse_store.hpp"
 #include "bench/random_keys.hpp"
 
+#include "CLI/CLI.hpp"
+
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace {
@@ -153,37 +153,24 @@ void print(const std::vector<row>& rows, const options& how) {
   std::printf("%s", how.json ? "\n]\n" : "");
 }
 
-bool parse(int argc, char** argv, options& how) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    std::uint64_t* number = argument == "--keys"   ? &how.keys
-                            : argument == "--rows" ? &how.rows
-                                                   : nullptr;
-    if (number != nullptr && i + 1 < argc) {
-      const std::string_view text = argv[++i];
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
-      if (error != std::errc{} || end != text.data() + text.size() || *number == 0)
-        return false;
-    } else if (argument == "--full") {
-      how.keys = 100'000;
-      how.rows = 1'000'000;
-      how.rounds = 31;
-    } else if (argument == "--json") {
-      how.json = true;
-    } else {
-      return false;
-    }
-  }
-  return true;
-}
-
 } // namespace
 
 int main(int argc, char** argv) {
   options how;
-  if (!parse(argc, argv, how)) {
-    std::fprintf(stderr, "usage: sparse_bench [--full] [--json] [--keys N] [--rows N]\n");
-    return 1;
+  bool full = false;
+  CLI::App app{"Speed of a server's sparse tables on one thread: pushes and pulls of random keys",
+               "sparse_bench"};
+  const auto* const keys =
+    app.add_option("--keys", how.keys, "Of a call")->check(CLI::Range(1, 100'000'000));
+  const auto* const rows_held =
+    app.add_option("--rows", how.rows, "Of the table")->check(CLI::Range(1, 100'000'000));
+  app.add_flag("--full", full, "31 rounds, and ten times as many keys and rows where not said");
+  app.add_flag("--json", how.json);
+  CLI11_PARSE(app, argc, argv);
+  if (full) {
+    how.rounds = 31;
+    how.keys *= keys->count() == 0 ? 10 : 1;
+    how.rows *= rows_held->count() == 0 ? 10 : 1;
   }
   std::vector<row> rows;
   for (const std::uint32_t width : {1u, 16u, 64u})

@@ -68,7 +68,7 @@ troupe_add_bench_test(kernels_bench kernels_bench
 
 add_executable(sparse_bench ${bench}/sparse_bench.cpp)
 target_include_directories(sparse_bench PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(sparse_bench PRIVATE Troupe::actors)
+target_link_libraries(sparse_bench PRIVATE Troupe::actors CLI11::CLI11)
 add_test(NAME bench.sparse_bench COMMAND sparse_bench)
 set_tests_properties(bench.sparse_bench PROPERTIES TIMEOUT 60 LABELS bench)
 
@@ -138,7 +138,7 @@ set_tests_properties(bench.checkpoint_trials PROPERTIES TIMEOUT 120 LABELS bench
 
 # Contestants are programs of their own, as Open MPI's are started by mpirun.
 add_executable(all_reduce_team ${bench}/all_reduce_team.cpp)
-target_link_libraries(all_reduce_team PRIVATE Troupe::kernels Threads::Threads)
+target_link_libraries(all_reduce_team PRIVATE Troupe::kernels CLI11::CLI11 Threads::Threads)
 target_include_directories(all_reduce_team PRIVATE ${PROJECT_SOURCE_DIR})
 troupe_add_bench(all_reduce_links)
 set(all_reduce_rows troupe-threads troupe-shared troupe-private troupe-private-asleep
@@ -147,7 +147,7 @@ find_package(MPI QUIET COMPONENTS CXX)
 if(MPI_CXX_FOUND)
   add_executable(all_reduce_mpi ${bench}/all_reduce_mpi.cpp)
   target_compile_definitions(all_reduce_mpi PRIVATE OMPI_SKIP_MPICXX)
-  target_link_libraries(all_reduce_mpi PRIVATE MPI::MPI_CXX)
+  target_link_libraries(all_reduce_mpi PRIVATE MPI::MPI_CXX CLI11::CLI11)
   target_include_directories(all_reduce_mpi PRIVATE ${PROJECT_SOURCE_DIR})
 endif()
 find_library(TROUPE_GLOO gloo)
@@ -155,7 +155,7 @@ find_path(TROUPE_GLOO_INCLUDE gloo/context.h)
 mark_as_advanced(TROUPE_GLOO TROUPE_GLOO_INCLUDE)
 if(TROUPE_GLOO AND TROUPE_GLOO_INCLUDE)
   add_executable(all_reduce_gloo ${bench}/all_reduce_gloo.cpp)
-  target_link_libraries(all_reduce_gloo PRIVATE ${TROUPE_GLOO} Threads::Threads)
+  target_link_libraries(all_reduce_gloo PRIVATE ${TROUPE_GLOO} CLI11::CLI11 Threads::Threads)
   target_include_directories(all_reduce_gloo PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(all_reduce_gloo SYSTEM PRIVATE ${TROUPE_GLOO_INCLUDE})
   list(APPEND all_reduce_rows gloo-ring_chunked)
