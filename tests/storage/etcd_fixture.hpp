@@ -1,6 +1,7 @@
 // Real etcd on free ports of loopback in a directory of its own, where it is installed.
 #pragma once
 
+#include "storage/detail/etcd_gateway.hpp"
 #include "storage/detail/pause.hpp"
 #include "storage/etcd_client.hpp"
 #include "tests/storage/temporary_directory.hpp"
@@ -106,6 +107,19 @@ public:
     for (const auto& each : members_)
       all.push_back(each.client);
     return all;
+  }
+
+  /// The member that leads the others.
+  int leader() const {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      const auto status = detail::ask_etcd(members_[i].client, "/v3/maintenance/status",
+                                           nlohmann::json::object(), std::chrono::seconds{2});
+      REQUIRE_MESSAGE(status, (status ? "" : status.error().text));
+      if (status->at("header").at("member_id") == status->value("leader", "none"))
+        return static_cast<int>(i);
+    }
+    FAIL("none of the members leads");
+    return 0;
   }
 
   /// Within 20 s.
