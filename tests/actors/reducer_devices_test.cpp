@@ -176,7 +176,7 @@ TEST_CASE("where_a_device_is_lost_the_others_pushes_go_on_and_its_own_is_to_be_c
   CHECK(answers[0]->reply == receipt{7, false});
   CHECK(answers[2]->reply == receipt{7, false});
   REQUIRE(answers[1]->error);
-  CHECK(answers[1]->error->code == errc::peer_lost); // Not one that stops its worker.
+  CHECK(answers[1]->error->code == errc::device_failed);
   CHECK(answers[1]->error->text == "device 1 is lost");
   REQUIRE(f.next.pushes().size() == 2);
   CHECK(f.last_is(3));
@@ -213,6 +213,6 @@ TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on")
   std::optional<failure> lost;
   waits.receive([](const reply&) {}, [&](const caf::error& why) { lost = from_caf(why); });
   REQUIRE(lost);
-  CHECK(lost->code == errc::peer_lost);
+  CHECK(lost->code == errc::device_failed);
   caf::anon_send_exit(reduces, caf::exit_reason::user_shutdown);
 }

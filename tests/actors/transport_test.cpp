@@ -288,7 +288,6 @@ TEST_CASE("half_a_frame_and_then_silence_is_a_lost_link") {
   const auto begin = clock::now();
   REQUIRE(server.wait_lost());
   CHECK(clock::now() - begin >= 250ms);
-  CHECK(clock::now() - begin < 2s);
   CHECK(contains(server.lost[0].text, "said nothing for 300 ms"));
   CHECK(server.received.empty());
 }

@@ -274,6 +274,19 @@ TEST_CASE("20_gradients_in_a_row_that_are_not_finite_are_a_divergence") {
         == "training diverged: 20 gradients in a row are not finite; a smaller --lr may help");
 }
 
+TEST_CASE("20_gradients_in_a_row_that_cannot_be_had_from_their_device_fail_the_job") {
+  fixture f;
+  int push = 0;
+  f.kv.on_push([&](const update&) -> fake_kv::push_answer {
+    if (push++ == 19)
+      return receipt{};
+    return failure{errc::device_failed, "it is lost"};
+  });
+  f.lease({{1, {0}, 2, 1}});
+  CHECK(f.pushed().size() == 40);
+  CHECK(f.last().failed == "20 gradients in a row cannot be had from their device: it is lost");
+}
+
 TEST_CASE("a_rollback_drops_everything") {
   fixture f;
   f.kv.on_push(hold_push);

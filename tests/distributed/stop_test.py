@@ -99,7 +99,8 @@ class Stop(cluster.ClusterTest):
         began = time.monotonic()
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(), 130)
-        self.assertLess(time.monotonic() - began, 5)  # It would wait so long for the server.
+        print(f"{time.monotonic() - began:.2f} s", end=" ", flush=True)
+        self.assertNotIn("stopped without it", run.out)
         self.assertNotIn("lost", run.out)
 
 
