@@ -24,10 +24,9 @@ std::filesystem::path path_in(const std::filesystem::path& run_directory) {
 result<void> write_cluster_file(const std::filesystem::path& run_directory,
                                 const cluster_file& what) {
   const auto bytes = wire::encode_job(what.job);
-  const nlohmann::json document = {
+  nlohmann::json document = {
     {"job", std::vector<int>(reinterpret_cast<const std::uint8_t*>(bytes.data()),
                              reinterpret_cast<const std::uint8_t*>(bytes.data()) + bytes.size())},
-    {"coordinator", to_string(what.coordinator)},
     {"secret", what.secret},
     {"listen_host", what.listen_host},
     {"open_to_others", what.open_to_others},
@@ -37,6 +36,8 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"checkpoint_keep", what.checkpoint_keep},
     {"resume", what.resume},
   };
+  if (what.coordinator.port != 0)
+    document["coordinator"] = to_string(what.coordinator);
   const auto text = document.dump();
   const auto path = path_in(run_directory);
   unlink(path.c_str()); // An older one may be readable by others.
@@ -63,13 +64,15 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     for (const int value : document.at("job"))
       bytes.push_back(static_cast<std::byte>(value));
     auto job = wire::decode_job(bytes);
-    auto coordinator = parse_endpoint(document.at("coordinator"));
     if (!job)
       return job.error();
-    if (!coordinator)
-      return coordinator.error();
     what.job = *std::move(job);
-    what.coordinator = *std::move(coordinator);
+    if (document.contains("coordinator")) {
+      auto coordinator = parse_endpoint(document.at("coordinator"));
+      if (!coordinator)
+        return coordinator.error();
+      what.coordinator = *std::move(coordinator);
+    }
     what.secret = document.at("secret");
     what.listen_host = document.at("listen_host");
     what.open_to_others = document.at("open_to_others");

@@ -14,7 +14,7 @@ namespace troupe {
 
 struct cluster_file {
   job_spec job;
-  endpoint coordinator;
+  endpoint coordinator; ///< Port 0: there is none.
   std::uint64_t secret = 0;
   std::string listen_host;     ///< Where servers listen, any port.
   bool open_to_others = false; ///< Other hosts, which do not know the secret, may join.

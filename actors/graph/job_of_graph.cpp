@@ -11,9 +11,9 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.name = described.data().empty() ? program : program + " on " + described.data();
   job.seed = options.seed;
   job.partitions = options.partitions;
-  // hogwild has one memory, whatever the number of servers.
+  // hogwild has one memory, whatever the number of servers. Without servers none limits the tables.
   const bool is_shared = options.sync.mode == consistency_mode::hogwild;
-  job.servers = is_shared ? 1 : options.servers;
+  job.servers = is_shared ? 1 : options.allreduce ? options.partitions : options.servers;
   job.replicas = options.replicas;
   job.chains = options.chains;
   job.durability = options.durability;

@@ -1,5 +1,7 @@
 #include "actors/graph/peer_board.hpp"
 
+#include "actors/links/socket.hpp"
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,28 +26,34 @@ std::filesystem::path file_in(const std::filesystem::path& run_directory) {
   return run_directory / "board";
 }
 
-failure problem(const std::filesystem::path& file) {
-  return {errc::io_failed, "cannot use " + file.string() + ": " + std::strerror(errno)};
+failure problem(const std::filesystem::path& file, int error) {
+  return {errc::io_failed, "cannot use " + file.string() + ": " + std::strerror(error)};
 }
 
 } // namespace
 
 result<peer_board> peer_board::map(const std::filesystem::path& file, std::size_t size) {
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (descriptor < 0)
-    return problem(file);
+  const detail::descriptor opened{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  if (!opened)
+    return problem(file, errno);
+  if (size > 0) {
+    // With its space: where a disk is full, a page that is missing later would end a process.
+    const int made = ftruncate(opened.get(), 0) == 0
+                       ? posix_fallocate(opened.get(), 0, static_cast<off_t>(size))
+                       : errno;
+    if (made != 0)
+      return problem(file, made);
+  }
   struct stat about {};
-  void* mapped = MAP_FAILED;
-  if (size > 0 && ftruncate(descriptor, 0) == 0)
-    (void)!ftruncate(descriptor, static_cast<off_t>(size)); // fstat tells.
-  if (fstat(descriptor, &about) == 0 && static_cast<std::size_t>(about.st_size) >= lines_begin)
-    mapped = mmap(nullptr, static_cast<std::size_t>(about.st_size), PROT_READ | PROT_WRITE,
-                  MAP_SHARED, descriptor, 0);
-  auto outcome = mapped == MAP_FAILED ? result<peer_board>{problem(file)}
-                                      : peer_board{static_cast<std::byte*>(mapped),
-                                                   static_cast<std::size_t>(about.st_size)};
-  close(descriptor);
-  return outcome;
+  if (fstat(opened.get(), &about) != 0)
+    return problem(file, errno);
+  const auto bytes = static_cast<std::size_t>(about.st_size);
+  if (bytes < lines_begin)
+    return {errc::damaged, "the file is too short: " + file.string()};
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
+  if (mapped == MAP_FAILED)
+    return problem(file, errno);
+  return peer_board{static_cast<std::byte*>(mapped), bytes};
 }
 
 result<peer_board> peer_board::create(const std::filesystem::path& run_directory,

@@ -21,7 +21,8 @@ struct peer_line {
   std::atomic<std::uint64_t> clock{0};   ///< Steps taken.
   std::atomic<std::uint64_t> batches{0}; ///< Of its own that are part of a step ...
   std::atomic<std::uint64_t> samples{0}; ///< ... their samples ...
-  std::atomic<double> loss{0};           ///< ... and the sum of their mean losses.
+  std::atomic<double> loss{0};           ///< ... and the sum of their mean losses ...
+  std::atomic<std::uint64_t> losses{0};  ///< ... as far as these are finite: so many.
   std::atomic<std::uint64_t> unusable{0};
   std::atomic<std::uint64_t> computed{0}; ///< Gradients, whether they became part of a step or not.
   std::atomic<std::uint64_t> wait_us{0};  ///< For other ranks and for bytes.
@@ -36,6 +37,7 @@ public:
   /// A file in the run directory, which exists. Errors: io_failed.
   static result<peer_board> create(const std::filesystem::path& run_directory, std::uint32_t ranks,
                                    std::size_t parameters);
+  /// Errors: io_failed, damaged.
   static result<peer_board> open(const std::filesystem::path& run_directory);
   peer_board(peer_board&& other) noexcept;
   peer_board& operator=(peer_board&&) = delete;

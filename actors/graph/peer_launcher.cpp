@@ -36,7 +36,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds round_interval{20};
 constexpr std::chrono::milliseconds show_interval{100};
 /// A rank that cannot run for so long is killed. Longer than its links wait for it, so that the
-/// others know; below the time that these wait for its successor (forming_max of peer_rank.cpp).
+/// others know.
 constexpr std::chrono::seconds frozen_max{15};
 /// While the launcher itself, or the whole machine, stands still, nobody can be heard.
 constexpr std::chrono::seconds round_max{1};
@@ -100,8 +100,7 @@ private:
     // The launcher keeps the sockets, so that a rank that starts again has its address.
     for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
       listeners_.push_back(required(make_listener({"127.0.0.1", 0})));
-      cluster.coordinator = required(local_endpoint(listeners_.back()));
-      board_->line(rank).port = cluster.coordinator.port;
+      board_->line(rank).port = required(local_endpoint(listeners_.back())).port;
     }
     required(write_cluster_file(options_.run_directory, cluster));
   }
@@ -232,7 +231,7 @@ private:
       told.bytes_sent = told.bytes_received = line.bytes;
       told.wait_us = line.wait_us;
       told.loss_sum = line.loss;
-      told.loss_count = line.batches;
+      told.loss_count = line.losses;
       now.members.push_back(std::move(status));
     }
     now.batches_done = batches_of(clock);

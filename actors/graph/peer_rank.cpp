@@ -3,9 +3,11 @@
 #include "actors/clock.hpp"
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/peer_board.hpp"
+#include "actors/graph/peer_checkpoints.hpp"
 #include "actors/graph/pulse.hpp"
 #include "actors/links/link_team.hpp"
 #include "actors/process_memory.hpp"
+#include "actors/training/divergence.hpp"
 #include "actors/training/peer_sum.hpp"
 #include "kernels/schedules/strategies.hpp"
 #include "serialization/wire.hpp"
@@ -17,8 +19,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
-#include <future>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -30,8 +32,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long a rank tries to come together with the others under one number.
-constexpr std::chrono::seconds forming_max{60};
+/// A rank waits for the others as long as they load: the launcher knows whether there is hope. It
+/// says so often whom it waits for.
+constexpr std::chrono::seconds waiting_told{60};
 /// A rank may compute for as long as it likes: one whose process stands still is noticed by links.
 constexpr std::chrono::hours gradient_max{24};
 /// How long the launcher may take to see a process end whose links are lost.
@@ -41,88 +44,6 @@ constexpr std::chrono::milliseconds look_again{20};
 /// Exactly what a number is, in the place of two floats that are only copied.
 constexpr std::size_t floats_per_number = 2;
 
-/// Everyone has what `from` has.
-kernels::schedule broadcast(std::uint32_t ranks, std::uint32_t from) {
-  kernels::schedule made{kernels::collective::all_gather, ranks, 0, 1, {}};
-  for (std::uint32_t rank = 0; rank < ranks; ++rank)
-    if (rank != from)
-      made.steps.push_back({from, rank, 0, kernels::step_kind::copy});
-  return made;
-}
-
-/// Rank 0's: writes while the training goes on.
-class peer_checkpoints {
-public:
-  peer_checkpoints(const cluster_file& cluster, peer_board& board,
-                   const std::function<void(const std::string&)>& log)
-      : cluster_(cluster), board_(board), log_(log),
-        last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()) {}
-
-  bool due(std::uint64_t clock) const {
-    const bool by_time = cluster_.checkpoint_interval.count() > 0
-                         && steady_now() - written_at_ >= cluster_.checkpoint_interval;
-    const bool by_clock =
-      cluster_.checkpoint_clocks > 0 && clock >= written_clock_ + cluster_.checkpoint_clocks;
-    return (by_time || by_clock) && !is_busy();
-  }
-
-  void begin(const peer_model& model) {
-    if (auto before = finish(); !before)
-      log_("no checkpoint: " + before.error().text);
-    written_at_ = steady_now();
-    written_clock_ = model.clock();
-    storage::manifest what{++last_, model.job(), {1}, model.clock(), model.done(), {}};
-    writing_ = std::async(std::launch::async,
-                          [this, what = std::move(what), images = model.images()]() mutable {
-                            return write(std::move(what), std::move(images));
-                          });
-  }
-
-  /// The last error; none where what was begun is committed.
-  result<void> finish() {
-    if (!writing_.valid())
-      return {};
-    auto done = writing_.get();
-    if (!done)
-      board_.head().checkpoint_failures.fetch_add(1);
-    return done;
-  }
-
-private:
-  bool is_busy() const {
-    return writing_.valid() && writing_.wait_for(0s) != std::future_status::ready;
-  }
-
-  result<void> write(storage::manifest what, std::vector<partition_image> images) {
-    const auto& directory = cluster_.checkpoint_directory;
-    if (!writer_) {
-      auto opened = storage::checkpoint_writer::open(directory, {0}, {0});
-      if (!opened)
-        return opened.error();
-      writer_ = *std::move(opened);
-    }
-    auto part = writer_->write({what.checkpoint, {0}, std::move(images)});
-    if (!part)
-      return part.error();
-    what.parts = {*std::move(part)};
-    if (auto done = storage::commit(directory, what); !done)
-      return done;
-    // One that cannot be removed costs space only; the next one tries again.
-    (void)storage::retain(directory, cluster_.checkpoint_keep);
-    board_.head().checkpoint = what.checkpoint;
-    return {};
-  }
-
-  const cluster_file& cluster_;
-  peer_board& board_;
-  const std::function<void(const std::string&)>& log_;
-  std::uint64_t last_;
-  time_point written_at_;
-  std::uint64_t written_clock_ = 0;
-  std::unique_ptr<storage::checkpoint_writer> writer_;
-  std::future<result<void>> writing_;
-};
-
 class peer_rank {
 public:
   peer_rank(const child_identity& who, const cluster_file& cluster, peer_board board,
@@ -130,8 +51,6 @@ public:
       : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
         log_(log), model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
         line_(board_.line(who.self.index)) {
-    if (who_.index == 0)
-      checkpoints_.emplace(cluster_, board_, log_);
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", board_.line(rank).port});
   }
@@ -140,6 +59,8 @@ public:
     begin_line();
     if (auto restored = restore(); !restored)
       return restored;
+    if (who_.index == 0)
+      checkpoints_.emplace(cluster_, board_, log_, model_.clock());
     while (true) {
       auto team = form();
       if (!team)
@@ -159,7 +80,7 @@ private:
   void begin_line() {
     line_.training = false;
     line_.clock = line_.batches = line_.samples = line_.computed = line_.unusable = 0;
-    line_.wait_us = line_.bytes = 0;
+    line_.wait_us = line_.bytes = line_.losses = 0;
     line_.loss = 0;
     line_.incarnation = who_.incarnation.value;
   }
@@ -168,6 +89,16 @@ private:
   result<void> restore() {
     if (!cluster_.resume && board_.head().checkpoint == 0)
       return {};
+    while (true) {
+      const auto newest = board_.head().checkpoint.load();
+      auto restored = restore_newest();
+      // Rank 0 may have written another one meanwhile, and removed the one that was read.
+      if (restored || board_.head().checkpoint == newest)
+        return restored;
+    }
+  }
+
+  result<void> restore_newest() {
     const auto found = storage::newest_good(cluster_.checkpoint_directory, cluster_.job);
     if (!found)
       return found.error();
@@ -191,7 +122,7 @@ private:
   result<std::unique_ptr<link_team>> form() {
     line_.training = false;
     link_team_options how;
-    how.forming = forming_max;
+    how.forming = waiting_told;
     how.deadline = gradient_max;
     how.wanted = [this] { return board_.head().losses == generation_; };
     while (true) {
@@ -199,8 +130,10 @@ private:
       hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_, cluster_.secret,
                  who_};
       auto made = link_team::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
-      if (made || how.wanted())
+      if (made || made.error().code != errc::timed_out)
         return made;
+      if (how.wanted())
+        log_(made.error().text + "; waits on");
     }
   }
 
@@ -246,7 +179,8 @@ private:
       return {};
     const auto from = static_cast<std::uint32_t>(newest - clocks->begin());
     auto state = from == who_.index ? model_.state() : std::vector<float>(model_.state_floats());
-    if (auto sent = sum(broadcast(ranks(), from), state); !sent)
+    const auto schedule = broadcast_for_links(ranks(), from, state.size() * sizeof(float));
+    if (auto sent = sum(schedule, state); !sent)
       return sent;
     if (model_.clock() == *newest)
       return {};
@@ -267,14 +201,13 @@ private:
       return summed;
     line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
     line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
-    const auto told = model_.step();
-    line_.unusable += has_slot && told.unusable > 0 ? 1 : 0;
-    line_.batches += has_slot ? 1 : 0;
-    line_.samples += model_.samples();
-    line_.loss = line_.loss + model_.loss();
+    stopping_ = model_.step().stop > 0;
+    if (has_slot)
+      account();
     line_.clock = model_.clock();
     line_.rss = peak_rss_bytes();
-    stopping_ = told.stop > 0;
+    if (diverges_)
+      return despair({errc::non_finite, divergence::text()});
     if (checkpoints_) {
       if (checkpoints_->due(model_.clock()))
         checkpoints_->begin(model_);
@@ -282,6 +215,18 @@ private:
         offer(false);
     }
     return {};
+  }
+
+  /// Of the own gradient, once its step is taken.
+  void account() {
+    ++line_.batches;
+    line_.samples += model_.samples();
+    line_.unusable += model_.refused() ? 1 : 0;
+    diverges_ = divergence_.after(!model_.refused());
+    if (!std::isfinite(model_.loss()))
+      return;
+    ++line_.losses;
+    line_.loss = line_.loss + model_.loss();
   }
 
   /// For the launcher's judge; a pass that ends while it is at work is left out.
@@ -306,7 +251,6 @@ private:
     if (std::ranges::count(*all, checksum) != std::ssize(*all))
       return despair({errc::damaged, "the ranks' parameters are not equal"});
     if (checkpoints_) {
-      (void)checkpoints_->finish();
       checkpoints_->begin(model_);
       const auto saved = checkpoints_->finish();
       board_.head().unsaved = !saved;
@@ -348,6 +292,8 @@ private:
   std::vector<endpoint> addresses_;
   std::unique_ptr<link_team> team_;
   std::uint32_t generation_ = 0;
+  divergence divergence_;
+  bool diverges_ = false;
   bool stopping_ = false;
   bool hopeless_ = false;
 };

@@ -52,8 +52,6 @@ public:
   bool awaits(std::uint32_t from) const;
   /// All steps have been done, and nothing is on its way.
   bool done() const { return plan_ && begun_ == plan_->steps.size() && on_way_ == 0; }
-  /// Own steps begun so far.
-  std::size_t begun() const { return begun_; }
 
 private:
   const flow_plan* plan_ = nullptr;

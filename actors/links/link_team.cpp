@@ -33,6 +33,8 @@ constexpr std::size_t leaving_max = std::size_t{256} << 10;
 constexpr std::uint32_t farewell = 0xffffffff;
 /// The same, before the first sum: this rank has links with all others.
 constexpr std::uint32_t complete = 0xfffffffe;
+/// As a link cuts what it sends anyway.
+constexpr std::size_t chunk_bytes = 256 * 1024;
 
 std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
@@ -300,7 +302,7 @@ private:
       news_.notify_all();
       return;
     }
-    if (sum == sum_ + 1) { // The others may have begun it.
+    if (sum > sum_) { // The others may have begun it.
       early_.push_back({from, std::move(item)});
       return;
     }
@@ -421,7 +423,7 @@ private:
   std::uint64_t fingerprint_ = 0;    ///< Of the sum's schedules.
   std::vector<part_messages> parts_; ///< Of the sum.
   parts_flow flow_;
-  std::vector<early_item> early_; ///< Of the next sum.
+  std::vector<early_item> early_; ///< Of later sums.
   std::optional<failure> failed_;
   kernels::progress finished_; ///< Sums.
   std::atomic<std::uint64_t> moves_{0};
@@ -462,7 +464,6 @@ result<void> link_team::finish() { return state_->finish(); }
 
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
   constexpr std::size_t ring_bytes_min = 64 * 1024; // Less: latency counts, a ring has most of it.
-  constexpr std::size_t chunk_bytes = 256 * 1024;   // As a link cuts what it sends anyway.
   if (bytes < ring_bytes_min)
     return kernels::block(ranks, 1);
   std::uint32_t pieces = 1;
@@ -470,6 +471,11 @@ kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
     pieces *= 2;
   const std::array ring{kernels::ring_in_order(ranks)};
   return kernels::rings(ring, pieces);
+}
+
+kernels::schedule broadcast_for_links(std::uint32_t ranks, std::uint32_t root, std::size_t bytes) {
+  const auto pieces = std::max<std::size_t>(1, (bytes + chunk_bytes - 1) / chunk_bytes);
+  return kernels::broadcast(ranks, root, static_cast<std::uint32_t>(pieces));
 }
 
 } // namespace troupe

@@ -86,5 +86,8 @@ private:
 /// For ranks that are connected by links: a ring, in chunks that are sent while others are added;
 /// few numbers go directly to who adds them.
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes);
+/// The same for what all get from one. Its root needs nothing of the others, so it may be ahead of
+/// them by any number of sums of this kind.
+kernels::schedule broadcast_for_links(std::uint32_t ranks, std::uint32_t root, std::size_t bytes);
 
 } // namespace troupe

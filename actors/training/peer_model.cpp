@@ -158,8 +158,10 @@ peer_model::remarks peer_model::step() {
     }
   const auto slots = bsp_end(job_, clock_).value - bsp_first(job_, clock_).value;
   const update* const pushes[] = {&push};
-  if (!store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes))
+  const auto taken = store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes);
+  if (!taken)
     all.unusable = static_cast<float>(slots);
+  refused_ = !own_.finite || !taken;
   ++clock_;
   return all;
 }

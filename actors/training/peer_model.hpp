@@ -69,6 +69,8 @@ public:
   /// Takes the clock's step with what sum() holds. Where that is not finite nothing changes but the
   /// clock, as with servers.
   remarks step();
+  /// Whether the last step was taken without the own gradient, which was not finite, or their sum.
+  bool refused() const { return refused_; }
 
   /// All that a rank has to know, bit for bit, but for the clock: for one that lags behind.
   std::vector<float> state() const;
@@ -112,6 +114,7 @@ private:
   bool stop_ = false;
   gradient_outcome own_;
   std::vector<bool> left_; ///< By part: complete before the end.
+  bool refused_ = false;
 };
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 #include "actors/clock.hpp"
 #include "actors/member_port.hpp"
 #include "actors/open_requests.hpp"
+#include "actors/training/divergence.hpp"
 #include "actors/training/held_values.hpp"
 
 #include "caf/send.hpp"
@@ -23,8 +24,6 @@ namespace {
 // A step waits for other workers and for servers being replaced; only a cluster that is stuck for
 // good passes this.
 constexpr std::chrono::minutes step_timeout{10};
-// Gradients that are not finite, in a row, after which the model is taken to have diverged.
-constexpr int non_finite_max = 20;
 // Gradients that were left on a device and cannot be had from it, in a row, after which it is taken
 // to be lost.
 constexpr int lost_max = 20;
@@ -267,14 +266,10 @@ struct worker_shell {
       return fail(done.failed);
     counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
     counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
-    if (!done.finite) { // The batch is marked as done and changes nothing.
+    if (!done.finite) // The batch is marked as done and changes nothing.
       ++counters.pushes_refused;
-      if (++non_finite_in_row >= non_finite_max)
-        return fail("training diverged: " + std::to_string(non_finite_max)
-                    + " gradients in a row are not finite; a smaller --lr may help");
-    } else {
-      non_finite_in_row = 0;
-    }
+    if (diverging.after(done.finite))
+      return fail(divergence::text());
     prepare(done_step{*step, std::move(done)}, steps->next_pull_with(*step));
     advance();
   }
@@ -333,7 +328,7 @@ struct worker_shell {
   std::deque<gradient_outcome> computed_steps;     ///< More than one where steps are slowed.
   std::size_t computing = 0;                       ///< Gradients given out.
   time_point idle_since{0}; ///< When the last gradient was done; before one, the start.
-  int non_finite_in_row = 0;
+  divergence diverging;
   int lost_in_row = 0;
 
   epoch_id view_epoch;

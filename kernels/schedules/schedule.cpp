@@ -14,6 +14,8 @@ chunk_range range_of_chunk(std::size_t count, std::uint32_t chunks, std::uint32_
 }
 
 std::uint32_t owner_of_chunk(const schedule& plan, std::uint32_t chunk) {
+  if (plan.goal == collective::broadcast)
+    return plan.root;
   assert(plan.chunks % plan.devices == 0);
   return chunk / (plan.chunks / plan.devices);
 }

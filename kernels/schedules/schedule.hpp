@@ -28,11 +28,13 @@ struct schedule_step {
   bool operator==(const schedule_step&) const = default;
 };
 
-/// What holds when the steps are done. Device d owns chunks [d, d + 1) * chunks / devices.
+/// What holds when the steps are done. Device d owns chunks [d, d + 1) * chunks / devices; in a
+/// broadcast the root owns all of them.
 enum class collective : std::uint8_t {
   all_reduce,     ///< Every device has the sum of every chunk over all devices.
   reduce_scatter, ///< Every device has the sum of the chunks that it owns.
   all_gather,     ///< Every device has every chunk as its owner had it; the others began empty.
+  broadcast,      ///< The same.
 };
 
 struct schedule {
@@ -41,6 +43,7 @@ struct schedule {
   std::uint32_t staging = 0; ///< Further places, from `devices` on: memory that begins empty.
   std::uint32_t chunks = 0;  ///< reduce_scatter, all_gather: a multiple of `devices`.
   std::vector<schedule_step> steps;
+  std::uint32_t root = 0; ///< Of a broadcast.
 
   bool operator==(const schedule&) const = default;
 };
@@ -55,7 +58,7 @@ struct chunk_range {
 /// The elements of a chunk, of `count` elements (or bytes) in `chunks` chunks.
 chunk_range range_of_chunk(std::size_t count, std::uint32_t chunks, std::uint32_t chunk);
 
-/// Requires: chunks is a multiple of devices.
+/// Requires: a broadcast, or chunks is a multiple of devices.
 std::uint32_t owner_of_chunk(const schedule& plan, std::uint32_t chunk);
 
 /// Equal for equal schedules; for others that ranks may have by mistake it differs.

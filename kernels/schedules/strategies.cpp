@@ -56,6 +56,16 @@ schedule block(std::uint32_t devices, std::uint32_t pieces, collective goal) {
   return made;
 }
 
+schedule broadcast(std::uint32_t devices, std::uint32_t root, std::uint32_t pieces) {
+  assert(root < devices && pieces > 0);
+  schedule made{collective::broadcast, devices, 0, pieces, {}, root};
+  for (std::uint32_t chunk = 0; chunk < pieces; ++chunk)
+    for (std::uint32_t i = 0; i + 1 < devices; ++i)
+      made.steps.push_back(
+        {(root + i) % devices, (root + i + 1) % devices, chunk, step_kind::copy});
+  return made;
+}
+
 ring_path ring_in_order(std::uint32_t devices) {
   ring_path made{std::vector<std::uint32_t>(devices), 1};
   std::iota(made.order.begin(), made.order.end(), 0u);

@@ -8,6 +8,8 @@
 //   double_tree   halves go up and down two binary trees  2 B at most
 //   hierarchical  inside groups, between them, inside     of its parts
 //
+// And broadcast: B once, from one device to the next.
+//
 // `pieces` (>= 1) cuts what a strategy would move at once into so many chunks: they follow each
 // other through the steps (pipelining), and each pays the latency of every step it takes.
 #pragma once
@@ -30,6 +32,10 @@ schedule through_host(std::uint32_t devices, std::uint32_t pieces);
 /// Every device sends block i to device i, then the sum of its own block to everyone.
 schedule block(std::uint32_t devices, std::uint32_t pieces,
                collective goal = collective::all_reduce);
+
+/// Everyone gets what `root` has, from the device before it: root, root + 1, ... in a chain, in
+/// which each passes on one chunk while the next one comes.
+schedule broadcast(std::uint32_t devices, std::uint32_t root, std::uint32_t pieces);
 
 struct ring_path {
   std::vector<std::uint32_t> order; ///< Every device once; the last one sends to the first.

@@ -37,6 +37,11 @@ std::optional<std::uint32_t> first_of(const device_set& a, const device_set& b, 
   return {};
 }
 
+/// Devices end with what owners had, not with sums.
+bool only_copies(const schedule& plan) {
+  return plan.goal == collective::all_gather || plan.goal == collective::broadcast;
+}
+
 /// The buffers of all places; an empty set was not written yet.
 class symbolic_run {
 public:
@@ -45,7 +50,7 @@ public:
                             device_set(plan.devices / 64 + 1)) {
     for (std::uint32_t device = 0; device < plan.devices; ++device)
       for (std::uint32_t chunk = 0; chunk < plan.chunks; ++chunk)
-        if (plan.goal != collective::all_gather || owner_of_chunk(plan, chunk) == device)
+        if (!only_copies(plan) || owner_of_chunk(plan, chunk) == device)
           at(device, chunk) = only(device, plan.devices);
   }
 
@@ -99,9 +104,8 @@ public:
       for (std::uint32_t device = 0; device < plan_.devices; ++device) {
         if (plan_.goal == collective::reduce_scatter && owner_of_chunk(plan_, chunk) != device)
           continue;
-        const auto wanted = plan_.goal == collective::all_gather
-                              ? only(owner_of_chunk(plan_, chunk), plan_.devices)
-                              : everyone(plan_.devices);
+        const auto wanted = only_copies(plan_) ? only(owner_of_chunk(plan_, chunk), plan_.devices)
+                                               : everyone(plan_.devices);
         if (const auto missing = first_of(wanted, at(device, chunk), false))
           return name(device) + " ends without the contribution of device " + to_string(*missing)
                  + " to chunk " + to_string(chunk);
@@ -119,7 +123,11 @@ std::optional<std::string> fault_of_shape(const schedule& plan) {
     return "there are no devices";
   if (plan.chunks == 0)
     return "there are no chunks";
-  if (plan.goal != collective::all_reduce && plan.chunks % plan.devices != 0)
+  if (plan.goal == collective::broadcast && plan.root >= plan.devices)
+    return "the root is device " + to_string(plan.root) + " of " + to_string(plan.devices);
+  const bool has_owners =
+    plan.goal == collective::reduce_scatter || plan.goal == collective::all_gather;
+  if (has_owners && plan.chunks % plan.devices != 0)
     return to_string(plan.chunks) + " chunks cannot be owned by " + to_string(plan.devices)
            + " devices equally";
   return {};

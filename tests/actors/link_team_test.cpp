@@ -392,6 +392,41 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
   CHECK(told == "rank 0 is lost: it began anew");
 }
 
+TEST_CASE("who_needs_nothing_of_the_others_may_be_sums_ahead_of_them") {
+  meeting place{2};
+  const auto from_0 = broadcast_for_links(2, 0, 3 * sizeof(float));
+  const auto together = schedule_for_links(2, 3 * sizeof(float));
+  std::atomic<bool> is_ahead{false};
+  std::vector<std::string> wrong(2);
+  on_threads(2, [&](std::uint32_t rank) {
+    auto team = *place.form(rank, options_of(true));
+    const auto adds = [&](const kernels::schedule& how, float own, float wanted) {
+      std::vector<float> numbers(3, own);
+      const auto summed = team->sum(plan_of_rank(how, rank), numbers);
+      if (!summed || numbers != std::vector<float>(3, wanted))
+        wrong[rank] += summed ? " other numbers" : " " + summed.error().text;
+    };
+    if (rank == 1) {
+      is_ahead.wait(false);
+      std::this_thread::sleep_for(50ms); // What was sent arrives.
+    }
+    for (int i = 1; i <= 3; ++i)
+      adds(from_0, rank == 0 ? static_cast<float>(i) : 0, static_cast<float>(i));
+    is_ahead = true;
+    is_ahead.notify_all();
+    adds(together, 4, 8);
+  });
+  CHECK_EQ(wrong[0], "");
+  CHECK_EQ(wrong[1], "");
+}
+
+TEST_CASE("what_all_get_from_one_goes_in_chunks") {
+  CHECK_EQ(broadcast_for_links(3, 1, 0).chunks, 1);
+  CHECK_EQ(broadcast_for_links(3, 1, 1 << 18).chunks, 1);
+  CHECK_EQ(broadcast_for_links(3, 1, (1 << 18) + 1).chunks, 2);
+  CHECK_EQ(broadcast_for_links(3, 1, std::size_t{2} << 30).chunks, 8192);
+}
+
 TEST_CASE("a_rank_that_never_comes_is_named") {
   meeting place{2};
   auto options = options_of(false);

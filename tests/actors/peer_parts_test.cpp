@@ -238,8 +238,10 @@ TEST_CASE("a_gradient_that_turns_out_not_to_be_finite_once_parts_left_counts_as_
       early.add_up_again();
     CHECK_FALSE(early.models[1]->spoiled());
     for (auto* ranks : {&early, &late})
-      for (auto& model : ranks->models)
+      for (auto& model : ranks->models) {
         CHECK_EQ(model->step().unusable, 1);
+        CHECK_EQ(model->refused(), model == ranks->models[1]); // Its own gradient alone.
+      }
     CHECK_EQ(early.models[0]->checksum(), late.models[0]->checksum());
     CHECK_EQ(early.models[1]->checksum(), late.models[0]->checksum());
     const behaviour good;

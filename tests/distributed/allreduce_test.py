@@ -6,6 +6,15 @@ import signal
 import cluster
 
 
+class Diverging(cluster.ClusterTest):
+    def test_gradients_that_are_not_finite_end_the_job(self):
+        run = self.start("--sync", "allreduce", "--workers", 2, "--model", "mlp:16", "--lr", 1e30,
+                         "--epochs", 5)
+        self.assertEqual(run.wait(120), 1)
+        self.assertIn("training diverged: 20 gradients in a row are not finite; a smaller --lr may "
+                      "help", run.out + run.err)
+
+
 class Counted(cluster.ClusterTest):
     program = "count_batches"
     common = ("--sync", "allreduce", "--workers", 4, "--elements", 1000, "--batch", 1,
@@ -18,7 +27,7 @@ class Counted(cluster.ClusterTest):
         self.assert_exact(run, 1000)
         self.assertEqual(run.report["pushes"]["applied"], self.batches)
         self.assertIn("parameters are equal on all 4 workers", run.out)
-        self.assertRegex(run.out, r"gathering 0 %, (waiting for worker 0|all are there)")
+        self.assertRegex(run.out, r"gathering 0 %, (waiting for worker \d|all are there)")
         self.assertNotIn("coordinator", run.out)
 
     def test_a_worker_that_hangs_is_killed(self):

@@ -52,6 +52,7 @@ inline std::vector<named_schedule> all_of(std::uint32_t devices, std::uint32_t p
     {"both ways", rings(both_ways(devices), pieces)},
     {"two rings", rings(uneven_rings(devices), pieces)},
     {"double tree", double_tree(devices, pieces)},
+    {"broadcast", broadcast(devices, devices / 2, pieces)},
   };
   for (const auto goal : {collective::reduce_scatter, collective::all_gather}) {
     all.push_back({"a part of block", block(devices, pieces, goal)});

@@ -80,8 +80,9 @@ TEST_CASE("schedules_add_integers_exactly") {
           for (std::uint32_t device = 0; device < devices; ++device) {
             if (plan.goal == collective::reduce_scatter && owner_of_chunk(plan, chunk) != device)
               continue;
-            const auto& wanted =
-              plan.goal == collective::all_gather ? begun[owner_of_chunk(plan, chunk)] : expected;
+            const bool copies =
+              plan.goal == collective::all_gather || plan.goal == collective::broadcast;
+            const auto& wanted = copies ? begun[owner_of_chunk(plan, chunk)] : expected;
             for (std::size_t i = range.begin; i < range.begin + range.size; ++i)
               REQUIRE_EQ(buffers[device][i], wanted[i]);
           }
