@@ -3,6 +3,7 @@
 #include "actors/askers.hpp"
 #include "actors/clock.hpp"
 #include "actors/open_requests.hpp"
+#include "actors/tick_timer.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -49,7 +50,7 @@ struct codec_shell {
         failed(open, is_push, from_caf(why));
       },
       std::move(what));
-    scan_later();
+    ticks.arm(*self, {}, true);
     return open;
   }
 
@@ -59,16 +60,11 @@ struct codec_shell {
     open.deliver(to_caf(why));
   }
 
-  void scan_later() {
-    if (!std::exchange(scanning, true))
-      self->delayed_send(self, deadline_scan_interval, tick_atom_v);
-  }
-
   void tick() {
-    scanning = false;
-    requests.expire(now_of(*self));
-    if (!requests.empty())
-      scan_later();
+    const auto now = now_of(*self);
+    ticks.ticked(now);
+    requests.expire(now);
+    ticks.arm(*self, {}, !requests.empty());
   }
 
   pointer self = nullptr;
@@ -77,7 +73,7 @@ struct codec_shell {
   encoding pulls = encoding::f32;
   std::function<void(std::string)> log;
   open_requests requests{request_end};
-  bool scanning = false; ///< A tick_atom is on its way.
+  tick_timer ticks;
 
   static inline const char* name = "codec";
 };

@@ -42,7 +42,8 @@ public:
       if (!std::ranges::equal(own, wanted, {}, &piece_where, &piece_where))
         return std::nullopt;
       for (std::size_t i = 0; i < own.size(); ++i)
-        add(sums[i].get(), own[i]->values.get(), own[i]->where.count, clip_of(*push, table));
+        kernels::axpy({sums[i].get(), own[i]->where.count}, clip_of(*push, table),
+                      {own[i]->values.get(), own[i]->where.count});
     }
     std::vector<piece> all;
     for (std::size_t i = 0; i < wanted.size(); ++i)
@@ -93,17 +94,6 @@ private:
     return clip_scale(job_.tables[table.value].optimizer, push.gradient_norm);
   }
 
-  void add(float* sum, const float* gradient, std::size_t count, float clip) {
-    std::span<const float> scaled{gradient, count};
-    if (clip != 1.0f) {
-      scaled_.assign(scaled.begin(), scaled.end());
-      for (float& x : scaled_)
-        x *= clip;
-      scaled = scaled_;
-    }
-    kernels::add({sum, count}, scaled);
-  }
-
   /// Both lists of keys ascend.
   void add_rows(const std::vector<std::uint64_t>& keys, float* sum, const row_piece& own,
                 std::size_t width, float clip) {
@@ -121,7 +111,6 @@ private:
   const job_spec& job_;
   push_list pushes_;
   buffer_pool& pool_;
-  std::vector<float> scaled_; ///< Scratch.
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,18 +34,25 @@ double seconds_of_adds(std::uint32_t threads) {
       times.push_back(seconds_since(begin));
     begin = clock::now();
   });
-  std::vector<std::jthread> all;
-  for (std::uint32_t i = 0; i < threads; ++i)
-    all.emplace_back([&round] {
-      std::vector<float> from(floats, 1.0f), to(floats, 2.0f);
-      for (int r = 0; r < rounds; ++r) {
-        round.arrive_and_wait();
-        for (std::size_t j = 0; j < floats; ++j)
-          to[j] += from[j];
-        std::atomic_signal_fence(std::memory_order_seq_cst); // So that no round is left out.
-      }
+  const auto add = [&round] {
+    std::vector<float> from(floats, 1.0f), to(floats, 2.0f);
+    for (int r = 0; r < rounds; ++r) {
       round.arrive_and_wait();
-    });
+      for (std::size_t j = 0; j < floats; ++j)
+        to[j] += from[j];
+      std::atomic_signal_fence(std::memory_order_seq_cst); // So that no round is left out.
+    }
+    round.arrive_and_wait();
+  };
+  std::vector<std::jthread> all;
+  try {
+    while (all.size() < threads)
+      all.emplace_back(add);
+  } catch (const std::system_error&) { // There may be no more of them: the others are not to wait.
+    for (auto i = all.size(); i < threads; ++i)
+      round.arrive_and_drop();
+    throw;
+  }
   all.clear();
   return *std::ranges::min_element(times);
 }

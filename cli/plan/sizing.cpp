@@ -21,8 +21,7 @@ server_sizes sizes_of(const server_needs& x) {
   made.server_seconds = of_servers / x.servers / network;
   made.talk_seconds = std::max(made.worker_seconds, made.server_seconds);
   made.worker_rate = of_worker / x.step_seconds;
-  made.servers = static_cast<std::uint32_t>(std::ceil(of_servers / network / x.step_seconds));
-  made.servers = std::max(made.servers, x.replicas);
+  made.servers = std::max<double>(std::ceil(of_servers / network / x.step_seconds), x.replicas);
   made.ring_seconds = 2.0 * (x.workers - 1) / x.workers * x.parameter_bytes / network;
   const double kept = x.parameter_bytes * (1 + x.state_per_weight);
   const double share = kept * x.replicas / x.servers;
@@ -72,7 +71,7 @@ server_advice advice_for(const server_needs& needs, const server_sizes& sizes) {
   server_advice made;
   made.consistency = consistency_for(needs, sizes);
   const bool waits_for_all = made.consistency.starts_with("bsp");
-  if (waits_for_all && sizes.ring_seconds < is_worth_it * sizes.talk_seconds)
+  if (waits_for_all && needs.workers > 1 && sizes.ring_seconds < is_worth_it * sizes.talk_seconds)
     made.strategy = fmt::format("all-reduce in a ring of the workers: {} against {} through {} "
                                 "servers",
                                 show_seconds(sizes.ring_seconds), show_seconds(sizes.talk_seconds),
@@ -105,7 +104,7 @@ std::string sizing_text(const server_needs& x) {
        fmt::format("to push and pull in the time of a step; it has {}",
                    show_bits(x.network_per_second)));
   line(
-    "servers", std::to_string(sizes.servers),
+    "servers", fmt::format("{:.0f}", sizes.servers),
     fmt::format("answer {} workers in the time of a step; a server's load is O(workers / servers)",
                 x.workers));
   line("recovery of a server", show_seconds(sizes.read_seconds + sizes.refill_seconds),

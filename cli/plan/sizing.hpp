@@ -27,7 +27,7 @@ struct server_sizes {
   double server_seconds = 0; ///< For all workers over a server's link: O(workers / servers).
   double talk_seconds = 0;   ///< Of a step: the longer of the two.
   double worker_rate = 0;    ///< With which a worker pushes and pulls in the time of a step.
-  std::uint32_t servers = 0; ///< That answer all workers in the time of a step.
+  double servers = 0;        ///< That answer all workers in the time of a step.
   double ring_seconds = 0;   ///< The same sum by an all-reduce in a ring of the workers.
   double read_seconds = 0;   ///< Recovery of a server: its share of a checkpoint, from disk;
   double refill_seconds = 0; ///< then its values to all workers, or with replicas all from one.

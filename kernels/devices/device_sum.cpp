@@ -37,11 +37,7 @@ kernels::strategy_plan plan_for(std::uint32_t devices, const device_sum_options&
 
 device_sum::device_sum(std::unique_ptr<device_platform> on, const device_sum_options& options,
                        std::size_t count)
-    : on_(std::move(on)), options_(options), count_(count) {
-  if (options_.nccl)
-    if (const auto api = options_.nccl())
-      nccl_ = *api;
-}
+    : on_(std::move(on)), options_(options), count_(count) {}
 
 result<void> device_sum::fetch(std::uint32_t device, std::span<const float> values,
                                host_stretches to) {
@@ -63,7 +59,7 @@ result<void> device_sum::add_up(std::span<const device_share> shares, host_stret
       return begun;
   if (auto done = synchronize(devices); !done)
     return done;
-  if (nccl_ && devices.size() > 1) {
+  if (devices.size() > 1 && has_nccl()) {
     const auto done = reduce_by_nccl(devices);
     if (done)
       return hand_out(devices, to);
@@ -139,6 +135,17 @@ result<device_sum::team*> device_sum::team_of(const device_list& devices) {
     tell(fmt::format("{} devices add up gradients: {}", devices.size(), chosen.name));
   }
   return &teams_.emplace(devices, std::move(made)).first->second;
+}
+
+/// Loads it when it is wanted first.
+bool device_sum::has_nccl() {
+  if (const auto load = std::exchange(options_.nccl, nullptr)) {
+    if (const auto api = load())
+      nccl_ = *api;
+    else
+      tell("devices add up gradients without NCCL: " + api.error().text);
+  }
+  return nccl_.has_value();
 }
 
 /// By a schedule; then the sum lands, each chunk from where it is.

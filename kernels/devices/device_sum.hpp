@@ -78,6 +78,7 @@ private:
   result<void> gather(std::uint32_t device, std::span<const device_share> shares,
                       host_stretches to);
   result<team*> team_of(const device_list& devices);
+  bool has_nccl();
   result<void> reduce(const device_list& devices);
   result<void> reduce_by_nccl(const device_list& devices);
   void tell(const std::string& line) const;

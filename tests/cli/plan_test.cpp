@@ -305,6 +305,18 @@ TEST_CASE("plan: the consistency follows communication and the slowest worker") 
                                       .disk_per_second = 500e6};
   CHECK(advice_for(one_server, sizes_of(one_server)).strategy.starts_with("all-reduce in a ring"));
   CHECK(contains(plan::sizing_text(one_server), "O(workers / servers)"));
+  auto alone = one_server;
+  alone.workers = 1; // Has nobody to make a ring with.
+  CHECK(advice_for(alone, sizes_of(alone)).strategy.starts_with("parameter server"));
+}
+
+TEST_CASE("plan: as many servers as no number of 32 bits tells") {
+  const plan::server_needs needs{.parameter_bytes = 1e12,
+                                 .workers = 1000,
+                                 .step_seconds = 1e-4,
+                                 .network_per_second = 1e9,
+                                 .disk_per_second = 500e6};
+  CHECK(contains(plan::sizing_text(needs), " 20000000000 "));
 }
 
 } // namespace troupe
