@@ -28,7 +28,7 @@ def main():
             # A filter that matches nothing would pass in silence.
             pattern = name.replace("\\", "\\\\").replace(",", "\\,")
             file.write(f"add_test({test} [==[{program}]==] [==[--test-case={pattern}]==])\n"
-                       f"set_tests_properties({test} PROPERTIES TIMEOUT 60\n"
+                       f"set_tests_properties({test} PROPERTIES TIMEOUT 300\n"
                        f"  SKIP_REGULAR_EXPRESSION SKIPPED:\n"
                        f"  FAIL_REGULAR_EXPRESSION [==[test cases: +0 ]==]"
                        f"  LABELS \"{';'.join(all_labels)}\")\n")

@@ -84,7 +84,7 @@ foreach(script IN LISTS scripts)
   add_test(NAME distributed.${name}
            COMMAND Python3::Interpreter ${script} ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
   set_tests_properties(distributed.${name} PROPERTIES
-    TIMEOUT 300 LABELS slow RUN_SERIAL ON SKIP_RETURN_CODE 77)
+    TIMEOUT 900 LABELS slow RUN_SERIAL ON SKIP_RETURN_CODE 77)
 endforeach()
 
 # -- examples/NN_name/README.md: shows runs, which must come out as shown

@@ -203,7 +203,7 @@ TEST_CASE("a_silent_or_dripping_connection_is_closed_at_the_handshake_deadline")
   const bare_peer silent{where}, dripping{where};
   const auto drops = bytes_of(hello_of());
   for (std::size_t i = 0; i < 8; ++i) {
-    CHECK(dripping.send(std::span{drops}.subspan(i, 1)));
+    (void)dripping.send(std::span{drops}.subspan(i, 1)); // It may be closed already.
     std::this_thread::sleep_for(10ms);
   }
   CHECK(silent.wait_end());

@@ -378,7 +378,7 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
     if (rank == 0) { // A second one of it comes, while the first is still there.
       is_formed.wait(false);
       const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {9}}};
-      options.forming = 200ms;
+      options.forming = 2s;
       CHECK_FALSE(link_team::form(self, place.addresses, listener, options));
     } else {
       is_formed = true;

@@ -142,7 +142,7 @@ std::variant<std::uint64_t, failure> push(process& from, const kv& to, std::uint
     what.pieces = {{{{0}, 0, elements}, numbers(elements)}};
   std::variant<std::uint64_t, failure> found;
   caf::scoped_actor self{from.system};
-  self->request(to, 10s, request{what, {}})
+  self->request(to, 60s, request{what, {}})
     .receive([&](const reply& answer) { found = answer.pushed->version; },
              [&](const caf::error& why) { found = from_caf(why); });
   return found;

@@ -90,6 +90,15 @@ inline request_message push_of(std::uint64_t number, std::size_t count, std::uin
   return {number, {std::move(push), {}}};
 }
 
+/// Within 10 s.
+template <class Condition>
+bool wait_until(Condition holds) {
+  const auto deadline = clock::now() + 10s;
+  while (!holds() && clock::now() < deadline)
+    std::this_thread::sleep_for(1ms);
+  return holds();
+}
+
 inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }

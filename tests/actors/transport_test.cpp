@@ -293,9 +293,9 @@ TEST_CASE("half_a_frame_and_then_silence_is_a_lost_link") {
 }
 
 TEST_CASE("an_idle_link_stays_open") {
-  pair_of_sides ends{{.silence_timeout = 1000ms}};
+  pair_of_sides ends{{.silence_timeout = 3000ms}};
   REQUIRE(ends.ready);
-  std::this_thread::sleep_for(2500ms);
+  std::this_thread::sleep_for(5000ms);
   CHECK(ends.client.lost.empty());
   CHECK(ends.server.lost.empty());
   ends.client.links.send(ends.to_server, reply_message{1, {receipt{}, {}}});

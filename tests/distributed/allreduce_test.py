@@ -67,7 +67,7 @@ class Counted(cluster.ClusterTest):
         run.await_text("training")
         self.assertTrue(run.kill("worker", 2))
         run.signal(2)
-        self.assertEqual(run.wait(30), 130)
+        self.assertEqual(run.wait(120), 130)
         self.assertIn("parameters are equal on all 4 workers", run.out)
         again = self.start("--checkpoint", self.home / "kept", "--resume", name="again")
         self.assertEqual(again.wait(120), 0)

@@ -163,7 +163,7 @@ class BadInput(cluster.ClusterTest):
         table.append((str(words).replace(str(self.home), "DIR"), run.launcher.poll(),
                       line.replace(str(self.home), "DIR")))
 
-    def refused(self, words, status, pattern, seconds=10):
+    def refused(self, words, status, pattern, seconds=40):
         """It ends soon, with one line, and its status."""
         words = words.split() if isinstance(words, str) else [str(word) for word in words]
         home = f"run{len(self.runs)}"
@@ -401,8 +401,7 @@ class BadInput(cluster.ClusterTest):
         self.assertEqual(struct.unpack_from("<I", hello, version)[0], 6)
         newer = bytearray(hello)
         struct.pack_into("<I", newer, version, 99)
-        run = self.start("--slow", "0:20", "--slow", "1:20", "--slow", "2:20", "--slow", "3:20",
-                         common=self.small)
+        run = self.start(*cluster.slow([60] * 4), common=self.small)
         run.await_text("training with")
         where = json.loads((run.directory / "cluster.json").read_text())["coordinator"]
         port = int(where.rpartition(":")[2])
@@ -421,7 +420,7 @@ class BadInput(cluster.ClusterTest):
                 def fresh():
                     return [line for line in run.logs["coordinator"].splitlines()[before:]
                             if "127.0.0.1:" in line]
-                cluster.poll(fresh, 5, f"a log line about {name}")
+                cluster.poll(fresh, 20, f"a log line about {name}")
                 time.sleep(0.2)
                 self.assertEqual(len(fresh()), 1, fresh())
                 table.append((f"peer: {name}", "-", fresh()[0]))

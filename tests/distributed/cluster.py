@@ -25,15 +25,15 @@ arguments = argparse.Namespace(programs=pathlib.Path("."))
 
 
 def poll(what, seconds, message):
-    """Waits for `what()` to be true and returns its value."""
-    end = time.monotonic() + seconds
-    while True:
+    """Waits for `what()` to be true and returns its value. Looks are counted, so that a machine that
+    stands still costs one look."""
+    pause = 0.02
+    for _ in range(round(seconds / pause)):
         value = what()
         if value:
             return value
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {message}")
-        time.sleep(0.02)
+        time.sleep(pause)
+    raise AssertionError(f"not within {seconds} s: {message}")
 
 
 def slow(milliseconds):
@@ -160,7 +160,7 @@ class Run:
             status = self.launcher.wait(max(0.1, seconds - (time.monotonic() - self.started)))
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {seconds} s") from None
-        poll(lambda: not self.alive(), 2, "end of all processes of the run")
+        poll(lambda: not self.alive(), 10, "end of all processes of the run")
         return status
 
     def end(self):
@@ -261,7 +261,8 @@ class ClusterTest(unittest.TestCase):
             if deaths_max is None or killed[who] < deaths_max:
                 killed[who] += run.kill(*who)
         self.assertEqual(run.wait(60 + 6 * kills), 0)
-        self.assertGreaterEqual(len(run.report["recoveries"]), 2 * kills // 3)
+        self.assertGreater(killed.total(), 0)
+        self.assertGreaterEqual(len(run.report["recoveries"]), 2 * killed.total() // 3)
         self.assert_exact(run, elements)
         self.assertEqual(unrecovered(run.report), [])
         return run.report
@@ -274,9 +275,9 @@ class ClusterTest(unittest.TestCase):
 
 
 def unrecovered(report):
-    """The losses not made good, but for those of the last second, when nobody is needed."""
+    """The losses not made good, but for those of the last seconds, when nobody is needed."""
     return [x for x in report["recoveries"]
-            if x["recovered_ms"] is None and x["at_seconds"] < report["seconds"] - 1]
+            if x["recovered_ms"] is None and x["at_seconds"] < report["seconds"] - 6]
 
 
 def parser(description):

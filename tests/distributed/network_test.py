@@ -7,7 +7,7 @@ import two_hosts
 
 class Network(two_hosts.TwoHosts):
     common = ("--model", "softmax", "--epochs", 2, "--checkpoint-every", "300ms",
-              *cluster.slow([5] * 4))
+              *cluster.slow([25] * 4))
     plain = "--allow-plaintext-on-network"
 
     def begin(self):

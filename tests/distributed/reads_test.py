@@ -26,7 +26,7 @@ class Reads(cluster.ClusterTest):
 
     def test_one_chain(self):
         """The servers behind its head answer as much as the head, and where it alone is asked, nothing."""
-        common = (*MODEL, *SERVERS, "--chains", 1, "--workers", 3, "--epochs", 1)
+        common = (*MODEL, *SERVERS, "--chains", 1, "--workers", 3, "--epochs", 1, "--sync", "bsp")
         self.assert_spread(self.finish(*common, "--reads", "any"))
         head = self.finish(*common)
         self.assertEqual(sorted(head.report["pulls"])[:2], [0, 0])
@@ -39,7 +39,7 @@ class Reads(cluster.ClusterTest):
                               *(("--kill", "server:1@0.7", "--slow", "0:3")
                                 if where == "any" else ()))
             exported.append((run.home / "trained.npz").read_bytes())
-            self.assert_spread(run)
+            self.assertGreater(min(run.report["pulls"]), 0)
         self.assertEqual(*exported)
         self.assert_recovered(run, ("server", 1))
 

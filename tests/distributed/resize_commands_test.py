@@ -69,7 +69,7 @@ class Commands(Resizing):
         run.await_text("server 2 rejoined")
         self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], [2]])
         self.troupe("drain", other.directory, "server:2")
-        cluster.poll(lambda: not self.servers_of(other), 3, "the end of server 2")
+        cluster.poll(lambda: not self.servers_of(other), 20, "the end of server 2")
         time.sleep(1.5)  # A process that ended well would be started again after 1 s.
         self.assertEqual([self.servers_of(run), self.servers_of(other)], [[0, 1], []])
         self.assertEqual([run.wait(), other.wait()], [0, 0])

@@ -60,18 +60,20 @@ class Stop(cluster.ClusterTest):
     def test_killed_launcher(self):
         """Its run directory has all that --resume needs, for as many passes as it trained or more."""
         where = ("--run-dir", self.home / "here")
-        run = self.start(*where, "--checkpoint-every", "200ms", processes=False)
-        run.await_match(r"epoch 1\.[3-9]")  # And a checkpoint of after the first pass.
+        model, passes = ("--model", "softmax"), ("--epochs", 6)
+        run = self.start(*where, *passes, "--checkpoint-every", "200ms", common=(*model, *ALL_SLOW),
+                         processes=False)
+        run.await_match(r"epoch [1-4]\.[3-9]")  # And a checkpoint of after the first pass.
         run.signal(signal.SIGKILL)
         self.assertEqual(run.wait(), -signal.SIGKILL)
         checkpoints = self.home / "here" / "checkpoints" / "checkpoints"
         before = sorted(os.listdir(checkpoints))
-        shorter = self.finish(*where, "--resume", "--epochs", 1, common=("--model", "softmax"),
-                              status=1, processes=False)
-        self.assertRegex(shorter.err, r"already at pass 1\.\d+ of 1: give --epochs 2 or more\n$")
+        shorter = self.finish(*where, "--resume", "--epochs", 1, common=model, status=1,
+                              processes=False)
+        self.assertRegex(shorter.err, r"already at pass [1-5]\.\d+ of 1: give --epochs [2-6] or more\n$")
         self.assertEqual(sorted(os.listdir(checkpoints)), before)
-        again = self.finish(*where, "--resume", processes=False)
-        self.assertIn(f"all {self.batches} batches are applied", again.out)
+        again = self.finish(*where, *passes, "--resume", common=model, processes=False)
+        self.assertIn(f"all {3 * self.batches} batches are applied", again.out)
         self.assertRegex(again.out, r"restored from checkpoint [1-9]")
 
     def test_threads(self):
@@ -84,7 +86,7 @@ class Stop(cluster.ClusterTest):
         """A launcher that slept goes on with its job, whether or not that ended meanwhile."""
         run = self.begin()
         os.kill(run.launcher.pid, signal.SIGSTOP)
-        time.sleep(7)  # Longer than the 5 s of silence that count as death.
+        time.sleep(6)  # Longer than the 5 s of silence that count as death.
         os.kill(run.launcher.pid, signal.SIGCONT)
         self.assertEqual(run.wait(), 0)
         self.assertIn(f"all {self.batches} batches are applied", run.out)

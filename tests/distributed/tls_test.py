@@ -49,7 +49,7 @@ class Tls:
 
 class Hosts(Tls, two_hosts.TwoHosts):
     common = ("--model", "softmax", "--epochs", 1, "--servers", 1, "--workers", 2,
-              "--slow", "0:2", "--slow", "1:2")
+              "--slow", "0:10", "--slow", "1:10")
 
     def setUp(self):
         super().setUp()

@@ -59,6 +59,14 @@ std::future<store_ptr> campaign_beside(const etcd_address& etcd, story& told) {
   return std::async(std::launch::async, [=, &told] { return campaign(etcd, "standby", &told); });
 }
 
+/// Each call has little time; what did not work is tried again.
+bool buried(const etcd_address& etcd, const std::string& who) {
+  for (int i = 0; i < 20; ++i)
+    if (etcd_store::bury(etcd, who))
+      return true;
+  return false;
+}
+
 const coordinator_state some_state{4, {2}, 77, {{0}, {1}, {1}}, {}, {}, {}, 12};
 
 } // namespace
@@ -66,7 +74,7 @@ const coordinator_state some_state{4, {2}, 77, {{0}, {1}, {1}}, {}, {}, {}, 12};
 TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved") {
   if (!etcd_cluster::is_installed())
     return;
-  const etcd_cluster cluster{1};
+  const etcd_cluster cluster{1, true};
   const etcd_address etcd{cluster.endpoints(), "job"};
   auto first = campaign(etcd, "first");
   const auto fresh = first->load();
@@ -76,7 +84,7 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   story told;
   auto standby = campaign_beside(etcd, told);
   REQUIRE(told.await("stands by"));
-  CHECK(standby.wait_for(5s) == std::future_status::timeout); // More than two leases.
+  CHECK(standby.wait_for(10s) == std::future_status::timeout); // More than a lease.
   CHECK(first->check_lead());
   REQUIRE(first->save({5, {3}, 77, {{1}}, {}, {}, {}, 13}));
   CHECK((*etcd_client{etcd.endpoints}.get("/troupe/job/leader", 2s))->bytes == "first");
@@ -97,18 +105,18 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
 TEST_CASE("etcd: a leader that is known to be dead is followed before its lease ends") {
   if (!etcd_cluster::is_installed())
     return;
-  const etcd_cluster cluster{1};
+  const etcd_cluster cluster{1, true};
   const etcd_address etcd{cluster.endpoints(), "job"};
   const auto first = campaign(etcd, "first");
   story told;
   auto standby = campaign_beside(etcd, told);
   REQUIRE(told.await("stands by"));
-  CHECK(etcd_store::bury(etcd, "another"));
+  CHECK(buried(etcd, "another"));
   CHECK(standby.wait_for(1s) == std::future_status::timeout);
   CHECK(first->check_lead());
-  CHECK(etcd_store::bury(etcd, "first"));
+  CHECK(buried(etcd, "first"));
   CHECK(standby.wait_for(20s) == std::future_status::ready);
-  CHECK(etcd_store::bury({cluster.endpoints(), "nobody's"}, "first"));
+  CHECK(buried({cluster.endpoints(), "nobody's"}, "first"));
 }
 
 TEST_CASE("etcd: a deposed leader cannot save, whatever it believes") {
