@@ -1,5 +1,6 @@
 #include "actors/links/link_team.hpp"
 
+#include "actors/links/team_meeting.hpp"
 #include "kernels/schedules/strategies.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -38,6 +39,28 @@ constexpr std::size_t chunk_bytes = 256 * 1024;
 
 std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
+/// What a chunk says of its sum, in fields that mean something else where a push is one.
+struct chunk_label {
+  std::uint32_t part = 0;
+  std::uint64_t count = 0;       ///< Numbers of the whole part.
+  std::uint64_t fingerprint = 0; ///< Of the sum's schedules.
+};
+
+update to_push(const chunk_label& label) {
+  update push;
+  push.tables = {{label.part}};
+  push.step.clock = label.count;
+  push.base_version = label.fingerprint;
+  return push;
+}
+
+/// Nothing: that is no chunk.
+std::optional<chunk_label> label_of(const request& what) {
+  if (!what.push || what.push->pieces.size() > 1 || what.push->tables.size() != 1)
+    return std::nullopt;
+  return chunk_label{what.push->tables[0].value, what.push->step.clock, what.push->base_version};
+}
+
 /// Messages of a part that are still read from the buffer. Their last reader may be any thread,
 /// with a lock of the links held, so this only counts; it outlives the sum.
 struct departures {
@@ -58,11 +81,11 @@ struct part_messages {
 class link_team::state {
 public:
   state(const hello& self, const link_team_options& options, std::size_t ranks)
-      : rank_(self.from.index), options_(options), links_of_(ranks), parted_(ranks),
-        complete_(ranks), links_(self, events(), options.links) {}
+      : options_(options), meeting_(self.from.index, static_cast<std::uint32_t>(ranks)),
+        parted_(ranks), links_(self, events(), options.links) {}
 
-  std::uint32_t rank() const { return rank_; }
-  std::uint32_t ranks() const { return static_cast<std::uint32_t>(links_of_.size()); }
+  std::uint32_t rank() const { return meeting_.rank(); }
+  std::uint32_t ranks() const { return meeting_.ranks(); }
 
   // -- forming --
 
@@ -73,28 +96,19 @@ public:
     const auto until = clock::now() + options_.forming;
     auto retry_at = clock::now();
     while (true) {
-      const auto missing = std::ranges::find_if(
-        links_of_, [this](const auto& link) { return !link && &link != &links_of_[rank_]; });
-      if (missing == links_of_.end()) {
-        if (!std::exchange(told_, true))
-          tell_all(complete);
-        formed_ = std::ranges::count(complete_, true) + 1 == std::ssize(complete_);
-        if (formed_)
-          return {};
-      }
+      if (meeting_.take_complete())
+        tell_all(complete);
+      formed_ = meeting_.is_formed();
+      if (formed_)
+        return {};
       if (options_.wanted && !options_.wanted())
         return {errc::timed_out, "this team is not wanted any more"};
       const auto now = clock::now();
-      if (now >= until) {
-        const bool all_linked = missing == links_of_.end();
-        const auto late = all_linked ? first_incomplete() : missing - links_of_.begin();
-        return {errc::timed_out, rank_name(static_cast<std::uint32_t>(late))
-                                   + (all_linked ? " did not find all others" : " did not come")
-                                   + " within " + std::to_string(options_.forming.count() / 1000)
-                                   + " s" + (why_not_.empty() ? "" : ": " + why_not_)};
-      }
+      if (now >= until)
+        return {errc::timed_out, late_text()};
       if (now >= retry_at) {
-        connect(addresses);
+        for (const auto other : meeting_.wanted())
+          meeting_.connecting(other, links_.connect(addresses[other]));
         retry_at = now + connect_pause;
       }
       news_.wait_until(lock, std::min(retry_at, until));
@@ -167,7 +181,7 @@ public:
       tell_all(farewell);
       news_.wait_for(lock, options_.parting, [this] {
         for (std::uint32_t other = 0; other < ranks(); ++other)
-          if (links_of_[other] && !parted_[other])
+          if (meeting_.link_to(other) && !parted_[other])
             return false;
         return true;
       });
@@ -187,40 +201,33 @@ private:
     made.opened = [this](link_id link, const hello& peer, const std::string&) {
       const std::lock_guard lock{mutex_};
       const auto other = peer.from.index;
-      if (other >= links_of_.size() || other == rank_)
+      if (other >= ranks() || other == rank())
         return;
       if (formed_)
         return lose(other, "it began anew");
+      meeting_.opened(other, link);
       forget(other);
-      connecting_.erase(other);
-      links_of_[other] = link;
-      ranks_of_[link] = other;
       news_.notify_all();
     };
     made.received = [this](link_id link, message what) {
       const std::lock_guard lock{mutex_};
-      const auto from = ranks_of_.find(link);
+      const auto from = meeting_.rank_at(link);
       auto* requests = std::get_if<request_list>(&what);
-      if (from == ranks_of_.end() || !requests)
+      if (!from || !requests)
         return;
       for (auto& item : requests->items)
-        take_in(from->second, std::move(item));
+        take_in(*from, std::move(item));
       go_on();
     };
     made.lost = [this](link_id link, const failure& why) {
       const std::lock_guard lock{mutex_};
-      std::erase_if(connecting_, [&](const auto& each) { return each.second == link; });
-      if (const auto from = ranks_of_.find(link); from != ranks_of_.end()) {
-        const auto rank = from->second;
-        if (formed_) {
-          lose(rank, why.text);
-          links_of_[rank].reset();
-        } else {
-          forget(rank);
-        }
-      } else {
+      const auto other = meeting_.lost(link);
+      if (!other)
         why_not_ = why.text;
-      }
+      else if (formed_)
+        lose(*other, why.text);
+      else
+        forget(*other);
       news_.notify_all();
     };
     made.rejected = [](const std::string&, const failure&) {};
@@ -233,11 +240,11 @@ private:
 
   // All of these with the lock held.
 
-  std::ptrdiff_t first_incomplete() const {
-    std::ptrdiff_t at = 0;
-    while (at == rank_ || complete_[static_cast<std::size_t>(at)])
-      ++at;
-    return at;
+  std::string late_text() const {
+    const auto late = *meeting_.first_missing();
+    return rank_name(late) + (meeting_.link_to(late) ? " did not find all others" : " did not come")
+           + " within " + std::to_string(options_.forming.count() / 1000) + " s"
+           + (why_not_.empty() ? "" : ": " + why_not_);
   }
 
   /// Of a team that is formed.
@@ -248,37 +255,21 @@ private:
 
   /// It gave up, or is about to begin again: what it has sent belongs to no team.
   void forget(std::uint32_t other) {
-    if (links_of_[other])
-      ranks_of_.erase(*links_of_[other]);
-    links_of_[other].reset();
     parted_[other].reset();
-    complete_[other] = told_ = false;
     std::erase_if(early_, [&](const early_item& each) { return each.from == other; });
   }
 
-  /// To those behind this rank; those before it connect to it.
-  void connect(const std::vector<endpoint>& addresses) {
-    for (auto other = rank_ + 1; other < ranks(); ++other)
-      if (!links_of_[other] && !connecting_.contains(other))
-        connecting_[other] = links_.connect(addresses[other]);
+  void tell_all(std::uint32_t what) {
+    for (std::uint32_t other = 0; other < ranks(); ++other)
+      send(other, what, to_push({}));
   }
 
-  void tell_all(std::uint32_t what) {
-    for (const auto& link : links_of_)
-      if (link)
-        links_.send(*link, request_list{request_message{number_of(what), {push_of(0, 0), {}}}});
+  void send(std::uint32_t to, std::uint32_t what, update push) {
+    if (const auto link = meeting_.link_to(to))
+      links_.send(*link, request_list{request_message{number_of(what), {std::move(push), {}}}});
   }
 
   std::uint64_t number_of(std::uint32_t step) const { return std::uint64_t{sum_} << 32 | step; }
-
-  /// Without a chunk.
-  update push_of(std::uint32_t part, std::size_t count) const {
-    update push;
-    push.step.clock = count;
-    push.base_version = fingerprint_;
-    push.tables = {{part}};
-    return push;
-  }
 
   /// A sum was begun, and has not all of its parts.
   bool adding() const { return !finished_.reached(sum_); }
@@ -292,7 +283,7 @@ private:
   void take_in(std::uint32_t from, request_message item) {
     const auto sum = static_cast<std::uint32_t>(item.number >> 32);
     if (static_cast<std::uint32_t>(item.number) == complete) {
-      complete_[from] = true;
+      meeting_.complete(from);
       news_.notify_all();
       return;
     }
@@ -307,26 +298,25 @@ private:
       return;
     }
     const auto number = static_cast<std::uint32_t>(item.number);
-    const auto* push = item.what.push ? &*item.what.push : nullptr;
-    if (!push || push->pieces.size() > 1 || push->tables.size() != 1 || sum != sum_
-        || parts_.empty()) {
+    const auto label = label_of(item.what);
+    if (!label || sum != sum_ || parts_.empty()) {
       fail({errc::malformed, rank_name(from) + " sent what is no chunk of this sum"});
       return;
     }
-    const auto part = push->tables[0].value;
-    const auto own = part < parts_.size() ? parts_[part].what.numbers.size() : 0;
-    if (push->base_version != fingerprint_ || push->step.clock != own) {
+    const auto own = label->part < parts_.size() ? parts_[label->part].what.numbers.size() : 0;
+    if (label->fingerprint != fingerprint_ || label->count != own) {
       fail({errc::shape_mismatch,
-            rank_name(from) + " adds up " + std::to_string(push->step.clock)
-              + " numbers, this rank " + std::to_string(own)
-              + (push->base_version != fingerprint_ ? ", by another schedule" : "")});
+            rank_name(from) + " adds up " + std::to_string(label->count) + " numbers, this rank "
+              + std::to_string(own)
+              + (label->fingerprint != fingerprint_ ? ", by another schedule" : "")});
       return;
     }
-    if (!flow_.arrived(part, number, from)) {
+    if (!flow_.arrived(label->part, number, from)) {
       fail({errc::malformed, rank_name(from) + " sent a chunk that is not of the schedule"});
       return;
     }
-    parts_[part].inbox[number] = push->pieces.empty() ? piece{} : push->pieces[0];
+    const auto& pieces = item.what.push->pieces;
+    parts_[label->part].inbox[number] = pieces.empty() ? piece{} : pieces[0];
     moves_.fetch_add(1);
   }
 
@@ -339,8 +329,8 @@ private:
       const auto& part = parts_[now->part].what;
       const auto range =
         kernels::range_of_chunk(part.numbers.size(), part.plan->chunks, now->what.step.chunk);
-      if (now->what.step.from == rank_)
-        send(*now, range);
+      if (now->what.step.from == rank())
+        send_chunk(*now, range);
       else if (!take(*now, part.numbers.subspan(range.begin, range.size)))
         return;
       note_departures();
@@ -361,11 +351,11 @@ private:
     }
   }
 
-  void send(const parts_flow::own_step& now, const kernels::chunk_range& range) {
+  void send_chunk(const parts_flow::own_step& now, const kernels::chunk_range& range) {
     auto& part = parts_[now.part];
     const auto& what = now.what;
     const auto number = what.step.chunk;
-    auto push = push_of(now.part, part.what.numbers.size());
+    auto push = to_push({now.part, part.what.numbers.size(), fingerprint_});
     if (range.size == 0) {
       flow_.left(now.part, number);
     } else {
@@ -376,9 +366,7 @@ private:
                        }}}};
       ++part.leaving[number];
     }
-    if (const auto link = links_of_[what.step.to])
-      links_.send(*link,
-                  request_list{request_message{number_of(what.number), {std::move(push), {}}}});
+    send(what.step.to, what.number, std::move(push));
   }
 
   bool take(const parts_flow::own_step& now, std::span<float> chunk) {
@@ -406,17 +394,12 @@ private:
     finished_.wake();
   }
 
-  const std::uint32_t rank_;
   const link_team_options options_;
   std::mutex mutex_;
   std::condition_variable news_;
-  std::vector<std::optional<link_id>> links_of_;     ///< By rank.
+  team_meeting meeting_;
   std::vector<std::optional<std::uint32_t>> parted_; ///< By rank that ended: its last sum.
-  std::map<link_id, std::uint32_t> ranks_of_;
-  std::map<std::uint32_t, link_id> connecting_;
-  std::string why_not_;        ///< What a connection met last.
-  std::vector<bool> complete_; ///< By rank that said so. A link may be of one that has given up.
-  bool told_ = false;          ///< That this rank is.
+  std::string why_not_;                              ///< What a connection met last.
   bool formed_ = false;
 
   std::uint32_t sum_ = 0;
