@@ -102,7 +102,7 @@ class Stop(cluster.ClusterTest):
         run.signal(signal.SIGINT)
         self.assertEqual(run.wait(), 130)
         print(f"{time.monotonic() - began:.2f} s", end=" ", flush=True)
-        self.assertNotIn("stopped without it", run.out)
+        self.assertIn("stopped at once", run.err)
         self.assertNotIn("lost", run.out)
 
 
