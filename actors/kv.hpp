@@ -48,7 +48,7 @@ namespace troupe {
 ///   // reply:      the receipt after the update was applied (or had been before); values, whose
 ///   //             pieces cover the ranges.
 ///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed, overloaded,
-///   //             not_as_one (a sum of batches; each may come alone);
+///   //             not_as_one (a sum of batches; each may come alone), device_failed;
 ///   //             not_ready, peer_lost, timed_out (retry). On an error of the pull, or where the
 ///   //             answer was lost, the push may have been applied.
 ///   //             not_yet: a pull alone has waited 500 ms in vain; ask again. Where there was a

@@ -50,6 +50,9 @@ result<void> run(const resize_options& options) {
   if (!cluster)
     return {cluster.error().code,
             "no run in " + options.run_directory.string() + ": " + cluster.error().text};
+  if (cluster->coordinator.port == 0)
+    return {errc::invalid_argument, "the job in " + options.run_directory.string()
+                                      + " has no servers: its workers add up among themselves"};
   std::shared_ptr<const tls_context> tls;
   if (options.tls_directory) {
     auto loaded =

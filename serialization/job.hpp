@@ -120,7 +120,7 @@ struct job_spec {
   std::string name; ///< At most 64 printable ASCII characters.
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64; ///< Power of two, 1 .. 4096.
-  std::uint32_t servers = 1;     ///< Servers at the start of the job.
+  std::uint32_t servers = 1;     ///< At the start of the job; without any: `partitions`.
   std::uint32_t replicas = 1;    ///< Servers that hold each partition; at most `servers`.
   std::uint32_t chains = 0;      ///< What is placed on servers; 0: one for each server.
   std::uint32_t workers = 1;     ///< W: worker count at the start; the slots of a bsp clock.

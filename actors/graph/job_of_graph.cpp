@@ -11,7 +11,8 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.name = described.data().empty() ? program : program + " on " + described.data();
   job.seed = options.seed;
   job.partitions = options.partitions;
-  // hogwild has one memory, whatever the number of servers. Without servers none limits the tables.
+  // hogwild has one memory, whatever the number of servers. Without servers, each partition counts
+  // as one, which allows the largest tables.
   const bool is_shared = options.sync.mode == consistency_mode::hogwild;
   job.servers = is_shared ? 1 : options.allreduce ? options.partitions : options.servers;
   job.replicas = options.replicas;

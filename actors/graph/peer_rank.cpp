@@ -32,8 +32,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A rank waits for the others as long as they load: the launcher knows whether there is hope. It
-/// says so often whom it waits for.
+/// A rank waits for the others as long as they load: the launcher brings back those that end. So
+/// often it logs whom it waits for.
 constexpr std::chrono::seconds waiting_told{60};
 /// A rank may compute for as long as it likes: one whose process stands still is noticed by links.
 constexpr std::chrono::hours gradient_max{24};

@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import subprocess
 
 import cluster
 
@@ -39,6 +40,14 @@ class Counted(cluster.ClusterTest):
         self.assertEqual(run.report["pushes"]["applied"], self.batches)
         self.assertEqual(re.findall(r"(.{8}) hangs: killing it", run.out), ["worker 2"])
         self.assertEqual(re.findall(r"(.{8}) died", run.out), ["worker 2"])
+
+    def test_there_are_no_servers_to_add_to(self):
+        run = self.start()
+        run.await_text("training")
+        done = subprocess.run([cluster.arguments.programs / "troupe", "add", run.directory],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "^troupe.*: the job in .*/run has no servers: its workers .*\n$")
 
     def test_stop_and_resume(self):
         run = self.start("--checkpoint", self.home / "kept", "--checkpoint-every", "100ms")

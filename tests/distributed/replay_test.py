@@ -97,8 +97,7 @@ class Replay(cluster.ClusterTest):
             replayed.append(int(re.search(r"replayed (\d+) steps", said)[1]))
             differs = self.replay(run, compare="early.npz", status=1)
             self.assertRegex(differs, "differs from early.npz: table '.*' differs first in elem")
-        self.assertEqual(replayed, sorted(replayed))
-        self.assertLess(replayed[0], replayed[-1])
+        self.assertEqual(replayed, sorted(set(replayed)))
         self.assertIn("--compare needs its end", self.replay(run, (*MODEL, "--until", 1), status=2))
 
     def test_pipeline_and_update_buffer(self):
