@@ -73,17 +73,17 @@ using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 using peer_sink = caf::typed_actor<caf::reacts_to<peer_message>>;
 
 /// Receives what it should be. Lifetime: until orders::stop.
-using member = caf::typed_actor<caf::reacts_to<orders>>;
+using member_handle = caf::typed_actor<caf::reacts_to<orders>>;
 
 /// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
-using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member>>;
+using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member_handle>>;
 
 /// A coordinator that also hears of broken connections (a hint, not a proof).
 /// cluster/coordinator_actor.hpp makes one; links bring reports of other processes to it.
 using coordinator_service = coordinator_handle::extend<caf::reacts_to<lost_atom, member_id>>;
 
 /// Makes the handle of the coordinator for a member: the actor itself, or an uplink to it.
-using coordinator_connector = std::function<coordinator_handle(member)>;
+using coordinator_connector = std::function<coordinator_handle(member_handle)>;
 
 /// Time between two reports of a member in which nothing happened.
 constexpr std::chrono::milliseconds report_interval{100};

@@ -12,11 +12,11 @@ void member_port::open(caf::local_actor* self, const member_id& id, std::uint64_
   self_ = self;
   id_ = id;
   job_ = job;
-  coordinator_ = connect(caf::actor_cast<member>(self));
+  coordinator_ = connect(caf::actor_cast<member_handle>(self));
 }
 
 void member_port::send(decltype(report::body) what) {
-  const auto me = caf::actor_cast<member>(self_);
+  const auto me = caf::actor_cast<member_handle>(self_);
   caf::send_as(me, coordinator_, report{id_, job_, ++sequence_, peak_rss_bytes(), std::move(what)},
                me);
   sent_at_ = now_of(*self_);

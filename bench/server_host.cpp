@@ -34,17 +34,18 @@ server_handle spawn_serving(caf::actor_system& system, const job_spec& job, std:
   const auto serves = std::make_shared<std::promise<void>>();
   const auto coordinator =
     system.spawn([=](coordinator_handle::pointer self) -> coordinator_handle::behavior_type {
-      return {[=, told = false, known = false](const report& what, const member& from) mutable {
-        if (!std::exchange(told, true))
-          self->send(from, orders_for(job, identity));
-        const auto& chains = std::get<server_report>(what.body).chains;
-        const bool ready = !chains.empty() && chains[0].status.epoch == epoch;
-        if (ready && !std::exchange(known, true))
-          serves->set_value();
-      }};
+      return {
+        [=, told = false, known = false](const report& what, const member_handle& from) mutable {
+          if (!std::exchange(told, true))
+            self->send(from, orders_for(job, identity));
+          const auto& chains = std::get<server_report>(what.body).chains;
+          const bool ready = !chains.empty() && chains[0].status.epoch == epoch;
+          if (ready && !std::exchange(known, true))
+            serves->set_value();
+        }};
     });
   auto server = spawn_server(system, {identity, fingerprint(job), address, {}},
-                             [coordinator](const member&) { return coordinator; }, {});
+                             [coordinator](const member_handle&) { return coordinator; }, {});
   serves->get_future().wait();
   return server;
 }

@@ -52,7 +52,7 @@ constexpr unsigned disk_megabytes = 256;
 /// Checkpoints of a run that damages some: they should still be there when it is over.
 constexpr std::uint32_t flipped_keep = 100;
 constexpr std::uint32_t usual_keep = 5;
-constexpr std::chrono::milliseconds round_interval{20};
+constexpr std::chrono::milliseconds look_interval{20};
 constexpr double measure_interval = 1;
 constexpr double wait_line_interval = 5;
 
@@ -248,7 +248,7 @@ result<void> chaos_run::follow(cluster& job, std::optional<int>& interrupted) {
                    [this](const std::string& line) { say(line); }};
   double measured_at = 0, told_at = 0;
   while (true) {
-    if (const auto signal = signals.wait(round_interval); signal && *signal != SIGCHLD) {
+    if (const auto signal = signals.wait(look_interval); signal && *signal != SIGCHLD) {
       interrupted = signal;
       return {};
     }

@@ -21,7 +21,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::chrono::milliseconds round_interval{50};
+constexpr std::chrono::milliseconds job_look_interval{50};
 
 struct resize_options {
   std::filesystem::path run_directory;
@@ -39,7 +39,7 @@ result<void> wait_for(resize_watch& watch, job_visitor& job, std::optional<int>&
     if (watch.outcome())
       return *watch.outcome();
     job.wish(watch.wish());
-    interrupted = signals.wait(round_interval);
+    interrupted = signals.wait(job_look_interval);
     if (interrupted)
       return {};
   }

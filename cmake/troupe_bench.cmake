@@ -1,5 +1,9 @@
-# Benchmarks: programs of bench/, run small by ctest. A program is its main file and those that it
-# names here; what they share is troupe_bench.
+# Benchmarks: programs of bench/, run small by ctest, and built when they are run: by ctest, or as
+# target `benchmarks`. A program is its main file and those that it names here; what they share is
+# troupe_bench.
+
+get_directory_property(targets_before BUILDSYSTEM_TARGETS)
+get_directory_property(tests_before TESTS)
 
 find_library(TROUPE_ZEROMQ zmq)
 find_path(TROUPE_ZEROMQ_INCLUDE zmq.h)
@@ -209,3 +213,16 @@ add_test(NAME bench.cuda_bench COMMAND cuda_bench)
 add_test(NAME bench.cuda_bench.emulated COMMAND cuda_bench --emulate --json)
 set_tests_properties(bench.cuda_bench bench.cuda_bench.emulated PROPERTIES TIMEOUT 60 LABELS bench
                      SKIP_REGULAR_EXPRESSION "not run on a GPU")
+
+# -- all of them ---------------------------------------------------------------
+
+get_directory_property(programs BUILDSYSTEM_TARGETS)
+list(REMOVE_ITEM programs ${targets_before})
+set_target_properties(${programs} PROPERTIES EXCLUDE_FROM_ALL ON)
+add_custom_target(benchmarks DEPENDS ${programs})
+get_directory_property(benchmark_tests TESTS)
+if(tests_before)
+  list(REMOVE_ITEM benchmark_tests ${tests_before})
+endif()
+set_tests_properties(${benchmark_tests} PROPERTIES FIXTURES_REQUIRED benchmarks)
+troupe_add_build_test(benchmarks bench)

@@ -1,3 +1,20 @@
+# Sources in the order in which a unity build puts them together: those that include one of the large
+# headers beside each other, so that few batches have it.
+function(troupe_order_sources variable)
+  set(ordered "")
+  set(rest ${${variable}})
+  foreach(header IN ITEMS nlohmann/json CLI/CLI rocksdb/)
+    foreach(source IN LISTS rest)
+      file(STRINGS ${source} found LIMIT_COUNT 1 REGEX "^#include \"${header}")
+      if(found)
+        list(APPEND ordered ${source})
+      endif()
+    endforeach()
+    list(REMOVE_ITEM rest "" ${ordered})
+  endforeach()
+  set(${variable} ${ordered} ${rest} PARENT_SCOPE)
+endfunction()
+
 # Adds library troupe_<name> (Troupe::<name>) from <name>/*.cpp, <name>/*/*.cpp and <name>/*.cu. A
 # folder without sources gives a library of headers alone.
 #
@@ -9,6 +26,7 @@ function(troupe_add_component name)
   cmake_parse_arguments(arg "" "" "DEPENDS;SCHEMAS;OPTIONS;PRECOMPILE" ${ARGN})
   set(target troupe_${name})
   file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp ${name}/*/*.cpp)
+  troupe_order_sources(sources)
   set(generated_root ${PROJECT_BINARY_DIR}/generated)
   if(arg_SCHEMAS)
     set(generated ${arg_SCHEMAS})

@@ -1,6 +1,9 @@
 # tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
 # (serialization/, storage/, actors/links/ but for its actors, packed values) are compiled by clang++ with sanitizers, beside the build's compiler.
-# ctest runs each for a second; run bin/x_fuzz by hand to look longer.
+# ctest runs each for a second; run bin/x_fuzz by hand to look longer. They are built when they are
+# run: by ctest, or as target `fuzzers`, which is there even where none can be built.
+
+add_custom_target(fuzzers)
 
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/*/*_fuzz.cpp)
 if(NOT fuzzers)
@@ -107,6 +110,8 @@ foreach(fuzzer IN LISTS fuzzers)
   add_test(NAME ${component}.${name}
            COMMAND ${program} -max_total_time=1 -rss_limit_mb=4096 -verbosity=0
                    -artifact_prefix=${corpus}- ${corpus} ${seeds})
-  set_tests_properties(${component}.${name} PROPERTIES TIMEOUT 60 LABELS fuzz)
+  set_tests_properties(${component}.${name} PROPERTIES TIMEOUT 60 LABELS fuzz FIXTURES_REQUIRED fuzzers)
 endforeach()
-add_custom_target(troupe_fuzzers ALL DEPENDS ${programs})
+add_custom_target(fuzz_programs DEPENDS ${programs})
+add_dependencies(fuzzers fuzz_programs)
+troupe_add_build_test(fuzzers fuzz)

@@ -39,6 +39,7 @@ endforeach()
 
 file(GLOB cli_sources CONFIGURE_DEPENDS cli/*.cpp cli/chaos/*.cpp cli/plan/*.cpp)
 list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/cli/main.cpp)
+troupe_order_sources(cli_sources)
 add_library(troupe_cli STATIC ${cli_sources})
 target_link_libraries(troupe_cli PUBLIC Troupe::actors)
 add_executable(troupe cli/main.cpp)
@@ -64,3 +65,7 @@ add_executable(troupe_sim ${sim_sources} ${sim_deciders})
 target_compile_definitions(troupe_sim PRIVATE TROUPE_MUTATIONS)
 target_link_libraries(troupe_sim PRIVATE Troupe::serialization Troupe::storage Troupe::caf_core
                       fmt::fmt CLI11::CLI11 Threads::Threads)
+
+# -- what scripts/demo builds --------------------------------------------------
+
+add_custom_target(demo DEPENDS async_sgd troupe)

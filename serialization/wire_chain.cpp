@@ -3,9 +3,7 @@
 
 namespace troupe::wire::detail {
 
-namespace {
-
-void write(const chain_config& from, schema::Config::Builder to) {
+static void write(const chain_config& from, schema::Config::Builder to) {
   to.setEpoch(from.epoch.value);
   to.setGeneration(from.generation.value);
   write_list(from.members, to.initMembers(static_cast<unsigned>(from.members.size())));
@@ -13,7 +11,7 @@ void write(const chain_config& from, schema::Config::Builder to) {
     detail::write(*from.joiner, to.initJoiner());
 }
 
-chain_config read(schema::Config::Reader from) {
+static chain_config read(schema::Config::Reader from) {
   chain_config made{.epoch = {from.getEpoch()},
                     .generation = {from.getGeneration()},
                     .members = read_list<member_id>(from.getMembers(), members_max, "members"),
@@ -23,7 +21,7 @@ chain_config read(schema::Config::Reader from) {
   return made;
 }
 
-void write(const entry_message& from, schema::Entry::Builder to, body_parts& body) {
+static void write(const entry_message& from, schema::Entry::Builder to, body_parts& body) {
   to.setEpoch(from.place.epoch.value);
   to.setIndex(from.place.index);
   to.setCommitted(from.place.committed);
@@ -34,7 +32,7 @@ void write(const entry_message& from, schema::Entry::Builder to, body_parts& bod
   write_numbers(tables, to.initTables(static_cast<unsigned>(tables.size())));
 }
 
-entry_message read(schema::Entry::Reader from, body_reader& body) {
+static entry_message read(schema::Entry::Reader from, body_reader& body) {
   entry_message made{{{from.getEpoch()}, from.getIndex(), from.getCommitted()},
                      {{}, read_numbers<table_id>(from.getTables())}};
   check_count(made.entry.tables.size(), tables_max, "tables");
@@ -51,19 +49,19 @@ entry_message read(schema::Entry::Reader from, body_reader& body) {
 }
 
 template <class Message>
-void write_mark(const Message& from, std::uint64_t index, schema::Mark::Builder to) {
+static void write_mark(const Message& from, std::uint64_t index, schema::Mark::Builder to) {
   to.setEpoch(from.epoch.value);
   to.setIndex(index);
 }
 
-void write(const held_version& from, schema::Held::Builder to) {
+static void write(const held_version& from, schema::Held::Builder to) {
   to.setPartition(from.partition.value);
   to.setTable(from.table.value);
   to.setNumber(from.number);
   to.setVersion(from.version);
 }
 
-void write(const copy_request& from, schema::CopyRequest::Builder to) {
+static void write(const copy_request& from, schema::CopyRequest::Builder to) {
   to.setEpoch(from.epoch.value);
   to.setPart(from.part);
   auto held = to.initHeld(static_cast<unsigned>(from.held.size()));
@@ -71,7 +69,7 @@ void write(const copy_request& from, schema::CopyRequest::Builder to) {
     write(from.held[i], held[i]);
 }
 
-copy_request read(schema::CopyRequest::Reader from) {
+static copy_request read(schema::CopyRequest::Reader from) {
   copy_request made{{from.getEpoch()}, from.getPart(), {}};
   check_count(from.getHeld().size(), pieces_max, "held blocks");
   for (const auto x : from.getHeld())
@@ -80,13 +78,13 @@ copy_request read(schema::CopyRequest::Reader from) {
 }
 
 template <class Number>
-void add_numbers(body_parts& body, const std::shared_ptr<const Number>& numbers,
-                 std::uint64_t count) {
+static void add_numbers(body_parts& body, const std::shared_ptr<const Number>& numbers,
+                        std::uint64_t count) {
   if (count > 0)
     body.push_back({numbers, std::as_bytes(std::span{numbers.get(), count})});
 }
 
-void write(const copy_part& from, schema::CopyPart::Builder to, body_parts& body) {
+static void write(const copy_part& from, schema::CopyPart::Builder to, body_parts& body) {
   const auto& image = from.image;
   to.setEpoch(from.epoch.value);
   to.setIndex(from.index);
@@ -128,7 +126,7 @@ void write(const copy_part& from, schema::CopyPart::Builder to, body_parts& body
   body.pad();
 }
 
-copy_part read(schema::CopyPart::Reader from, body_reader& body) {
+static copy_part read(schema::CopyPart::Reader from, body_reader& body) {
   copy_part made{.epoch = {from.getEpoch()},
                  .index = from.getIndex(),
                  .part = from.getPart(),
@@ -167,8 +165,6 @@ copy_part read(schema::CopyPart::Reader from, body_reader& body) {
   }
   return made;
 }
-
-} // namespace
 
 void write(const chain_record& from, schema::Record::Builder to) {
   write(from.active, to.initActive());

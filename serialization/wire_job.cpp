@@ -11,9 +11,7 @@ namespace troupe::wire {
 
 namespace detail {
 
-namespace {
-
-void write(const optimizer_spec& from, schema::Optimizer::Builder to) {
+static void write(const optimizer_spec& from, schema::Optimizer::Builder to) {
   to.setKind(static_cast<std::uint8_t>(from.kind));
   to.setLearningRate(from.learning_rate);
   to.setMomentum(from.momentum);
@@ -27,7 +25,7 @@ void write(const optimizer_spec& from, schema::Optimizer::Builder to) {
   to.setBeta(from.beta);
 }
 
-optimizer_spec read(schema::Optimizer::Reader from) {
+static optimizer_spec read(schema::Optimizer::Reader from) {
   return {.kind = read_enum(from.getKind(), optimizer_kind_max, "optimizer"),
           .learning_rate = from.getLearningRate(),
           .momentum = from.getMomentum(),
@@ -41,26 +39,24 @@ optimizer_spec read(schema::Optimizer::Reader from) {
           .beta = from.getBeta()};
 }
 
-void write(const consistency& from, schema::Consistency::Builder to) {
+static void write(const consistency& from, schema::Consistency::Builder to) {
   to.setMode(static_cast<std::uint8_t>(from.mode));
   to.setStalenessClocks(from.staleness_clocks);
 }
 
-consistency read(schema::Consistency::Reader from) {
+static consistency read(schema::Consistency::Reader from) {
   return {read_enum(from.getMode(), consistency_mode::hogwild, "consistency"),
           from.getStalenessClocks()};
 }
 
-void write(const initializer& from, schema::Initializer::Builder to) {
+static void write(const initializer& from, schema::Initializer::Builder to) {
   to.setKind(static_cast<std::uint8_t>(from.kind));
   to.setScale(from.scale);
 }
 
-initializer read(schema::Initializer::Reader from) {
+static initializer read(schema::Initializer::Reader from) {
   return {read_enum(from.getKind(), initializer_kind::normal, "initializer"), from.getScale()};
 }
-
-} // namespace
 
 void write(const table_spec& from, schema::Table::Builder to) {
   to.setName(from.name);
@@ -120,13 +116,11 @@ job_spec read(schema::Job::Reader from) {
 
 } // namespace detail
 
-namespace {
-
 constexpr std::uint32_t job_magic = 0x4a505254; // "TRPJ"
 /// Of a stream of one segment: the number of segments - 1, and the segment's words.
 constexpr std::size_t job_prefix_bytes = 8;
 
-result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
+static result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
   const kj::ArrayPtr<const capnp::word> segments[] = {words};
   capnp::SegmentArrayMessageReader reader{kj::arrayPtr(segments, 1),
                                           detail::reader_options(words.size())};
@@ -139,8 +133,6 @@ result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
                                       + std::to_string(job_format_version)};
   return detail::read(root.getJob());
 }
-
-} // namespace
 
 std::vector<std::byte> encode_job(const job_spec& job) {
   detail::segment_builder builder{job_prefix_bytes, 64 + 40 * job.tables.size()};

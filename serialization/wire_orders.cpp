@@ -3,16 +3,14 @@
 
 namespace troupe::wire::detail {
 
-namespace {
-
-void write(const view& from, schema::View::Builder to) {
+static void write(const view& from, schema::View::Builder to) {
   to.setEpoch(from.epoch.value);
   to.setGeneration(from.generation.value);
   write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
   write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
 }
 
-view read(schema::View::Reader from) {
+static view read(schema::View::Reader from) {
   check_count(from.getChainOf().size(), partitions_max, "partitions");
   return {.epoch = {from.getEpoch()},
           .generation = {from.getGeneration()},
@@ -20,21 +18,21 @@ view read(schema::View::Reader from) {
           .chain_of = read_numbers<chain_id>(from.getChainOf())};
 }
 
-void write(const worker_orders& from, schema::WorkerOrders::Builder to) {
+static void write(const worker_orders& from, schema::WorkerOrders::Builder to) {
   write(from.view, to.initView());
   write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
   to.setStartClock(from.start_clock);
   to.setAdmitted(from.admitted);
 }
 
-worker_orders read(schema::WorkerOrders::Reader from) {
+static worker_orders read(schema::WorkerOrders::Reader from) {
   return {.view = read(from.getView()),
           .leases = read_list<lease>(from.getLeases(), leases_max, "leases"),
           .start_clock = from.getStartClock(),
           .admitted = from.getAdmitted()};
 }
 
-void write(const server_orders& from, schema::ServerOrders::Builder to) {
+static void write(const server_orders& from, schema::ServerOrders::Builder to) {
   if (from.job != job_spec{})
     detail::write(from.job, to.initJob());
   to.setGeneration(from.generation.value);
@@ -47,7 +45,7 @@ void write(const server_orders& from, schema::ServerOrders::Builder to) {
   to.setCheckpointClock(from.checkpoint_clock);
 }
 
-server_orders read(schema::ServerOrders::Reader from) {
+static server_orders read(schema::ServerOrders::Reader from) {
   check_count(from.getChainOf().size(), partitions_max, "partitions");
   return {.job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
           .generation = {from.getGeneration()},
@@ -60,7 +58,7 @@ server_orders read(schema::ServerOrders::Reader from) {
           .checkpoint_clock = from.getCheckpointClock()};
 }
 
-void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
+static void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
   std::string scratch;
   write(from.view, to.initView());
   to.setPhase(static_cast<std::uint8_t>(from.phase));
@@ -78,7 +76,7 @@ void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
   to.setCoordinator(from.coordinator);
 }
 
-observer_orders read(schema::ObserverOrders::Reader from) {
+static observer_orders read(schema::ObserverOrders::Reader from) {
   observer_orders made{.view = read(from.getView()),
                        .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
                        .batches_done = from.getBatchesDone(),
@@ -96,8 +94,6 @@ observer_orders read(schema::ObserverOrders::Reader from) {
     made.events.push_back(read_text(event));
   return made;
 }
-
-} // namespace
 
 void write(const chain_entry& from, schema::ChainEntry::Builder to) {
   std::string scratch;

@@ -3,9 +3,7 @@
 
 namespace troupe::wire::detail {
 
-namespace {
-
-void write(const worker_report& from, schema::WorkerReport::Builder to) {
+static void write(const worker_report& from, schema::WorkerReport::Builder to) {
   std::string scratch;
   to.setGeneration(from.generation.value);
   write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
@@ -15,7 +13,7 @@ void write(const worker_report& from, schema::WorkerReport::Builder to) {
   to.setFailed(cut_text(from.failed, scratch));
 }
 
-worker_report read(schema::WorkerReport::Reader from) {
+static worker_report read(schema::WorkerReport::Reader from) {
   return {.generation = {from.getGeneration()},
           .leases = read_list<lease_progress>(from.getLeases(), leases_max, "leases"),
           .clock = from.getClock(),
@@ -24,21 +22,21 @@ worker_report read(schema::WorkerReport::Reader from) {
           .failed = read_text(from.getFailed())};
 }
 
-void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
+static void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
   to.setCheckpoint(from.checkpoint);
   to.setChain(from.chain.value);
   write_list(from.files, to.initFiles(static_cast<unsigned>(from.files.size())));
   to.setVersion(from.version);
 }
 
-checkpoint_part read(schema::CheckpointPart::Reader from) {
+static checkpoint_part read(schema::CheckpointPart::Reader from) {
   return {.checkpoint = from.getCheckpoint(),
           .chain = {from.getChain()},
           .files = read_list<file_entry>(from.getFiles(), files_max, "files"),
           .version = from.getVersion()};
 }
 
-void write(const server_report& from, schema::ServerReport::Builder to) {
+static void write(const server_report& from, schema::ServerReport::Builder to) {
   std::string scratch;
   to.setAddress(cut_text(from.address, scratch));
   to.setClockNs(from.clock_ns);
@@ -46,14 +44,14 @@ void write(const server_report& from, schema::ServerReport::Builder to) {
   detail::write(from.counters, to.initCounters());
 }
 
-server_report read(schema::ServerReport::Reader from) {
+static server_report read(schema::ServerReport::Reader from) {
   return {.address = read_text(from.getAddress()),
           .clock_ns = from.getClockNs(),
           .chains = read_list<chain_report>(from.getChains(), partitions_max, "chains"),
           .counters = detail::read(from.getCounters())};
 }
 
-void write(const observer_report& from, schema::ObserverReport::Builder to) {
+static void write(const observer_report& from, schema::ObserverReport::Builder to) {
   std::string scratch;
   auto deaths = to.initDeaths(static_cast<unsigned>(from.deaths.size()));
   for (unsigned i = 0; i < deaths.size(); ++i)
@@ -66,7 +64,7 @@ void write(const observer_report& from, schema::ObserverReport::Builder to) {
   write_numbers(drain, to.initDrain(static_cast<unsigned>(drain.size())));
 }
 
-observer_report read(schema::ObserverReport::Reader from) {
+static observer_report read(schema::ObserverReport::Reader from) {
   observer_report made{
     .deaths = {},
     .done = from.getDone(),
@@ -77,8 +75,6 @@ observer_report read(schema::ObserverReport::Reader from) {
     made.deaths.push_back({member});
   return made;
 }
-
-} // namespace
 
 void write(const lease_progress& from, schema::LeaseProgress::Builder to) {
   write(from.lease, to.initLease());

@@ -39,10 +39,6 @@ result<std::vector<std::uint64_t>> numbers_in(const fs::path& directory) {
   return numbers;
 }
 
-failure damaged(const fs::path& directory, std::uint64_t checkpoint, const std::string& why) {
-  return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: " + why};
-}
-
 /// RocksDB reads what it finds, so a file too many is as wrong as one that is missing.
 result<void> check_names(const fs::path& directory, const manifest& what,
                          const checkpoint_part& part) {
@@ -55,12 +51,14 @@ result<void> check_names(const fs::path& directory, const manifest& what,
   for (fs::directory_iterator at{home, error}, end; !error && at != end; at.increment(error)) {
     const auto name = folder + "/" + at->path().filename().string();
     if (expected.erase(name) == 0)
-      return damaged(directory, what.checkpoint, "file " + name + " does not belong to it");
+      return detail::damaged_checkpoint(directory, what.checkpoint,
+                                        "file " + name + " does not belong to it");
   }
   if (error && error != std::errc::no_such_file_or_directory)
     return detail::io_failure("list", home, error);
   if (!expected.empty())
-    return damaged(directory, what.checkpoint, "file " + *expected.begin() + " is missing");
+    return detail::damaged_checkpoint(directory, what.checkpoint,
+                                      "file " + *expected.begin() + " is missing");
   return {};
 }
 
@@ -72,14 +70,15 @@ result<void> check_content(const fs::path& directory, const manifest& what, cons
   if (error)
     return detail::io_failure("read", path, error);
   if (size != file.size_bytes)
-    return damaged(directory, what.checkpoint,
-                   "file " + file.name + " has " + std::to_string(size) + " bytes instead of "
-                     + std::to_string(file.size_bytes));
+    return detail::damaged_checkpoint(directory, what.checkpoint,
+                                      "file " + file.name + " has " + std::to_string(size)
+                                        + " bytes instead of " + std::to_string(file.size_bytes));
   const auto sum = detail::sum_file(path, from_disk);
   if (!sum)
     return sum.error();
   if (*sum != detail::file_sum{file.size_bytes, file.crc32c})
-    return damaged(directory, what.checkpoint, "the checksum of file " + file.name + " is wrong");
+    return detail::damaged_checkpoint(directory, what.checkpoint,
+                                      "the checksum of file " + file.name + " is wrong");
   return {};
 }
 
@@ -191,7 +190,8 @@ result<found> newest_good(const fs::path& directory, const job_spec& job,
       continue;
     }
     if (std::find(unreadable.begin(), unreadable.end(), number) != unreadable.end()) {
-      what.refused.push_back(damaged(directory, number, "a server could not read it"));
+      what.refused.push_back(
+        detail::damaged_checkpoint(directory, number, "a server could not read it"));
       continue;
     }
     auto checked = verify(directory, number, job);

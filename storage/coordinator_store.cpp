@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t format = 4;
-constexpr std::size_t envelope_bytes = 8;
+constexpr std::uint32_t state_format = 4;
+constexpr std::size_t state_envelope_bytes = 8;
 constexpr const char* state_key = "state";
 
 void write(detail::byte_writer& to, const member_id& who) {
@@ -92,17 +92,17 @@ std::string encode(const coordinator_state& what) {
   body.little(std::uint8_t{what.rolling_back});
   const auto bytes = body.take();
   const auto sum = detail::crc32c(detail::bytes_of(bytes));
-  return detail::byte_writer{}.little(format).little(sum).take() + bytes;
+  return detail::byte_writer{}.little(state_format).little(sum).take() + bytes;
 }
 
 std::optional<coordinator_state> decode(std::string_view bytes) {
-  if (bytes.size() < envelope_bytes)
+  if (bytes.size() < state_envelope_bytes)
     return std::nullopt;
   detail::byte_reader reader{bytes};
   const auto read_format = reader.little<std::uint32_t>();
   const auto sum = reader.little<std::uint32_t>();
-  const auto body = detail::bytes_of(bytes.substr(envelope_bytes));
-  if (read_format != format || sum != detail::crc32c(body))
+  const auto body = detail::bytes_of(bytes.substr(state_envelope_bytes));
+  if (read_format != state_format || sum != detail::crc32c(body))
     return std::nullopt;
   coordinator_state what;
   what.term = reader.little<std::uint64_t>();

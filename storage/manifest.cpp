@@ -23,7 +23,7 @@ using json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int format = 1;
+constexpr int manifest_format = 1;
 constexpr std::size_t manifest_bytes_max = std::size_t{64} << 20;
 constexpr std::size_t commit_bytes_max = 4096;
 
@@ -104,7 +104,7 @@ result<checkpoint_part> part_from_json(const json& from, std::uint64_t checkpoin
 
 /// Throws nlohmann::json::exception where a field is missing or of another type.
 result<manifest> manifest_from(const json& from) {
-  if (from.at("format").get<int>() != format)
+  if (from.at("format").get<int>() != manifest_format)
     return {errc::malformed, "the manifest's format is unknown: " + from.at("format").dump()};
   manifest what;
   what.checkpoint = from.at("checkpoint").get<std::uint64_t>();
@@ -151,10 +151,6 @@ result<void> check_present(const fs::path& home, const manifest& what) {
   return {};
 }
 
-failure damaged(const fs::path& directory, std::uint64_t checkpoint, const std::string& why) {
-  return {errc::damaged, detail::title(directory, checkpoint) + " is damaged: " + why};
-}
-
 failure unreadable(const fs::path& directory, std::uint64_t checkpoint, const failure& why) {
   return {why.code, detail::title(directory, checkpoint) + " is unreadable: " + why.text};
 }
@@ -171,7 +167,7 @@ std::string to_json(const manifest& what) {
     parts.push_back(
       {{"chain", part.chain.value}, {"version", part.version}, {"files", std::move(files)}});
   }
-  const json whole{{"format", format},
+  const json whole{{"format", manifest_format},
                    {"checkpoint", what.checkpoint},
                    {"generation", what.generation.value},
                    {"clock", what.clock},
@@ -223,14 +219,15 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
                                  "committed"};
   std::error_code error;
   if (!fs::exists(home / detail::manifest_name, error) && !error)
-    return damaged(directory, checkpoint, "manifest.json is missing");
+    return detail::damaged_checkpoint(directory, checkpoint, "manifest.json is missing");
   for (const auto& [name, bytes_max] : {std::pair{detail::commit_name, commit_bytes_max},
                                         std::pair{detail::manifest_name, manifest_bytes_max}}) {
     const auto size = fs::file_size(home / name, error);
     if (error)
       return unreadable(directory, checkpoint, detail::io_failure("read", home / name, error));
     if (size > bytes_max)
-      return damaged(directory, checkpoint, "manifest.json or COMMIT is too large");
+      return detail::damaged_checkpoint(directory, checkpoint,
+                                        "manifest.json or COMMIT is too large");
   }
   const auto seal = detail::read_file(home / detail::commit_name, commit_bytes_max);
   if (!seal)
@@ -239,13 +236,15 @@ result<manifest> load_manifest(const fs::path& directory, std::uint64_t checkpoi
   if (!text)
     return unreadable(directory, checkpoint, text.error());
   if (*seal != seal_of(*text))
-    return damaged(directory, checkpoint, "manifest.json and COMMIT do not fit together");
+    return detail::damaged_checkpoint(directory, checkpoint,
+                                      "manifest.json and COMMIT do not fit together");
   auto what = manifest_from_json(*text);
   if (!what)
-    return damaged(directory, checkpoint, what.error().text);
+    return detail::damaged_checkpoint(directory, checkpoint, what.error().text);
   if (what->checkpoint != checkpoint)
-    return damaged(directory, checkpoint,
-                   "its manifest is that of checkpoint " + std::to_string(what->checkpoint));
+    return detail::damaged_checkpoint(directory, checkpoint,
+                                      "its manifest is that of checkpoint "
+                                        + std::to_string(what->checkpoint));
   return what;
 }
 

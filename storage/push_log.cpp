@@ -23,13 +23,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t magic = 0x4c505254; // "TRPL"
-constexpr std::size_t header_bytes = 28;
+constexpr std::uint32_t log_magic = 0x4c505254; // "TRPL"
+constexpr std::size_t log_header_bytes = 28;
 constexpr std::size_t alignment = 64; ///< Of memory that the decoder takes.
 
 using spans = std::vector<std::span<const std::byte>>;
 
-struct header {
+struct log_header {
   std::uint64_t index = 0;
   std::uint64_t frame_bytes = 0;
   std::uint32_t frame_sum = 0;
@@ -37,16 +37,16 @@ struct header {
   bool is_truncation() const { return frame_bytes == 0; }
 };
 
-std::string encode(const header& what) {
+std::string encode(const log_header& what) {
   const auto summed =
     detail::byte_writer{}.little(what.index).little(what.frame_bytes).little(what.frame_sum).take();
   const auto sum = detail::crc32c(detail::bytes_of(summed));
-  return detail::byte_writer{}.little(magic).little(sum).take() + summed;
+  return detail::byte_writer{}.little(log_magic).little(sum).take() + summed;
 }
 
 /// Nothing where that is no header.
-std::optional<header> decode_header(const std::string& bytes) {
-  header what;
+std::optional<log_header> decode_header(const std::string& bytes) {
+  log_header what;
   detail::byte_reader reader{std::string_view{bytes}.substr(2 * sizeof(std::uint32_t))};
   what.index = reader.little<std::uint64_t>();
   what.frame_bytes = reader.little<std::uint64_t>();
@@ -63,7 +63,7 @@ std::uint32_t sum_of(const spans& frame) {
 
 result<void> write_record(const detail::descriptor& file, const fs::path& path, std::uint64_t index,
                           const spans& frame) {
-  header what{.index = index, .frame_sum = sum_of(frame)};
+  log_header what{.index = index, .frame_sum = sum_of(frame)};
   for (const auto part : frame)
     what.frame_bytes += part.size();
   if (auto done = detail::write_all(file, detail::bytes_of(encode(what)), path); !done)
@@ -102,20 +102,20 @@ public:
       : path_(path), file_(std::move(file)), left_(size_bytes) {}
 
   /// Nothing at the end, and where the next record was not written to its end.
-  result<std::optional<header>> next() {
-    if (left_ < header_bytes)
-      return std::optional<header>{};
-    std::string bytes(header_bytes, 0);
+  result<std::optional<log_header>> next() {
+    if (left_ < log_header_bytes)
+      return std::optional<log_header>{};
+    std::string bytes(log_header_bytes, 0);
     if (auto done = take({reinterpret_cast<std::byte*>(bytes.data()), bytes.size()}); !done)
       return done.error();
     const auto what = decode_header(bytes);
     if (!what)
       return damaged("a record does not begin where one should");
-    return what->frame_bytes > left_ ? std::optional<header>{} : what;
+    return what->frame_bytes > left_ ? std::optional<log_header>{} : what;
   }
 
   /// What that record holds.
-  result<log_entry> entry(const header& what) {
+  result<log_entry> entry(const log_header& what) {
     if (what.frame_bytes < wire::prefix_bytes)
       return damaged("an entry is shorter than any frame");
     std::byte prefix[wire::prefix_bytes];

@@ -14,7 +14,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// A gap between two calls that only a suspended or starved coordinator explains.
-constexpr auto pause_min = 1000ms;
+constexpr auto frozen_min = 1000ms;
 /// How long the end waits for the checkpoint that a stop asks for.
 constexpr auto stop_time = 10s;
 constexpr auto last_retry_pause = 1000ms;
@@ -27,7 +27,7 @@ constexpr std::size_t strangers_max = 1000;
 /// Observers at a time: one for each host that joined.
 constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
-constexpr std::size_t names_max = 20;
+constexpr std::size_t named_members_max = 20;
 /// Checkpoint numbers skipped for each earlier term: those that were asked for and that no server
 /// wrote have left no trace, but a server that waits for such a cut would take ours for it.
 constexpr std::uint64_t numbers_skipped = 8;
@@ -251,7 +251,7 @@ void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<vo
 
 /// If the coordinator itself did not run for a while, silence proves nothing.
 void coordinator::notice_pause(time_point now) {
-  if (now - last_call_ > pause_min) {
+  if (now - last_call_ > frozen_min) {
     const auto gap = now - last_call_;
     members_.forgive(gap);
     observed_at_ += gap;
@@ -472,10 +472,10 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
   if (names.empty())
     return;
   std::string text = "waiting for " + names.front();
-  for (std::size_t i = 1; i < std::min(names.size(), names_max); ++i)
+  for (std::size_t i = 1; i < std::min(names.size(), named_members_max); ++i)
     text += ", " + names[i];
-  if (names.size() > names_max)
-    text += " and " + std::to_string(names.size() - names_max) + " more";
+  if (names.size() > named_members_max)
+    text += " and " + std::to_string(names.size() - named_members_max) + " more";
   tell(text, effects);
 }
 

@@ -42,7 +42,7 @@ struct coordinator_shell {
     self->delayed_send(self, tick_interval, tick_atom_v);
   }
 
-  void receive(const report& what, const member& from) {
+  void receive(const report& what, const member_handle& from) {
     members[what.from] = from;
     coordinator_effects effects;
     decide->receive(what, now_of(*self), effects);
@@ -174,7 +174,7 @@ struct coordinator_shell {
   coordinator_setup setup;
   checkpointer storage;
   std::optional<coordinator> decide;
-  std::map<member_id, member> members;
+  std::map<member_id, member_handle> members;
   std::optional<time_point> stopped_at;
   time_point scrubbed_at{0};
   std::deque<coordinator_effect> waiting;
@@ -192,7 +192,7 @@ coordinator_shell::handle::behavior_type run_coordinator(coordinator_shell::poin
   self->state.init(self, std::move(setup), std::move(stored), std::move(files));
   auto& state = self->state;
   return {
-    [&state](const report& what, const member& from) { state.receive(what, from); },
+    [&state](const report& what, const member_handle& from) { state.receive(what, from); },
     [&state](lost_atom, const member_id& whom) { state.lost(whom); },
     [&state](tick_atom) { state.tick(); },
   };

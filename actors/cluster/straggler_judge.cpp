@@ -12,9 +12,9 @@ namespace {
 
 using seconds_f = std::chrono::duration<double>;
 
-double seconds(time_point span) { return std::chrono::duration_cast<seconds_f>(span).count(); }
+double seconds_of(time_point span) { return std::chrono::duration_cast<seconds_f>(span).count(); }
 
-std::string text_of(double seconds) {
+std::string seconds_text(double seconds) {
   return seconds < 10.0 ? std::to_string(std::llround(seconds * 1e3)) + " ms"
                         : std::to_string(std::llround(seconds)) + " s";
 }
@@ -71,7 +71,7 @@ void straggler_judge::joined(worker_id worker, std::string host, time_point now,
   who.duty = worker_duty::out;
   who.out_until = record->second.held_until;
   tell(verdicts, worker, who.duty,
-       " has to wait " + text_of(seconds(who.out_until - now)) + ": its host " + who.host
+       " has to wait " + seconds_text(seconds_of(who.out_until - now)) + ": its host " + who.host
          + " is held back");
 }
 
@@ -111,7 +111,7 @@ void straggler_judge::measure(track& seen, const worker_progress& done, time_poi
   const auto samples = done.samples - base->samples;
   if (steps == 0)
     return;
-  const auto busy = seconds(now - seen.since - (done.blocked - base->blocked));
+  const auto busy = seconds_of(now - seen.since - (done.blocked - base->blocked));
   seen.trained = true;
   seen.base = done;
   seen.since = now;
@@ -175,11 +175,11 @@ void straggler_judge::begin_window(track& seen, time_point now) {
 }
 
 void straggler_judge::close_window(track& seen, time_point now) const {
-  const auto time = std::max(seconds(options_.window_time),
+  const auto time = std::max(seconds_of(options_.window_time),
                              options_.window_time_steps * median_ * seen.step_samples_max);
   seen.closed =
     !seen.window.empty()
-    && (seen.window_steps >= options_.window_steps || seconds(now - seen.window_since) >= time);
+    && (seen.window_steps >= options_.window_steps || seconds_of(now - seen.window_since) >= time);
   if (!seen.closed)
     return;
   auto& window = seen.window;
@@ -222,13 +222,13 @@ double straggler_judge::slow_limit(const group& all) const {
 bool straggler_judge::is_slow(const pace& one, const group& all) const {
   const auto excess = (one.seconds_per_sample - all.median) * all.step_samples;
   return enough(all) && one.seconds_per_sample > slow_limit(all)
-         && excess > seconds(options_.slow_excess);
+         && excess > seconds_of(options_.slow_excess);
 }
 
 double straggler_judge::silence_limit(const track& seen) const {
   const auto patience = !seen.trained || seen.step_samples_max == 0.0 || median_ == 0.0
-                          ? seconds(options_.first_step)
-                          : std::max(seconds(options_.silence),
+                          ? seconds_of(options_.first_step)
+                          : std::max(seconds_of(options_.silence),
                                      options_.silence_steps * median_ * seen.step_samples_max);
   return patience * (1.0 + late_score_);
 }
@@ -239,12 +239,12 @@ void straggler_judge::find_stuck(const group& all, time_point now, straggler_ver
     if (!who.works())
       continue;
     const auto blocked = seen.base ? seen.newest.blocked - seen.base->blocked : time_point{0};
-    const auto silent = seconds(now - seen.since - blocked);
+    const auto silent = seconds_of(now - seen.since - blocked);
     const bool stuck = silent > silence_limit(seen);
     seen.hopeless = silent > options_.stuck_ratio * silence_limit(seen);
     if (stuck && !seen.stuck)
       tell(verdicts, worker, who.duty,
-           " is stuck: it reports, but has finished no step for " + text_of(silent) + "; "
+           " is stuck: it reports, but has finished no step for " + seconds_text(silent) + "; "
              + describe(seen, all),
            straggler_verdict::kind::stuck);
     if (seen.stuck && !stuck)
@@ -278,8 +278,8 @@ std::string straggler_judge::systemic(const group& all) const {
   if (static_cast<double>(bad) > std::max(1.0, options_.brake_share * static_cast<double>(judged)))
     return std::to_string(bad) + " of " + std::to_string(judged) + " workers are slow or stuck";
   if (enough(all) && long_run_median_ && all.median > options_.brake_rise * *long_run_median_)
-    return "a typical step takes " + text_of(all.median * all.step_samples) + " instead of "
-           + text_of(*long_run_median_ * all.step_samples);
+    return "a typical step takes " + seconds_text(all.median * all.step_samples) + " instead of "
+           + seconds_text(*long_run_median_ * all.step_samples);
   return {};
 }
 
@@ -293,7 +293,7 @@ void straggler_judge::brake(const group& all, time_point now, straggler_verdicts
       // A plain mean until long_run has passed, then one that forgets. It follows under the brake
       // too, so that a cluster that stays slow is judged again in the end.
       const auto span = std::min<time_point>(now - long_run_since_, options_.long_run);
-      const auto weight = std::min(1.0, seconds(now - long_run_at_) / seconds(span));
+      const auto weight = std::min(1.0, seconds_of(now - long_run_at_) / seconds_of(span));
       *long_run_median_ += weight * (all.median - *long_run_median_);
     }
     long_run_at_ = now;
@@ -354,7 +354,7 @@ void straggler_judge::forgive(worker_id worker, seat& who, time_point now,
   if (who.duty != worker_duty::full && now - seen.slow_at >= options_.recovery) {
     who.duty = worker_duty::full;
     tell(verdicts, worker, who.duty,
-         " has its full duty back: not slow for " + text_of(seconds(now - seen.slow_at)));
+         " has its full duty back: not slow for " + seconds_text(seconds_of(now - seen.slow_at)));
   }
   if (now - seen.healthy_since >= options_.healthy_time) {
     who.evictions /= 2;
@@ -397,7 +397,7 @@ void straggler_judge::evict(worker_id worker, const group& all, time_point now,
   begin_track(who, now);
   const bool held = hold_host(who.host, now);
   tell(verdicts, worker, who.duty,
-       why + " and is out for " + text_of(seconds(who.out_until - now))
+       why + " and is out for " + seconds_text(seconds_of(who.out_until - now))
          + (held ? ", with its host " + who.host : "") + "; " + numbers);
 }
 
@@ -462,10 +462,11 @@ void straggler_judge::forget(time_point now) {
 std::string straggler_judge::describe(const track& seen, const group& all) const {
   if (!seen.pace || all.reporting == 0)
     return std::to_string(all.reporting) + " workers report a pace";
-  return text_of(seen.pace->seconds_per_sample * all.step_samples) + " for "
+  return seconds_text(seen.pace->seconds_per_sample * all.step_samples) + " for "
          + std::to_string(std::llround(all.step_samples)) + " samples, the median of "
-         + std::to_string(all.reporting) + " workers is " + text_of(all.median * all.step_samples)
-         + ", the limit " + text_of(slow_limit(all) * all.step_samples);
+         + std::to_string(all.reporting) + " workers is "
+         + seconds_text(all.median * all.step_samples) + ", the limit "
+         + seconds_text(slow_limit(all) * all.step_samples);
 }
 
 } // namespace troupe

@@ -46,11 +46,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// How often the main thread looks around when no signal wakes it.
-constexpr std::chrono::milliseconds round_interval{20};
-// Between two pictures of the progress.
-constexpr std::chrono::milliseconds show_interval{100};
-
 /// Where the judge's thread leaves what it found; it may outlive the launcher.
 struct verdict_inbox {
   std::mutex mutex;
@@ -170,8 +165,8 @@ private:
 
   void round() {
     if (simulation_)
-      simulation_->pass(round_interval);
-    const auto signal = signals_.wait(simulation_ ? 0ms : round_interval);
+      simulation_->pass(launcher_interval);
+    const auto signal = signals_.wait(simulation_ ? 0ms : launcher_interval);
     const auto now = time();
     if (signal && *signal != SIGCHLD)
       carry_out(watch_->stop(*signal, now));

@@ -167,7 +167,7 @@ local_cluster::~local_cluster() {
 }
 
 coordinator_connector local_cluster::coordinator() const {
-  return [service = coordinator_](const member&) -> coordinator_handle { return service; };
+  return [service = coordinator_](const member_handle&) -> coordinator_handle { return service; };
 }
 
 router_handle local_cluster::client(caf::actor_system& system, bool compresses) const {

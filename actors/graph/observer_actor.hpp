@@ -13,7 +13,7 @@ namespace troupe {
 
 /// A member. It reports the board's observer_report at once when it is sent `tick_atom`, else every
 /// report_interval, and tells `values`, if not null, of each new view.
-using observer_handle = member::extend<caf::reacts_to<tick_atom>>;
+using observer_handle = member_handle::extend<caf::reacts_to<tick_atom>>;
 
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
                                std::shared_ptr<observer_board> board, router_handle values,

@@ -33,15 +33,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::milliseconds round_interval{20};
-constexpr std::chrono::milliseconds show_interval{100};
 /// A rank that cannot run for so long is killed. Longer than its links wait for it, so that the
 /// others know.
 constexpr std::chrono::seconds frozen_max{15};
 /// While the launcher itself, or the whole machine, stands still, nobody can be heard.
 constexpr std::chrono::seconds round_max{1};
 /// For processes that have nothing to do any more.
-constexpr std::chrono::seconds leaving_max{5};
+constexpr std::chrono::seconds last_exits_max{5};
 
 class peer_launcher {
 public:
@@ -119,7 +117,7 @@ private:
   bool over() const { return over_; }
 
   void round() {
-    const auto signal = signals_.wait(round_interval);
+    const auto signal = signals_.wait(launcher_interval);
     const auto now = steady_now();
     if (signal && *signal != SIGCHLD)
       stop(*signal);
@@ -140,7 +138,7 @@ private:
       leaving_at_ = now;
     }
     if (leaving_at_ && last_judged_
-        && (supervisor_->running() == 0 || now - *leaving_at_ > leaving_max))
+        && (supervisor_->running() == 0 || now - *leaving_at_ > last_exits_max))
       over_ = true;
   }
 

@@ -53,6 +53,14 @@ program::program(std::string name, std::string description)
 
 program::~program() = default;
 
+void program::option(const std::string& name, std::string& value, const std::string& help) {
+  command_line_->add_option(name, value, help)->capture_default_str();
+}
+
+void program::flag(const std::string& name, bool& value, const std::string& help) {
+  command_line_->add_flag(name, value, help);
+}
+
 CLI::App& program::command_line() { return *command_line_; }
 
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {

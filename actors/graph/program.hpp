@@ -16,7 +16,7 @@ namespace troupe {
 
 /// ~~~
 /// troupe::program program{"async_sgd", "Trains a classifier."};
-/// program.command_line().add_option("--data", data, "What to train on");
+/// program.option("--data", data, "What to train on");
 /// return program.run(argc, argv, [&](const troupe::run_options& options) {
 ///   troupe::graph g;
 ///   ...
@@ -28,7 +28,13 @@ public:
   program(std::string name, std::string description);
   ~program();
 
-  /// For the program's own options; those of run() are there already (options.hpp).
+  /// Declares an option of the program's own, whose help shows the value that `value` has now; those
+  /// of run() are there already (options.hpp). Borrowed: `value`, until run() returns.
+  void option(const std::string& name, std::string& value, const std::string& help);
+  /// Declares an option without a value, which sets `value`.
+  void flag(const std::string& name, bool& value, const std::string& help);
+  /// The parser, for options of other types. Including its header, CLI/CLI.hpp, makes the program's
+  /// file slow to compile.
   CLI::App& command_line();
 
   /// Parses the command line, then plays the part of this process: the launcher that the user

@@ -21,7 +21,7 @@ constexpr unsigned rows_default = 24;
 /// Pause between two lines where there is no terminal.
 constexpr std::chrono::seconds line_pause{1};
 /// Of processes that are missing.
-constexpr std::size_t names_max = 8;
+constexpr std::size_t listed_names_max = 8;
 /// More than a screen shows.
 constexpr std::size_t events_kept = 200;
 
@@ -118,7 +118,7 @@ std::string missing_text(const progress_snapshot& x) {
       names.push_back(process.name);
   if (names.empty())
     return "all are there";
-  const auto more = names.size() - std::min(names.size(), names_max);
+  const auto more = names.size() - std::min(names.size(), listed_names_max);
   names.resize(names.size() - more);
   for (auto& name : names)
     std::replace(name.begin(), name.end(), '-', ' ');

@@ -26,7 +26,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::chrono::seconds show_interval{2};
+constexpr std::chrono::seconds replay_show_interval{2};
 
 /// The trainer has to be that of the run; rates and the like are the record's.
 result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
@@ -121,7 +121,7 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
   auto shown_at = began_at;
   const auto show = [&] {
     const auto present = steady_now();
-    if (present - shown_at < show_interval)
+    if (present - shown_at < replay_show_interval)
       return;
     shown_at = present;
     fmt::print("{} of {} steps, loss {:.4f}\n", again.steps(), all, again.loss());

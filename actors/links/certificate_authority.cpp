@@ -18,7 +18,8 @@ namespace {
 
 using detail::bio_ptr;
 using detail::certificate_ptr;
-using detail::key_ptr;
+using detail::no_passphrase;
+using detail::private_key_ptr;
 using detail::take_openssl_error;
 using system_time = std::chrono::system_clock::time_point;
 
@@ -35,8 +36,8 @@ void require(bool done) {
     throw std::runtime_error{"cannot make a certificate: " + take_openssl_error()};
 }
 
-key_ptr make_key() {
-  key_ptr made{EVP_EC_gen("P-256")};
+private_key_ptr make_key() {
+  private_key_ptr made{EVP_EC_gen("P-256")};
   require(made != nullptr);
   return made;
 }
@@ -130,8 +131,6 @@ bio_ptr reader_of(const std::string& text) {
   return made;
 }
 
-int no_passphrase(char*, int, int, void*) { return -1; }
-
 certificate_ptr read_certificate(const std::string& text) {
   return certificate_ptr{PEM_read_bio_X509(reader_of(text).get(), nullptr, no_passphrase, nullptr)};
 }
@@ -152,7 +151,7 @@ std::string what_is_wrong(EVP_PKEY* key, X509* certificate) {
 } // namespace
 
 struct certificate_authority::parts {
-  key_ptr key;
+  private_key_ptr key;
   certificate_ptr certificate;
 };
 
@@ -211,7 +210,7 @@ result<certified_key> certificate_authority::issue(const certificate_order& orde
             "the authority itself expires before that, on "
               + detail::date_text(*X509_get0_notAfter(parts_->certificate.get()))};
   auto* const issuer = parts_->certificate.get();
-  const key_ptr key = make_key();
+  const private_key_ptr key = make_key();
   const certificate_ptr made = begin_certificate(key.get(), order.expires_at);
   random_serial(made.get());
   set_name(X509_get_subject_name(made.get()), "Troupe " + detail::names_of(order.roles));

@@ -106,9 +106,9 @@ struct gateway_shell {
 
 static_assert(!std::is_constructible_v<gateway_shell, caf::event_based_actor*>);
 
-gateway_shell::handle::behavior_type run(gateway_shell::pointer self, switchboard_ptr board,
-                                         link_id link, const member_id& peer, kv_service target,
-                                         peer_sink replicas) {
+gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self, switchboard_ptr board,
+                                                 link_id link, const member_id& peer,
+                                                 kv_service target, peer_sink replicas) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
@@ -131,7 +131,8 @@ gateway_shell::handle::behavior_type run(gateway_shell::pointer self, switchboar
 
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
                          const member_id& peer, kv_service target, peer_sink replicas) {
-  return system.spawn(run, std::move(board), link, peer, std::move(target), std::move(replicas));
+  return system.spawn(run_gateway, std::move(board), link, peer, std::move(target),
+                      std::move(replicas));
 }
 
 } // namespace troupe::detail

@@ -11,13 +11,13 @@ namespace {
 constexpr char magic_text[] = {'T', 'R', 'O', 'U', 'P', 'E', '\r', '\n'};
 
 /// As it lies in the bytes.
-struct layout {
+struct preamble_layout {
   std::array<char, sizeof magic_text> magic;
   std::uint32_t version;
   std::uint32_t zero;
   std::uint64_t secret;
 };
-static_assert(sizeof(layout) == preamble_bytes);
+static_assert(sizeof(preamble_layout) == preamble_bytes);
 static_assert(std::endian::native == std::endian::little);
 
 /// Takes the same time wherever the first difference is.
@@ -30,7 +30,7 @@ bool same_secret(std::uint64_t a, std::uint64_t b) {
 
 std::array<std::byte, preamble_bytes> encode(const preamble& what) {
   return std::bit_cast<std::array<std::byte, preamble_bytes>>(
-    layout{std::to_array(magic_text), what.version, 0, what.secret});
+    preamble_layout{std::to_array(magic_text), what.version, 0, what.secret});
 }
 
 bool may_be_preamble(std::span<const std::byte> beginning) {
@@ -45,7 +45,7 @@ bool may_be_tls(std::span<const std::byte> beginning) {
 }
 
 preamble decode_preamble(std::span<const std::byte, preamble_bytes> bytes) {
-  layout from;
+  preamble_layout from;
   std::memcpy(&from, bytes.data(), sizeof from);
   return {from.version, from.secret};
 }

@@ -29,13 +29,13 @@ constexpr std::chrono::milliseconds connect_pause{20};
 constexpr std::chrono::milliseconds sleep_max{50};
 /// Numbers that may be on their way at once, 1 MiB: enough to keep a link busy between two rounds
 /// of its thread, little for a part that is more urgent.
-constexpr std::size_t leaving_max = std::size_t{256} << 10;
+constexpr std::size_t numbers_on_way_max = std::size_t{256} << 10;
 /// In place of a step's number: this rank has done the sum, and ends.
 constexpr std::uint32_t farewell = 0xffffffff;
 /// The same, before the first sum: this rank has links with all others.
-constexpr std::uint32_t complete = 0xfffffffe;
+constexpr std::uint32_t all_linked = 0xfffffffe;
 /// As a link cuts what it sends anyway.
-constexpr std::size_t chunk_bytes = 256 * 1024;
+constexpr std::size_t sum_chunk_bytes = 256 * 1024;
 
 std::string rank_name(std::uint32_t rank) { return "rank " + std::to_string(rank); }
 
@@ -97,7 +97,7 @@ public:
     auto retry_at = clock::now();
     while (true) {
       if (meeting_.take_complete())
-        tell_all(complete);
+        tell_all(all_linked);
       formed_ = meeting_.is_formed();
       if (formed_)
         return {};
@@ -126,7 +126,7 @@ public:
       parts_.push_back({part, std::make_shared<departures>(part.plan->chunks)});
       fingerprint_ = (fingerprint_ * 31) ^ part.plan->fingerprint;
     }
-    flow_ = parts_flow{parts, leaving_max};
+    flow_ = parts_flow{parts, numbers_on_way_max};
     for (auto& early : std::exchange(early_, {}))
       take_in(early.from, std::move(early.item));
     for (std::uint32_t other = 0; other < ranks(); ++other)
@@ -282,7 +282,7 @@ private:
 
   void take_in(std::uint32_t from, request_message item) {
     const auto sum = static_cast<std::uint32_t>(item.number >> 32);
-    if (static_cast<std::uint32_t>(item.number) == complete) {
+    if (static_cast<std::uint32_t>(item.number) == all_linked) {
       meeting_.complete(from);
       news_.notify_all();
       return;
@@ -450,14 +450,14 @@ kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
   if (bytes < ring_bytes_min)
     return kernels::block(ranks, 1);
   std::uint32_t pieces = 1;
-  while (std::size_t{ranks} * pieces * chunk_bytes < bytes)
+  while (std::size_t{ranks} * pieces * sum_chunk_bytes < bytes)
     pieces *= 2;
   const std::array ring{kernels::ring_in_order(ranks)};
   return kernels::rings(ring, pieces);
 }
 
 kernels::schedule broadcast_for_links(std::uint32_t ranks, std::uint32_t root, std::size_t bytes) {
-  const auto pieces = std::max<std::size_t>(1, (bytes + chunk_bytes - 1) / chunk_bytes);
+  const auto pieces = std::max<std::size_t>(1, (bytes + sum_chunk_bytes - 1) / sum_chunk_bytes);
   return kernels::broadcast(ranks, root, static_cast<std::uint32_t>(pieces));
 }
 

@@ -16,7 +16,7 @@ using detail::link_owner;
 
 // The coordinator's end of one uplink: a member that stands for one in another process.
 struct downlink_shell {
-  using handle = member::extend_with<link_owner>;
+  using handle = member_handle::extend_with<link_owner>;
   using pointer = handle::stateful_pointer<downlink_shell>;
 
   downlink_shell() = default;
@@ -52,7 +52,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
     [self, &state](link_id, message& what) {
       auto* mine = std::get_if<report>(&what);
       if (mine != nullptr && mine->from == state.peer)
-        self->send(state.target, std::move(*mine), caf::actor_cast<member>(self));
+        self->send(state.target, std::move(*mine), caf::actor_cast<member_handle>(self));
       else if (auto alive = state.board.lock())
         alive->close(state.link); // Whoever sends anything else here is confused.
     },
@@ -155,7 +155,7 @@ request_traffic node::traffic() const { return services_->memory->traffic(); }
 coordinator_connector node::to_coordinator(const endpoint& where,
                                            std::function<void(failure)> refused) const {
   return [&system = services_->system, links = detail::switchboard_ptr{services_->links}, where,
-          refused = std::move(refused)](member self) {
+          refused = std::move(refused)](member_handle self) {
     return detail::spawn_uplink(system, links, where, std::move(self), refused);
   };
 }

@@ -34,6 +34,8 @@ std::string_view view_of(const ASN1_STRING& text) {
 
 } // namespace
 
+int no_passphrase(char*, int, int, void*) { return -1; }
+
 std::string take_openssl_error() {
   const unsigned long code = ERR_peek_last_error();
   const char* const reason = code == 0 ? nullptr : ERR_reason_error_string(code);

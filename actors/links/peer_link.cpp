@@ -68,8 +68,9 @@ struct peer_link_shell {
 
 static_assert(!std::is_constructible_v<peer_link_shell, caf::event_based_actor*>);
 
-peer_link_shell::handle::behavior_type run(peer_link_shell::pointer self, switchboard_ptr board,
-                                           endpoint where, member_id whom) {
+peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer self,
+                                                     switchboard_ptr board, endpoint where,
+                                                     member_id whom) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
@@ -87,7 +88,7 @@ peer_link_shell::handle::behavior_type run(peer_link_shell::pointer self, switch
 
 peer_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
                           member_id whom) {
-  return system.spawn(run, std::move(board), std::move(where), whom);
+  return system.spawn(run_peer_link, std::move(board), std::move(where), whom);
 }
 
 } // namespace troupe::detail

@@ -271,9 +271,10 @@ struct remote_shell {
 
 static_assert(!std::is_constructible_v<remote_shell, caf::event_based_actor*>);
 
-remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_ptr board,
-                                        endpoint where, member_id whom, const send_limits& limits,
-                                        std::shared_ptr<push_memory> memory) {
+remote_shell::handle::behavior_type run_remote(remote_shell::pointer self, switchboard_ptr board,
+                                               endpoint where, member_id whom,
+                                               const send_limits& limits,
+                                               std::shared_ptr<push_memory> memory) {
   auto& state = self->state;
   state.limits = limits;
   state.memory = std::move(memory);
@@ -297,7 +298,8 @@ remote_shell::handle::behavior_type run(remote_shell::pointer self, switchboard_
 kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where,
                         member_id whom, const send_limits& limits,
                         std::shared_ptr<push_memory> memory) {
-  return system.spawn(run, std::move(board), std::move(where), whom, limits, std::move(memory));
+  return system.spawn(run_remote, std::move(board), std::move(where), whom, limits,
+                      std::move(memory));
 }
 
 } // namespace troupe::detail

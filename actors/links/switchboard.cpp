@@ -7,7 +7,7 @@ namespace troupe::detail {
 namespace {
 
 /// Turns of actors in one round of events. More would keep other links waiting.
-constexpr std::size_t turns_max = 4096;
+constexpr std::size_t turns_per_round_max = 4096;
 
 bool is_control(const message& what) {
   return std::holds_alternative<report>(what) || std::holds_alternative<orders>(what);
@@ -17,7 +17,7 @@ bool is_control(const message& what) {
 
 switchboard::switchboard(caf::actor_system& system, hello self, acceptor accept,
                          std::function<void(std::string)> log, transport_options options)
-    : accept_(std::move(accept)), log_(std::move(log)), lane_(system, turns_max) {
+    : accept_(std::move(accept)), log_(std::move(log)), lane_(system, turns_per_round_max) {
   link_events events;
   events.opened = [this](link_id link, const hello& peer, const std::string&) {
     auto owner = owner_of(link);

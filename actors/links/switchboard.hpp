@@ -84,6 +84,6 @@ link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_
 
 /// See node::to_coordinator.
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
-                                member self, std::function<void(failure)> refused);
+                                member_handle self, std::function<void(failure)> refused);
 
 } // namespace troupe::detail

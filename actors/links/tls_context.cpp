@@ -16,6 +16,7 @@ namespace troupe {
 
 namespace {
 
+using detail::no_passphrase;
 using detail::take_openssl_error;
 using verification_ptr = std::unique_ptr<X509_STORE_CTX, detail::freed_by<X509_STORE_CTX_free>>;
 
@@ -34,9 +35,6 @@ result<void> check_readable(const std::filesystem::path& path) {
 failure wrong_kind(const std::filesystem::path& path, const std::string& wanted) {
   return {errc::malformed, path.string() + " holds no " + wanted + ": " + take_openssl_error()};
 }
-
-/// Nobody is asked for a passphrase: a process of a job has no terminal.
-int no_passphrase(char*, int, int, void*) { return -1; }
 
 result<void> load_files(SSL_CTX* context, const tls_files& files) {
   for (const auto& path : {files.authority, files.certificate, files.key})

@@ -11,7 +11,7 @@ namespace troupe::detail {
 
 namespace {
 
-constexpr std::chrono::milliseconds pause_min{20};
+constexpr std::chrono::milliseconds connect_pause_min{20};
 constexpr std::chrono::milliseconds pause_max{500};
 
 struct uplink_shell {
@@ -46,7 +46,7 @@ struct uplink_shell {
       return lost(which, {errc::untrusted, to_string(where) + " is no coordinator"});
     }
     is_open = true;
-    pause = pause_min;
+    pause = connect_pause_min;
     if (waiting)
       forward(*std::exchange(waiting, std::nullopt));
   }
@@ -76,23 +76,23 @@ struct uplink_shell {
   pointer self = nullptr;
   switchboard_ptr board;
   endpoint where;
-  member target;
+  member_handle target;
   std::function<void(failure)> refused;
   std::optional<report> waiting;
   std::optional<link_id> link;
   bool is_open = false;
   bool pausing = false;
   bool turned_away = false;
-  std::chrono::milliseconds pause = pause_min;
+  std::chrono::milliseconds pause = connect_pause_min;
 
   static inline const char* name = "uplink";
 };
 
 static_assert(!std::is_constructible_v<uplink_shell, caf::event_based_actor*>);
 
-uplink_shell::handle::behavior_type run(uplink_shell::pointer self, switchboard_ptr board,
-                                        endpoint where, member target,
-                                        std::function<void(failure)> refused) {
+uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self, switchboard_ptr board,
+                                               endpoint where, member_handle target,
+                                               std::function<void(failure)> refused) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
@@ -101,7 +101,7 @@ uplink_shell::handle::behavior_type run(uplink_shell::pointer self, switchboard_
   state.refused = std::move(refused);
   state.connect();
   return {
-    [&state](const report& what, const member&) { state.forward(what); },
+    [&state](const report& what, const member_handle&) { state.forward(what); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
     [&state](link_id, message& what) { state.receive(what); },
@@ -115,8 +115,9 @@ uplink_shell::handle::behavior_type run(uplink_shell::pointer self, switchboard_
 } // namespace
 
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
-                                member self, std::function<void(failure)> refused) {
-  return system.spawn(run, std::move(board), std::move(where), std::move(self), std::move(refused));
+                                member_handle self, std::function<void(failure)> refused) {
+  return system.spawn(run_uplink, std::move(board), std::move(where), std::move(self),
+                      std::move(refused));
 }
 
 } // namespace troupe::detail

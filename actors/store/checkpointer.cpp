@@ -76,8 +76,9 @@ caf::result<T> reply(result<T> outcome) {
   return *std::move(outcome);
 }
 
-checkpointer::behavior_type run(checkpointer::stateful_pointer<checkpointer_state> self,
-                                checkpointer_options options) {
+checkpointer::behavior_type
+run_checkpointer(checkpointer::stateful_pointer<checkpointer_state> self,
+                 checkpointer_options options) {
   self->state.options = std::move(options);
   auto& state = self->state;
   return {
@@ -101,7 +102,7 @@ checkpointer::behavior_type run(checkpointer::stateful_pointer<checkpointer_stat
 } // namespace
 
 checkpointer spawn_checkpointer(caf::actor_system& system, checkpointer_options options) {
-  return system.spawn<caf::detached>(run, std::move(options));
+  return system.spawn<caf::detached>(run_checkpointer, std::move(options));
 }
 
 } // namespace troupe

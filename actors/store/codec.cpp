@@ -24,7 +24,7 @@ std::uint64_t seed_of(const job_spec& job, batch_id batch, const range& block) {
 
 /// Calls body(block) for the blocks of a range, or what it has of them.
 template <class Body>
-void for_each_block(const range& whole, std::uint64_t per_block, Body body) {
+void for_each_piece(const range& whole, std::uint64_t per_block, Body body) {
   const auto end = whole.first + whole.count;
   for (auto first = whole.first; first < end;) {
     const auto next = std::min(end, (first / per_block + 1) * per_block);
@@ -71,11 +71,11 @@ void codec::pack(update& push) {
       residual.resize(job_.tables[table].size());
     const auto per_block = block_elements_[table];
     std::size_t size_bytes = 0;
-    for_each_block(whole.where, per_block,
+    for_each_piece(whole.where, per_block,
                    [&](const range& block) { size_bytes += packed_bytes(how, block.count); });
     const auto memory = pool_.bytes(size_bytes);
     std::byte* at = memory.get();
-    for_each_block(whole.where, per_block, [&](const range& block) {
+    for_each_piece(whole.where, per_block, [&](const range& block) {
       const std::span to{at, packed_bytes(how, block.count)};
       const std::span x{whole.values.get() + (block.first - whole.where.first), block.count};
       const auto kept = std::span{residual}.subspan(residual.empty() ? 0 : block.first,

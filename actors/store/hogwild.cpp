@@ -150,7 +150,7 @@ router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild
 }
 
 struct hogwild_server_state {
-  using handle = member::extend<caf::reacts_to<tick_atom>>;
+  using handle = member_handle::extend<caf::reacts_to<tick_atom>>;
   using pointer = handle::stateful_pointer<hogwild_server_state>;
 
   hogwild_server_state() = default;
@@ -222,8 +222,9 @@ router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_ta
   return system.spawn<caf::detached>(run_hogwild, std::move(tables));
 }
 
-member spawn_hogwild_server(caf::actor_system& system, member_id self,
-                            std::shared_ptr<shared_tables> tables, coordinator_connector connect) {
+member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,
+                                   std::shared_ptr<shared_tables> tables,
+                                   coordinator_connector connect) {
   return system.spawn(run_hogwild_server, self, std::move(tables), std::move(connect));
 }
 

@@ -53,7 +53,8 @@ private:
 router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables);
 
 /// Reports `tables` as server 0.
-member spawn_hogwild_server(caf::actor_system& system, member_id self,
-                            std::shared_ptr<shared_tables> tables, coordinator_connector connect);
+member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,
+                                   std::shared_ptr<shared_tables> tables,
+                                   coordinator_connector connect);
 
 } // namespace troupe

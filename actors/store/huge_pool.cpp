@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr std::size_t chunk_bytes = std::size_t{2} << 20; // A huge page of x86-64 and aarch64.
+constexpr std::size_t huge_page_bytes = std::size_t{2} << 20; // A huge page of x86-64 and aarch64.
 
 std::size_t rounded(std::size_t size_bytes, std::size_t unit) {
   return (size_bytes + unit - 1) / unit * unit;
@@ -21,9 +21,9 @@ std::size_t rounded(std::size_t size_bytes, std::size_t unit) {
 
 using chunk = std::unique_ptr<std::byte, decltype(&std::free)>;
 
-/// `size_bytes`: a multiple of chunk_bytes.
+/// `size_bytes`: a multiple of huge_page_bytes.
 chunk allocate(std::size_t size_bytes) {
-  chunk made{static_cast<std::byte*>(std::aligned_alloc(chunk_bytes, size_bytes)), &std::free};
+  chunk made{static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, size_bytes)), &std::free};
   if (!made)
     throw std::bad_alloc{};
   (void)::madvise(made.get(), size_bytes, MADV_HUGEPAGE); // Only a wish.
@@ -41,8 +41,8 @@ struct huge_pool::shelf {
       return memory;
     }
     if (left < size) { // The rest of the last chunk is lost; sizes are few and small.
-      chunks.push_back(allocate(chunk_bytes));
-      left = chunk_bytes;
+      chunks.push_back(allocate(huge_page_bytes));
+      left = huge_page_bytes;
     }
     left -= size;
     return chunks.back().get() + left;
@@ -66,8 +66,8 @@ struct huge_pool::shelf {
 huge_pool::huge_pool() : shelf_(std::make_shared<shelf>()) {}
 
 std::shared_ptr<std::byte> huge_pool::bytes(std::size_t size_bytes) {
-  if (size_bytes >= chunk_bytes)
-    return allocate(rounded(size_bytes, chunk_bytes));
+  if (size_bytes >= huge_page_bytes)
+    return allocate(rounded(size_bytes, huge_page_bytes));
   const std::size_t size = rounded(size_bytes, line_bytes);
   return {shelf_->take(size),
           [home = shelf_, size](std::byte* memory) { home->put(memory, size); }};

@@ -38,9 +38,9 @@ void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outco
   lane->run();
 }
 
-gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_state> self,
-                                  job_spec job, const trainer_factory& make, gradient_thread where,
-                                  bool may_leave) {
+gradient_actor::behavior_type
+run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_spec job,
+                   const trainer_factory& make, gradient_thread where, bool may_leave) {
   auto& state = self->state;
   state.computer.emplace(std::move(job), make, may_leave);
   if (where == gradient_thread::lane)
@@ -56,8 +56,9 @@ gradient_actor::behavior_type run(gradient_actor::stateful_pointer<gradient_stat
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
                                     gradient_thread where, bool may_leave) {
   if (where == gradient_thread::none)
-    return system.spawn(run, std::move(job), std::move(make), where, may_leave);
-  return system.spawn<caf::detached>(run, std::move(job), std::move(make), where, may_leave);
+    return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, may_leave);
+  return system.spawn<caf::detached>(run_gradient_actor, std::move(job), std::move(make), where,
+                                     may_leave);
 }
 
 } // namespace troupe

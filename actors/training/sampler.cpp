@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t no_pass = std::numeric_limits<std::uint64_t>::max();
 
 /// One step of splitmix64: a bijection that spreads neighbours.
-std::uint64_t mix(std::uint64_t x) {
+std::uint64_t splitmix64(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
@@ -36,7 +36,7 @@ public:
   }
 
 private:
-  std::uint64_t draw() { return mix(state_++) >> 32; }
+  std::uint64_t draw() { return splitmix64(state_++) >> 32; }
 
   std::uint64_t state_;
 };
@@ -54,7 +54,7 @@ batch sampler::at(batch_id id) {
   result.id = id;
   result.pass = id.value / batches_per_pass_;
   result.index = id.value % batches_per_pass_;
-  result.seed = mix(mix(seed_) ^ id.value);
+  result.seed = splitmix64(splitmix64(seed_) ^ id.value);
   if (result.pass != pass_)
     permute(result.pass);
   const std::uint64_t first = result.index * batch_samples_;
@@ -67,7 +67,7 @@ void sampler::permute(std::uint64_t pass) {
   permutation_.resize(samples_);
   std::iota(permutation_.begin(), permutation_.end(), 0u);
   // Apart from the batches' seeds, which mix a small number in too.
-  bounded_random random(mix(mix(seed_ ^ 0x5eed0fa11ba55e5u) ^ pass));
+  bounded_random random(splitmix64(splitmix64(seed_ ^ 0x5eed0fa11ba55e5u) ^ pass));
   for (std::size_t i = permutation_.size(); i > 1; --i)
     std::swap(permutation_[i - 1], permutation_[random.below(static_cast<std::uint32_t>(i))]);
   pass_ = pass;

@@ -36,8 +36,9 @@ gradient_thread gradient_thread_of(const worker_options& options) {
 }
 
 struct worker_shell {
-  using handle = member::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
-                                caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
+  using handle =
+    member_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
+                          caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
   using pointer = handle::stateful_pointer<worker_shell>;
 
   worker_shell() = default;
@@ -357,8 +358,8 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
 
 } // namespace
 
-member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
-                    router_handle values, coordinator_connector connect) {
+member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
+                           router_handle values, coordinator_connector connect) {
   return system.spawn(run_worker, std::move(options), std::move(make), std::move(values),
                       std::move(connect));
 }

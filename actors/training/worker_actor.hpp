@@ -44,7 +44,7 @@ struct worker_options {
 /// Capacity:  values of pipeline.ahead_max + 1 pulls (with delta_pulls of one more), gradients of
 ///            pipeline.pushes_in_flight_max + 2 batches.
 /// `values`:  told of each new view; the worker is its only user.
-member spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
-                    router_handle values, coordinator_connector connect);
+member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
+                           router_handle values, coordinator_connector connect);
 
 } // namespace troupe

@@ -19,10 +19,6 @@ bool is_kill(fault_kind kind) {
          || kind == fault_kind::kill_coordinator;
 }
 
-bool is_cut(fault_kind kind) {
-  return kind == fault_kind::cut_both || kind == fault_kind::cut_in || kind == fault_kind::cut_out;
-}
-
 } // namespace
 
 conductor::conductor(double seconds, cluster& job, run_facts& run,

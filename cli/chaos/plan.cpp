@@ -35,8 +35,6 @@ constexpr unsigned long_cuts_percent = 25;
 /// Until all members are seen active again.
 constexpr int recovery_ms = 1000;
 
-bool is_cut(fault_kind kind) { return kind >= fault_kind::cut_both && kind <= fault_kind::cut_out; }
-
 /// The limits are a lease of 0.8 s, a silence of 1.3 s and a death after 5 s.
 span durations_of(fault_kind kind) {
   using enum fault_kind;
@@ -65,6 +63,8 @@ int mean_duration_ms(fault_kind kind, bool long_faults) {
 bool happens(std::mt19937_64& dice, unsigned percent) { return dice() % 100 < percent; }
 
 } // namespace
+
+bool is_cut(fault_kind kind) { return kind >= fault_kind::cut_both && kind <= fault_kind::cut_out; }
 
 std::string_view name_of(fault_kind kind) { return names[static_cast<std::size_t>(kind)]; }
 

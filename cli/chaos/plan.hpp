@@ -34,6 +34,9 @@ constexpr std::size_t fault_kinds = 12;
 /// "kill server", "stop longer than a lease (0.8 s)", for people.
 std::string_view name_of(fault_kind kind);
 
+/// Whether it cuts a server's line.
+bool is_cut(fault_kind kind);
+
 struct plan_options {
   std::uint64_t seed = 1;
   bool kill = false, stop = false, partition = false, full_disk = false, flip = false;

@@ -7,8 +7,6 @@
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"
 
-#include "CLI/CLI.hpp"
-
 #include <memory>
 #include <string>
 
@@ -17,22 +15,16 @@ int main(int argc, char** argv) {
   std::string data = "digits";
   std::string shape = "mlp:256";
   troupe::program program{"async_sgd", "Trains a classifier on a cluster that outlives kills."};
-  program.command_line()
-    .add_option("--data", data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST")
-    ->capture_default_str();
-  program.command_line()
-    .add_option("--model", shape, "softmax, or mlp:WIDTH,... of the hidden layers")
-    ->capture_default_str();
+  program.option("--data", data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST");
+  program.option("--model", shape, "softmax, or mlp:WIDTH,... of the hidden layers");
   bool sparse = false;
-  program.command_line().add_flag(
-    "--sparse", sparse, "Keep the first layer's weights as rows; workers ask for those they touch");
-
+  program.flag("--sparse", sparse,
+               "Keep the first layer's weights as rows; workers ask for those they touch");
   std::string device = "cpu";
-  program.command_line()
-    .add_option("--device", device,
-                "Where workers compute: cpu, auto, cuda:all, cuda:0,1, cuda-twin (a GPU emulated), "
-                "or some of them in turn: cuda:0+cpu")
-    ->capture_default_str();
+  program.option(
+    "--device", device,
+    "Where workers compute: cpu, auto, cuda:all, cuda:0,1, cuda-twin (a GPU emulated), "
+    "or some of them in turn: cuda:0+cpu");
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     auto samples =

@@ -6,9 +6,9 @@ namespace troupe::kernels {
 
 namespace {
 
-using groups_of_devices = std::span<const std::vector<std::uint32_t>>;
+using device_groups_view = std::span<const std::vector<std::uint32_t>>;
 
-std::uint32_t device_count(groups_of_devices groups) {
+std::uint32_t device_count(device_groups_view groups) {
   std::size_t count = 0;
   for (const auto& group : groups)
     count += group.size();
@@ -16,7 +16,7 @@ std::uint32_t device_count(groups_of_devices groups) {
 }
 
 /// The steps of `inside` in every group, each chunk as `cuts` chunks.
-void add_inside(schedule& made, groups_of_devices groups, const schedule& inside,
+void add_inside(schedule& made, device_groups_view groups, const schedule& inside,
                 std::uint32_t cuts) {
   for (const auto& step : inside.steps)
     for (const auto& group : groups)
@@ -27,7 +27,7 @@ void add_inside(schedule& made, groups_of_devices groups, const schedule& inside
 
 } // namespace
 
-schedule hierarchical(groups_of_devices groups, const schedule& scatter, const schedule& across,
+schedule hierarchical(device_groups_view groups, const schedule& scatter, const schedule& across,
                       const schedule& gather) {
   assert(scatter.goal == collective::reduce_scatter && gather.goal == collective::all_gather);
   assert(scatter.chunks == gather.chunks && across.devices == groups.size());
@@ -44,7 +44,7 @@ schedule hierarchical(groups_of_devices groups, const schedule& scatter, const s
   return made;
 }
 
-schedule hierarchical_by_leaders(groups_of_devices groups, const schedule& across) {
+schedule hierarchical_by_leaders(device_groups_view groups, const schedule& across) {
   assert(across.devices == groups.size() && across.staging == 0);
   schedule made{collective::all_reduce, device_count(groups), 0, across.chunks, {}};
   const auto add_members = [&](step_kind kind) {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-constexpr std::string_view magic = "\x93NUMPY"sv;
+constexpr std::string_view npy_magic = "\x93NUMPY"sv;
 constexpr std::size_t value_alignment = 64;
 
 /// Reads the few kinds of Python literals that a header is made of.
@@ -69,15 +69,15 @@ private:
   std::string_view left_;
 };
 
-struct header {
+struct npy_header {
   std::optional<std::string_view> descr;
   std::optional<bool> fortran_order;
   std::optional<std::vector<std::uint64_t>> shape;
 };
 
-std::optional<header> parse_header(std::string_view text) {
+std::optional<npy_header> parse_npy_header(std::string_view text) {
   literals in(text);
-  header found;
+  npy_header found;
   if (!in.take("{"))
     return std::nullopt;
   while (!in.take("}")) {
@@ -87,7 +87,7 @@ std::optional<header> parse_header(std::string_view text) {
     bool known = false;
     if (*key == "descr" && !found.descr) {
       if (in.take("["))
-        return header{"a structure", false, {{}}}; // Its fields are not looked at.
+        return npy_header{"a structure", false, {{}}}; // Its fields are not looked at.
       known = (found.descr = in.quoted()).has_value();
     } else if (*key == "fortran_order" && !found.fortran_order) {
       known = (found.fortran_order = in.boolean()).has_value();
@@ -119,20 +119,20 @@ std::string npy_head(std::span<const std::uint64_t> shape) {
     const std::size_t blanks = (value_alignment - bare % value_alignment) % value_alignment;
     return text + std::string(blanks, ' ') + '\n';
   };
-  const std::string head{magic};
-  if (const auto first = padded(magic.size() + 4); first.size() <= 0xffff) {
+  const std::string head{npy_magic};
+  if (const auto first = padded(npy_magic.size() + 4); first.size() <= 0xffff) {
     const auto length = byte_writer{}.little(static_cast<std::uint16_t>(first.size())).take();
     return head + std::string("\1\0"sv) + length + first;
   }
-  const auto second = padded(magic.size() + 6);
+  const auto second = padded(npy_magic.size() + 6);
   const auto length = byte_writer{}.little(static_cast<std::uint32_t>(second.size())).take();
   return head + std::string("\2\0"sv) + length + second;
 }
 
 result<npy_parts> parse_npy(std::string_view bytes) {
-  if (!bytes.starts_with(magic))
+  if (!bytes.starts_with(npy_magic))
     return {errc::malformed, "does not begin like a .npy"};
-  byte_reader reader(bytes.substr(magic.size()));
+  byte_reader reader(bytes.substr(npy_magic.size()));
   const unsigned major = reader.little<std::uint8_t>();
   reader.little<std::uint8_t>();
   const std::uint64_t length =
@@ -142,7 +142,7 @@ result<npy_parts> parse_npy(std::string_view bytes) {
     return {errc::malformed, "the .npy header ends early"};
   if (major < 1 || major > 3)
     return {errc::invalid_argument, "unknown .npy version: " + std::to_string(major)};
-  auto found = parse_header(rest.substr(0, length));
+  auto found = parse_npy_header(rest.substr(0, length));
   if (!found)
     return {errc::malformed, "the .npy header is not what it should be"};
   if (*found->descr != "<f4")

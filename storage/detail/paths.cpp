@@ -52,4 +52,9 @@ std::string title(const fs::path& directory, std::uint64_t checkpoint) {
   return "checkpoint " + std::to_string(checkpoint) + " in " + directory.string();
 }
 
+failure damaged_checkpoint(const fs::path& directory, std::uint64_t checkpoint,
+                           const std::string& why) {
+  return {errc::damaged, title(directory, checkpoint) + " is damaged: " + why};
+}
+
 } // namespace troupe::storage::detail

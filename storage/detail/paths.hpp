@@ -1,6 +1,7 @@
 // Where things lie in a state directory.
 #pragma once
 
+#include "serialization/error.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstdint>
@@ -26,6 +27,9 @@ std::optional<std::uint64_t> kept_sequence(const std::string& name);
 std::string part_name(chain_id chain);
 /// "checkpoint 12 in DIR", for people.
 std::string title(const std::filesystem::path& directory, std::uint64_t checkpoint);
+/// errc::damaged, with "checkpoint 12 in DIR is damaged: " before the reason.
+failure damaged_checkpoint(const std::filesystem::path& directory, std::uint64_t checkpoint,
+                           const std::string& why);
 
 inline constexpr const char* manifest_name = "manifest.json";
 inline constexpr const char* commit_name = "COMMIT";

@@ -10,8 +10,8 @@ namespace troupe::storage::detail {
 
 namespace {
 
-constexpr std::string_view magic = "TROUPREC";
-constexpr std::uint32_t format = 1;
+constexpr std::string_view record_magic = "TROUPREC";
+constexpr std::uint32_t record_format = 1;
 /// Magic, format, job, chain, generation, origin, server, its incarnation, number of partitions.
 constexpr std::size_t fixed_bytes = 8 + 4 + 8 + 4 + 8 + 8 + 4 + 8 + 4;
 constexpr std::size_t sum_bytes = 4;
@@ -48,7 +48,7 @@ result<job_spec> job_from(std::string_view bytes) {
 
 std::string bytes_of(const push_record_header& header) {
   byte_writer numbers;
-  numbers.little(format)
+  numbers.little(record_format)
     .little(header.job)
     .little(header.chain.value)
     .little(header.generation.value)
@@ -58,19 +58,19 @@ std::string bytes_of(const push_record_header& header) {
     .little(static_cast<std::uint32_t>(header.partitions.size()));
   for (const auto partition : header.partitions)
     numbers.little(partition.value);
-  return with_sum(std::string{magic} + numbers.take());
+  return with_sum(std::string{record_magic} + numbers.take());
 }
 
 result<push_record_header> take_push_record_header(std::string_view& bytes) {
   const failure damaged{errc::damaged, "the header is damaged"};
-  if (!bytes.starts_with(magic))
+  if (!bytes.starts_with(record_magic))
     return {errc::malformed, "no record of pushes"};
   if (bytes.size() < fixed_bytes + sum_bytes)
     return damaged;
-  byte_reader reader{bytes.substr(magic.size())};
-  if (const auto version = reader.little<std::uint32_t>(); version != format)
+  byte_reader reader{bytes.substr(record_magic.size())};
+  if (const auto version = reader.little<std::uint32_t>(); version != record_format)
     return {errc::malformed, "format " + std::to_string(version) + " of records is unknown, only "
-                               + std::to_string(format) + " is known"};
+                               + std::to_string(record_format) + " is known"};
   push_record_header header;
   header.job = reader.little<std::uint64_t>();
   header.chain.value = reader.little<std::uint32_t>();

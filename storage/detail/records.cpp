@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
 
 namespace {
 
-constexpr std::uint32_t format = 1;
+constexpr std::uint32_t value_format = 1;
 constexpr std::size_t envelope_bytes = 8; ///< Format and checksum.
 /// Of blocks and slabs: four numbers.
 constexpr std::size_t header_bytes = envelope_bytes + 4 * 8;
@@ -32,7 +32,9 @@ std::uint32_t sum_of(std::string_view key, std::string_view header,
   return sum;
 }
 
-std::string envelope(std::uint32_t sum) { return byte_writer{}.little(format).little(sum).take(); }
+std::string envelope(std::uint32_t sum) {
+  return byte_writer{}.little(value_format).little(sum).take();
+}
 
 std::string enclose(std::string_view key, std::string body) {
   return envelope(sum_of(key, body)) + body;
@@ -46,7 +48,7 @@ std::optional<std::string_view> disclose(std::string_view key, std::string_view 
   const auto read_format = reader.little<std::uint32_t>();
   const auto sum = reader.little<std::uint32_t>();
   const auto body = value.substr(envelope_bytes);
-  if (read_format != format || sum != sum_of(key, body))
+  if (read_format != value_format || sum != sum_of(key, body))
     return std::nullopt;
   return body;
 }

@@ -32,7 +32,7 @@ failure bad_entry(const std::string& name) {
 }
 
 /// An object none of whose keys is there twice.
-std::optional<ordered_json> parse_header(std::string_view text) {
+std::optional<ordered_json> parse_json_header(std::string_view text) {
   std::set<std::string> names;
   bool twice = false;
   const auto watch = [&](int depth, ordered_json::parse_event_t event, ordered_json& value) {
@@ -105,7 +105,7 @@ result<std::vector<tensor>> decode_safetensors(std::string_view bytes) {
   const auto length = reader.little<std::uint64_t>();
   if (bytes.size() < sizeof length || length > reader.left() || length > header_bytes_max)
     return {errc::malformed, "the .safetensors header ends early"};
-  const auto header = parse_header(bytes.substr(sizeof length, length));
+  const auto header = parse_json_header(bytes.substr(sizeof length, length));
   if (!header)
     return {errc::malformed, "the .safetensors header is not a JSON object of different names"};
   std::vector<entry> entries;

@@ -168,7 +168,7 @@ coordinator_service spawn_chief(caf::actor_system& system, record& seen) {
   return system.spawn([&seen](
                         coordinator_service::pointer self) -> coordinator_service::behavior_type {
     return {
-      [self, &seen](const report& what, const member& from) {
+      [self, &seen](const report& what, const member_handle& from) {
         seen.note("report " + std::to_string(what.sequence));
         orders answer;
         answer.to = what.from;
@@ -192,7 +192,7 @@ struct chief_process : process {
 
 struct worker_process : process {
   explicit worker_process(const endpoint& where, std::uint64_t job = 7) : process(worker_3, job) {
-    self = system.spawn([this](member::pointer) -> member::behavior_type {
+    self = system.spawn([this](member_handle::pointer) -> member_handle::behavior_type {
       return {[this](const orders& what) { seen.note("orders " + std::to_string(what.sequence)); }};
     });
     up = links->to_coordinator(where, [this](const failure& why) {
@@ -202,7 +202,7 @@ struct worker_process : process {
   void send(const report& what) { caf::anon_send(up, what, self); }
 
   record seen;
-  member self;
+  member_handle self;
   coordinator_handle up;
 };
 
@@ -426,7 +426,7 @@ TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
     client.links->to_coordinator(server.address, [](const failure&) { FAIL("refused"); });
   client.links.reset();
   CHECK(code_of(push(client, connect(there), 3)) == errc::peer_lost);
-  caf::anon_send(report_to({}), report{}, member{}); // Goes nowhere.
+  caf::anon_send(report_to({}), report{}, member_handle{}); // Goes nowhere.
 }
 
 TEST_CASE("a_process_that_serves_nothing_closes_links") {

@@ -36,7 +36,7 @@ struct watcher_state {
   coordinator_handle coordinator;
   std::uint64_t sequence = 0;
 };
-using watcher = member::extend<caf::reacts_to<tick_atom>>;
+using watcher = member_handle::extend<caf::reacts_to<tick_atom>>;
 
 inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_state> self,
                                           job_spec job, router_handle values_of,
@@ -44,7 +44,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
                                           std::promise<run_result>* end) {
   auto& state = self->state;
   state.end = end;
-  state.coordinator = connect(caf::actor_cast<member>(self));
+  state.coordinator = connect(caf::actor_cast<member_handle>(self));
   self->send(self, tick_atom_v);
   const auto fetch = [=, &state] {
     query everything;
@@ -84,7 +84,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
       self->send(
         state.coordinator,
         report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
-        caf::actor_cast<member>(self));
+        caf::actor_cast<member_handle>(self));
       self->delayed_send(self, std::chrono::milliseconds{20}, tick_atom_v);
     },
   };
