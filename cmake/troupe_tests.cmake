@@ -119,6 +119,17 @@ set(tidy Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/tidy_test.py)
 add_test(NAME tidy COMMAND ${tidy})
 add_test(NAME tidy.self_test COMMAND ${tidy} --self-test)
 
+# -- how much the demo is to build ----------------------------------------------
+
+if(CMAKE_UNITY_BUILD AND CMAKE_GENERATOR STREQUAL "Ninja")
+  set(count Python3::Interpreter ${PROJECT_SOURCE_DIR}/tests/demo_objects_test.py
+            ${CMAKE_MAKE_PROGRAM} ${PROJECT_BINARY_DIR})
+  add_test(NAME demo_objects COMMAND ${count})
+  add_test(NAME demo_objects.can_fail COMMAND ${count} 10)
+  set_tests_properties(demo_objects.can_fail PROPERTIES
+    PASS_REGULAR_EXPRESSION "put sources into existing unity batches")
+endif()
+
 # -- tests/consumer: a project that uses the installed package -----------------
 
 set(prefix ${PROJECT_BINARY_DIR}/consumer/prefix)

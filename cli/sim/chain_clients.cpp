@@ -52,7 +52,7 @@ void chain_world::coordinator_hear(const member_id& from, const report_letter& w
 void chain_world::coordinator_told_of_death(const member_id& who) {
   if (!coordinator_)
     return;
-  note(name_of(who) + " is known to be dead");
+  note(chain_member_name(who) + " is known to be dead");
   coordinator_->dead(who);
   heard_.erase(who);
   expect(who);
@@ -134,14 +134,14 @@ void chain_world::client_tick(client& who) {
       continue;
     if (retry != time_point{0})
       who.head = (who.head + 1) % server_count;
-    retry = now_ + patience;
+    retry = now_ + client_patience;
     post(id, to_server(who.head), push_letter{{batch}, who.generation});
   }
   if (who.read && now_ < who.read->until)
     return;
   const bool strict = chance(0.5);
   who.read = {++who.reads, strict && who.generation == generation_ ? acknowledged_ : who.version,
-              now_ + patience, strict, told_};
+              now_ + client_patience, strict, told_};
   // Whoever takes himself for the tail answers a strict one.
   const auto one = static_cast<std::uint32_t>(pick(0, server_count - 1));
   for (std::uint32_t i = 0; i < server_count; ++i)

@@ -20,12 +20,12 @@ void chain_world::start_server(std::uint32_t index) {
   fresh->rate = seat->rate;
   fresh->paused_until = seat->paused_until;
   seat = std::move(fresh);
-  note(name_of(seat->id) + " starts with " + std::to_string(seat->applied.size()));
+  note(chain_member_name(seat->id) + " starts with " + std::to_string(seat->applied.size()));
 }
 
 void chain_world::kill_server(std::uint32_t index) {
   auto& victim = *servers_[index];
-  note(name_of(victim.id) + " is killed");
+  note(chain_member_name(victim.id) + " is killed");
   ++tally_.kills;
   victim.alive = false;
   victim.back_at = now_ + milliseconds{pick(1, 3000)};
@@ -248,7 +248,7 @@ void chain_world::read(server& by, const member_id& from, const read_letter& wha
 /// Another history begins; what was before is void.
 void chain_world::rebuild(server& by, generation_id generation, std::vector<entry> values,
                           bool complete) {
-  note(name_of(by.id) + " begins generation " + std::to_string(generation.value) + " with "
+  note(chain_member_name(by.id) + " begins generation " + std::to_string(generation.value) + " with "
        + std::to_string(values.size()));
   auto next = std::make_unique<server>(by.id, generation, std::move(values), complete);
   next->rate = by.rate;
@@ -277,7 +277,7 @@ void chain_world::obey(server& by, const orders_letter& what, chain_effects& eff
   if (proposed)
     by.decide.propose(proposed->epoch);
   if (by.decide.config().epoch != before)
-    note(name_of(by.id) + " acts in " + list_of(by.decide.config()));
+    note(chain_member_name(by.id) + " acts in " + list_of(by.decide.config()));
 }
 
 } // namespace troupe::sim

@@ -139,7 +139,7 @@ void chain_world::misfortune() {
     auto& victim = *servers_[pick(0, server_count - 1)];
     victim.paused_until = now_ + milliseconds{pick(1, 3000)};
     tally_.pauses += victim.alive ? 1 : 0;
-    note(name_of(victim.id) + " pauses");
+    note(chain_member_name(victim.id) + " pauses");
   }
   if (chance(cut_rate_ * seconds)) {
     const auto from = chance(0.4) ? chain_coordinator_place
@@ -169,7 +169,7 @@ void chain_world::misfortune() {
     auto& victim = *servers_[pick(0, server_count - 1)];
     victim.deaf_until = now_ + milliseconds{pick(500, 8000)};
     tally_.deaf += victim.alive ? 1 : 0;
-    note(name_of(victim.id) + " is deaf");
+    note(chain_member_name(victim.id) + " is deaf");
   }
   if (coordinator_ && chance(coordinator_kill_rate_ * seconds)) {
     coordinator_.reset();
@@ -247,7 +247,7 @@ void chain_world::check_end() {
            + (each.proposed ? ", proposed " + list_of(*each.proposed) : ""));
     note("history " + std::to_string(history_.size()));
     for (const auto& x : servers_)
-      note(name_of(x->id) + (x->alive ? "" : " (dead)") + " in epoch "
+      note(chain_member_name(x->id) + (x->alive ? "" : " (dead)") + " in epoch "
            + std::to_string(x->decide.status().epoch.value) + ", sealed "
            + std::to_string(x->decide.status().sealed.value) + ", final "
            + std::to_string(x->decide.committed()) + " of " + std::to_string(x->decide.last())

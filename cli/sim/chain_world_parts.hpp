@@ -19,7 +19,7 @@ inline constexpr time_point server_report_interval = 100ms;
 inline constexpr milliseconds seal_time = 1500ms;
 inline constexpr milliseconds apart_time = 4000ms; // Ends within the quiet.
 inline constexpr time_point expected_time = 1s;
-inline constexpr time_point patience = 300ms;
+inline constexpr time_point client_patience = 300ms;
 inline constexpr time_point checkpoint_interval = 1s;
 inline constexpr std::size_t log_max = 4; ///< Of entries; above it a tail waits for its joiner.
 
@@ -34,7 +34,7 @@ inline std::uint32_t chain_place_of(const member_id& who) {
                                     : chain_coordinator_place;
 }
 
-inline std::string name_of(const member_id& who) {
+inline std::string chain_member_name(const member_id& who) {
   const char* const kind = who.role == role::server   ? "server "
                            : who.role == role::worker ? "client "
                                                       : "coordinator ";

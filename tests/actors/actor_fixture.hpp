@@ -216,12 +216,12 @@ public:
       : fixture_(f), reports_(std::make_shared<std::vector<report>>()) {
     handle_ = f.owned(f.system.spawn(
       [what = reports_](coordinator_handle::pointer) -> coordinator_handle::behavior_type {
-        return {[=](const report& x, const troupe::member&) { what->push_back(x); }};
+        return {[=](const report& x, const troupe::member_handle&) { what->push_back(x); }};
       }));
   }
 
   coordinator_connector connector() const {
-    return [handle = handle_](const troupe::member&) { return handle; };
+    return [handle = handle_](const troupe::member_handle&) { return handle; };
   }
 
   template <class Handle, class Body>

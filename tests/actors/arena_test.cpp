@@ -18,6 +18,8 @@
 #include <random>
 #include <thread>
 
+namespace arena_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using detail::arena_layout;
@@ -318,3 +320,5 @@ TEST_CASE("a_reader_that_never_lets_go_makes_the_writer_use_the_socket") {
     REQUIRE(++placed <= 100'000);
   CHECK(placed == 1024);
 }
+
+} // namespace arena_test

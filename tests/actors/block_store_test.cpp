@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-namespace troupe {
+namespace troupe::block_store_test {
 
 namespace {
 
@@ -751,4 +751,4 @@ TEST_CASE("a push that apply would refuse is not admitted") {
   CHECK_FALSE(store.admit(effect_of(job, 1), push_of(0, pieces_of(0, gradient))));
 }
 
-} // namespace troupe
+} // namespace troupe::block_store_test

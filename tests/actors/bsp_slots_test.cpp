@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::bsp_slots_test {
 
 namespace {
 
@@ -109,4 +109,4 @@ TEST_CASE("clocks more than 64 ahead are too far") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::bsp_slots_test

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace troupe {
+namespace troupe::chain_copy_test {
 
 namespace {
 
@@ -249,4 +249,4 @@ TEST_CASE("replicas that took the same steps agree on the versions of their slab
     CHECK(later[i].version > held[i].version);
 }
 
-} // namespace troupe
+} // namespace troupe::chain_copy_test

@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-namespace troupe {
+namespace troupe::chain_test {
 
 namespace {
 
@@ -441,4 +441,4 @@ TEST_CASE("where no lease is needed reads end with the seal") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::chain_test

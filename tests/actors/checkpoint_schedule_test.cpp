@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::checkpoint_schedule_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -102,4 +102,4 @@ TEST_CASE("bsp by clocks: cuts are multiples, but for the last one") {
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::checkpoint_schedule_test

@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace child_command_test {
+
 using namespace troupe;
 
 TEST_CASE("a_child_reads_who_it_is_as_it_was_written") {
@@ -34,3 +36,5 @@ TEST_CASE("text_that_is_no_child_is_refused") {
           == failure{errc::invalid_argument, "--child is for processes that the launcher starts"});
   }
 }
+
+} // namespace child_command_test

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-namespace troupe {
+namespace troupe::chunk_flow_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST_CASE("a_message_that_is_not_of_the_schedule_is_none") {
   CHECK_FALSE(chunk_flow{}.arrived(0, 0));
 }
 
-} // namespace troupe
+} // namespace troupe::chunk_flow_test

@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::clock_table_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST_CASE("an unbound worker that is new here is not waited for") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::clock_table_test

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <string>
 
+namespace codec_actor_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -117,3 +119,5 @@ TEST_CASE("a_codec_actor_gives_up_on_a_router_that_never_answers") {
   f.advance(3s, 1s);
   CHECK(pushing->error->code == errc::timed_out);
 }
+
+} // namespace codec_actor_test

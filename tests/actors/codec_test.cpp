@@ -10,6 +10,8 @@
 #include <cmath>
 #include <random>
 
+namespace codec_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -224,3 +226,5 @@ TEST_CASE("codecs_say_what_servers_must_read") {
   CHECK(some.keeps_residual());
   CHECK(!codec_options{{{encoding::int8, 0}}, encoding::f32}.keeps_residual());
 }
+
+} // namespace codec_test

@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace compression_flags_test {
+
 using namespace troupe;
 
 namespace {
@@ -72,3 +74,5 @@ TEST_CASE("bsp_with_error_feedback_is_remarked_upon") {
   options.compress = {{"", {encoding::int8, 0}}};
   CHECK(remark_on_compression(options, job).empty());
 }
+
+} // namespace compression_flags_test

@@ -11,6 +11,8 @@
 
 #include <sys/resource.h>
 
+namespace coordinator_actor_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -28,15 +30,15 @@ struct fixture : actor_fixture {
   }
 
   /// Keeps the orders that it gets.
-  troupe::member spawn_member(const member_id& who) {
+  troupe::member_handle spawn_member(const member_id& who) {
     auto& mine = received[who];
-    return owned(system.spawn([&mine](troupe::member::pointer) -> troupe::member::behavior_type {
+    return owned(system.spawn([&mine](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
       return {[&mine](const orders& what) { mine.push_back(what); }};
     }));
   }
 
   template <class Body>
-  void report_from(const member_id& who, const troupe::member& handle, Body body) {
+  void report_from(const member_id& who, const troupe::member_handle& handle, Body body) {
     send(service, report{who, fingerprint(job), ++sequence, 0, std::move(body)}, handle);
   }
 
@@ -121,7 +123,7 @@ TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
   const auto count = f.received[server_0].size();
   std::vector<orders> elsewhere;
   const auto second =
-    f.owned(f.system.spawn([&](troupe::member::pointer) -> troupe::member::behavior_type {
+    f.owned(f.system.spawn([&](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
       return {[&](const orders& what) { elsewhere.push_back(what); }};
     }));
   f.advance(100ms);
@@ -244,3 +246,5 @@ TEST_CASE("a_coordinator_whose_state_is_fenced_off_orders_nothing_and_ends") {
   CHECK(f.received[observer_0].empty());
   CHECK(f.end_reason() == errc::fenced);
 }
+
+} // namespace coordinator_actor_test

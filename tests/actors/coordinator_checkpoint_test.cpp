@@ -1,7 +1,7 @@
 // When the coordinator has checkpoints written, committed or given up.
 #include "tests/actors/coordinator_fixture.hpp"
 
-namespace troupe {
+namespace troupe::coordinator_checkpoint_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -95,4 +95,4 @@ TEST_CASE("damage that was found is told") {
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::coordinator_checkpoint_test

@@ -2,7 +2,7 @@
 #include "actors/store/clock_table.hpp"
 #include "tests/actors/coordinator_fixture.hpp"
 
-namespace troupe {
+namespace troupe::coordinator_failure_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -516,4 +516,4 @@ TEST_CASE("observers see phase, progress, members and events") {
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::coordinator_failure_test

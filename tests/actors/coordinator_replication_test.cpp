@@ -2,7 +2,7 @@
 // lost, come back, are added and drained.
 #include "tests/actors/coordinator_fixture.hpp"
 
-namespace troupe {
+namespace troupe::coordinator_replication_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -523,4 +523,4 @@ TEST_CASE("of a founder that died with its coordinator the next start takes the 
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::coordinator_replication_test

@@ -3,7 +3,7 @@
 
 #include <set>
 
-namespace troupe {
+namespace troupe::coordinator_resize_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -270,4 +270,4 @@ TEST_CASE("the servers of another job that were stored do not count") {
   CHECK(one.load(0) == 1);
 }
 
-} // namespace troupe
+} // namespace troupe::coordinator_resize_test

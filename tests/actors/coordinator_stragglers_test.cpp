@@ -4,7 +4,7 @@
 
 #include "actors/store/clock_table.hpp"
 
-namespace troupe {
+namespace troupe::coordinator_stragglers_test {
 namespace {
 
 /// One server, and workers that compute what they are given, one batch after the other.
@@ -337,4 +337,4 @@ TEST_CASE("at the end a slow worker keeps only the batch that it computes") {
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::coordinator_stragglers_test

@@ -1,7 +1,7 @@
 // The coordinator's rules one by one; coordinator_model_test.cpp has all of them at once.
 #include "tests/actors/coordinator_fixture.hpp"
 
-namespace troupe {
+namespace troupe::coordinator_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -485,4 +485,4 @@ TEST_CASE("a last checkpoint that cannot be written fails the job after five att
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::coordinator_test

@@ -8,6 +8,8 @@
 
 #include <set>
 
+namespace delta_pull_test {
+
 using namespace troupe;
 using test::random_source;
 
@@ -280,3 +282,5 @@ TEST_CASE("an asker takes nothing for unchanged that it does not have") {
   CHECK(!merged(*held, {{{0}, 0, 4096}}, {rest}));
   CHECK(!merged(*held, {{{0}, 0, 4096}, {{0}, 0, 4096}, {{1}, 0, 3}}, {rest}));
 }
+
+} // namespace delta_pull_test

@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace draw_random_test {
+
 using namespace troupe;
 
 TEST_CASE("drawn_numbers_differ_and_are_not_zero") {
@@ -9,3 +11,5 @@ TEST_CASE("drawn_numbers_differ_and_are_not_zero") {
   CHECK(first != 0);
   CHECK(draw_random() != first);
 }
+
+} // namespace draw_random_test

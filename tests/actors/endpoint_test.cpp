@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace endpoint_test {
+
 using namespace troupe;
 
 TEST_CASE("an_endpoint_survives_printing_and_parsing") {
@@ -47,3 +49,5 @@ TEST_CASE("a_route_is_two_numeric_addresses") {
   REQUIRE_FALSE(none);
   CHECK(none.error().code == errc::invalid_argument);
 }
+
+} // namespace endpoint_test

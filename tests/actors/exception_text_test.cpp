@@ -5,6 +5,8 @@
 #include <functional>
 #include <stdexcept>
 
+namespace exception_text_test {
+
 using namespace troupe;
 
 TEST_CASE("whatever_is_thrown_has_a_text") {
@@ -19,3 +21,5 @@ TEST_CASE("whatever_is_thrown_has_a_text") {
   CHECK(text_of([] { throw std::runtime_error{"no data"}; }) == "no data");
   CHECK(text_of([] { throw 7; }) == "the program threw something that is no std::exception");
 }
+
+} // namespace exception_text_test

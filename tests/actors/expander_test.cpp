@@ -8,6 +8,8 @@
 
 #include <map>
 
+namespace expander_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -127,3 +129,5 @@ TEST_CASE("an_expander_ends_with_its_server") {
                 caf::after(std::chrono::seconds{0}) >> [] {});
   CHECK(ended);
 }
+
+} // namespace expander_test

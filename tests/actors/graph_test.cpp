@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+namespace graph_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -95,3 +97,5 @@ TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   options.sync.mode = consistency_mode::hogwild;
   CHECK(make_job("tiny", g, options).servers == 1);
 }
+
+} // namespace graph_test

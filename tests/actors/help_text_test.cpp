@@ -6,6 +6,8 @@
 #include <sstream>
 #include <string>
 
+namespace help_text_test {
+
 using namespace troupe;
 
 TEST_CASE("--help has a title for each group of options, and fits 100 columns") {
@@ -23,3 +25,5 @@ TEST_CASE("--help has a title for each group of options, and fits 100 columns") 
   // A description that was cut in lines, of which the later ones begin where the first does.
   CHECK(help.find("or hogwild;\n" + std::string(30, ' ') + "allreduce") != std::string::npos);
 }
+
+} // namespace help_text_test

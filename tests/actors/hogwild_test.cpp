@@ -7,6 +7,8 @@
 #include <cmath>
 #include <thread>
 
+namespace hogwild_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -140,3 +142,5 @@ TEST_CASE("the_hogwild_member_reports_as_a_server_would") {
   f.advance(1000ms);
   CHECK(coordinator.reports().size() == count);
 }
+
+} // namespace hogwild_test

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+namespace host_processes_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -85,3 +87,5 @@ TEST_CASE("planned_kills_are_carried_out_once_and_when_it_is_time") {
   CHECK(here.kill_planned(10s, 13s).size() == 2);
   CHECK(here.kill_planned(10s, 99s).empty());
 }
+
+} // namespace host_processes_test

@@ -13,6 +13,8 @@
 #include <map>
 #include <string>
 
+namespace hosted_replica_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -565,3 +567,5 @@ TEST_CASE("the_head_cuts_and_a_new_head_is_asked_again") {
   f.give_orders();
   CHECK(f.report_of(1).chains.at(0).checkpoint_failed == 4);
 }
+
+} // namespace hosted_replica_test

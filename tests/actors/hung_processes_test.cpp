@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace hung_processes_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -51,3 +53,5 @@ TEST_CASE("a successor begins anew") {
   CHECK(watch.find(successor, members(8), 10s).empty());
   CHECK(watch.find(successor, members(0), 11s).empty());
 }
+
+} // namespace hung_processes_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe {
+namespace troupe::initial_values_test {
 
 namespace {
 
@@ -122,4 +122,4 @@ TEST_CASE("values never change between versions") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::initial_values_test

@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace job_of_graph_test {
+
 using namespace troupe;
 
 TEST_CASE("who_joins_is_told_which_of_its_options_do_not_count") {
@@ -23,3 +25,5 @@ TEST_CASE("who_joins_is_told_which_of_its_options_do_not_count") {
   options.given = {"--epochs", "--sync"};
   CHECK(overruled(options, mine, theirs).starts_with("the job has --epochs 3, --sync bsp, as"));
 }
+
+} // namespace job_of_graph_test

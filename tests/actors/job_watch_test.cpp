@@ -3,6 +3,8 @@
 
 #include "doctest/doctest.h"
 
+namespace job_watch_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 using standing = job_watch::standing;
@@ -305,3 +307,5 @@ TEST_CASE("the_main_launcher_waits_for_its_coordinator_as_long_as_it_takes") {
   fixture f;
   CHECK(f.watch.look(24h, 5) == standing::running);
 }
+
+} // namespace job_watch_test

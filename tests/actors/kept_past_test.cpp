@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace troupe {
+namespace troupe::kept_past_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST_CASE("a log of another job is refused") {
   CHECK(refused.error().code == errc::damaged);
 }
 
-} // namespace troupe
+} // namespace troupe::kept_past_test

@@ -7,6 +7,8 @@
 #include "caf/typed_event_based_actor.hpp"
 #include "doctest/doctest.h"
 
+namespace kept_server_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -99,3 +101,5 @@ TEST_CASE("who_left_the_chain_before_it_was_lost_begins_with_the_checkpoint") {
   CHECK(begun.unreadable == 7); // No checkpoint is there to read.
   CHECK_FALSE(begun.recovered);
 }
+
+} // namespace kept_server_test

@@ -8,6 +8,8 @@
 #include <bit>
 #include <set>
 
+namespace key_book_test {
+
 using namespace troupe;
 using detail::key_book;
 using detail::key_limits;
@@ -260,3 +262,5 @@ TEST_CASE("a request cannot name more keys than it could bring") {
     CHECK(bool{shelf.complete(what)} == (many == lists));
   }
 }
+
+} // namespace key_book_test

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace troupe {
+namespace troupe::key_index_test {
 
 TEST_CASE("keys are numbered in the order in which they come, through every growth") {
   std::mt19937_64 random{3};
@@ -80,4 +80,4 @@ TEST_CASE("a pool's buffers do not overlap, are aligned, come back and outlive i
   std::memset(held[4].get(), 1, sizes[4]);
 }
 
-} // namespace troupe
+} // namespace troupe::key_index_test

@@ -11,6 +11,8 @@
 
 #include <numeric>
 
+namespace key_link_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -134,3 +136,5 @@ TEST_CASE("a_slot_that_was_never_filled_ends_the_link_and_no_other") {
   CHECK(test::contains(hostile.lost[0].text, "no keys in slot 0"));
   CHECK(client.sent_by(keys) < 300);
 }
+
+} // namespace key_link_test

@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+namespace kv_test {
+
 using namespace troupe;
 
 TEST_CASE("a_failure_survives_its_way_through_caf") {
@@ -20,3 +22,5 @@ TEST_CASE("a_member_ends_with_an_error_where_its_orders_name_one") {
   what.failed = "worker 1 is already running elsewhere";
   CHECK(from_caf(reason_to_end(what)) == failure{errc::fenced, what.failed});
 }
+
+} // namespace kv_test

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace lane_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -96,3 +98,5 @@ TEST_CASE("what_was_sent_on_a_lane_that_ends_is_handled_all_the_same") {
     std::this_thread::sleep_for(10ms);
   CHECK(handled == 1);
 }
+
+} // namespace lane_test

@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace troupe {
+namespace troupe::ledger_test {
 namespace {
 
 job_spec job_of(consistency_mode mode, std::uint64_t batches, std::uint64_t passes = 1,
@@ -422,4 +422,4 @@ TEST_CASE("who gets work of its own loses its copy") {
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::ledger_test

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe {
+namespace troupe::link_team_test {
 
 namespace {
 
@@ -437,4 +437,4 @@ TEST_CASE("a_rank_that_never_comes_is_named") {
   CHECK(team.error().text.starts_with("rank 0 did not come within"));
 }
 
-} // namespace troupe
+} // namespace troupe::link_team_test

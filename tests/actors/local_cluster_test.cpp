@@ -12,6 +12,8 @@
 #include <future>
 #include <stdexcept>
 
+namespace local_cluster_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -139,3 +141,5 @@ TEST_CASE("a_cluster_that_is_dropped_in_the_middle_ends") {
     REQUIRE(cluster);
   }
 }
+
+} // namespace local_cluster_test

@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace log_line_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -17,3 +19,5 @@ TEST_CASE("a_line_without_a_time_stays_as_it_is") {
   for (const char* line : {"", "ends", "2023-11-14", "terminate called after throwing an instance"})
     CHECK(without_time(line) == line);
 }
+
+} // namespace log_line_test

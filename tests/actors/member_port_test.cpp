@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+namespace member_port_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -13,9 +15,9 @@ namespace {
 /// A member that is nothing but its port.
 struct fixture : actor_fixture {
   fixture() : coordinator(*this) {
-    handle = owned(system.spawn([this](troupe::member::pointer self) {
+    handle = owned(system.spawn([this](troupe::member_handle::pointer self) {
       port.open(self, {role::worker, 3, {77}}, 1234, coordinator.connector());
-      return troupe::member::behavior_type{[](const orders&) {}};
+      return troupe::member_handle::behavior_type{[](const orders&) {}};
     }));
   }
 
@@ -30,7 +32,7 @@ struct fixture : actor_fixture {
 
   fake_coordinator coordinator;
   member_port port;
-  troupe::member handle;
+  troupe::member_handle handle;
 };
 
 } // namespace
@@ -67,3 +69,5 @@ TEST_CASE("orders that are repeated, overtaken, of an older term or not for it a
   CHECK(f.takes(2, 1));
   CHECK_FALSE(f.takes(1, 6));
 }
+
+} // namespace member_port_test

@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::membership_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -101,4 +101,4 @@ TEST_CASE("each observer has a seat of its own") {
 }
 
 } // namespace
-} // namespace troupe
+} // namespace troupe::membership_test

@@ -9,6 +9,8 @@
 #include <future>
 #include <thread>
 
+namespace name_resolver_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using detail::name_resolver;
@@ -184,3 +186,5 @@ TEST_CASE("a_transport_that_ends_during_a_look_up_says_that_its_link_is_lost") {
   client.links.connect({"slow.example", 1});
   CHECK(names.asked == 1);
 }
+
+} // namespace name_resolver_test

@@ -14,6 +14,8 @@
 #include <condition_variable>
 #include <mutex>
 
+namespace node_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -522,3 +524,5 @@ TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
   CHECK(seen.wait("opened", 2));
   CHECK(worker.seen.count("refused malformed") == 0);
 }
+
+} // namespace node_test

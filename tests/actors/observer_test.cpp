@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace observer_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -197,3 +199,5 @@ TEST_CASE("a_judgement_that_fails_says_why") {
   CHECK(judge_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed
         == "the program threw something that is no std::exception");
 }
+
+} // namespace observer_test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe::test {
+namespace troupe::test::open_requests_test {
 
 namespace {
 
@@ -133,4 +133,4 @@ TEST_CASE("a deadline leaves time for the payload, and for those that are open b
   CHECK(expired(1000ms) == 1);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::open_requests_test

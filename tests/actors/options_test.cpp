@@ -3,6 +3,8 @@
 #include "CLI/CLI.hpp"
 #include "doctest/doctest.h"
 
+namespace options_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -457,3 +459,5 @@ TEST_CASE("tables_get_the_consistency_and_optimiser_of_the_command_line") {
   CHECK(tables[1].sync.mode == consistency_mode::bsp);
   CHECK(tables[1].optimizer.learning_rate == 0.25f);
 }
+
+} // namespace options_test

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-namespace troupe {
+namespace troupe::packing_test {
 
 namespace {
 
@@ -144,4 +144,4 @@ TEST_CASE("a block of zeros is packed as zeros") {
   }
 }
 
-} // namespace troupe
+} // namespace troupe::packing_test

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 
+namespace partition_marks_test {
+
 using namespace troupe;
 
 namespace {
@@ -90,3 +92,5 @@ TEST_CASE("marks_that_differ_are_told_apart_as_if_each_partition_had_its_own") {
       CHECK(marks.partitions(1)[p].marks == each[p].marks);
   }
 }
+
+} // namespace partition_marks_test

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::parts_flow_test {
 
 namespace {
 
@@ -237,4 +237,4 @@ TEST_CASE("chunks_are_taken_while_none_may_be_sent") {
   CHECK_EQ(now->part, 1);
 }
 
-} // namespace troupe
+} // namespace troupe::parts_flow_test

@@ -14,7 +14,7 @@
 
 #include <thread>
 
-namespace troupe::test {
+namespace troupe::test::peer_link_test {
 
 namespace {
 
@@ -186,4 +186,4 @@ TEST_CASE("an_address_that_is_none_loses_what_is_sent_and_harms_nobody") {
   CHECK(std::get<committed_message>(there.received().at(0).what).index == 2);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::peer_link_test

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::peer_model_test {
 
 namespace {
 
@@ -162,4 +162,4 @@ TEST_CASE("a_gradient_that_is_not_finite_counts_as_zeros_and_is_told") {
   CHECK_EQ(ranks[0]->clock(), 1);
 }
 
-} // namespace troupe
+} // namespace troupe::peer_model_test

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe {
+namespace troupe::peer_parts_test {
 
 namespace {
 
@@ -266,4 +266,4 @@ TEST_CASE("ranks_over_links_end_in_the_bytes_of_sums_without_overlap") {
   }
 }
 
-} // namespace troupe
+} // namespace troupe::peer_parts_test

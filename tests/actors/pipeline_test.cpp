@@ -3,6 +3,8 @@
 
 #include "doctest/doctest.h"
 
+namespace pipeline_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -227,3 +229,5 @@ TEST_CASE("in_bsp_a_pull_shares_the_request_of_the_push_of_the_clock_before_only
     CHECK(f.steps.next_pull().has_value() == !shares);
   }
 }
+
+} // namespace pipeline_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace troupe {
+namespace troupe::placement_balance_test {
 
 namespace {
 
@@ -310,4 +310,4 @@ TEST_CASE("from wherever servers come and go, chains come to rest, spread evenly
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::placement_balance_test

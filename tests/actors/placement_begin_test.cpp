@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::placement_begin_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("who begins with less does not act before nobody is there that may hav
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::placement_begin_test

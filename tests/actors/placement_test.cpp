@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::placement_test {
 
 namespace {
 
@@ -469,4 +469,4 @@ TEST_CASE("the last server cannot be drained, and one that is drained is empty i
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::placement_test

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+namespace progress_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -217,3 +219,5 @@ TEST_CASE("progress_display forgets its block when it is finished") {
   display.event("done", 1s);
   CHECK(out.text().substr(before) == "[   1.0 s] done\x1b[K\n\x1b[J");
 }
+
+} // namespace progress_test

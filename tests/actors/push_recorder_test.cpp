@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 
+namespace push_recorder_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -120,3 +122,5 @@ TEST_CASE("who_cannot_write_complains_once") {
   }
   CHECK(complaints == 1);
 }
+
+} // namespace push_recorder_test

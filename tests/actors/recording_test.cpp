@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+namespace recording_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -87,3 +89,5 @@ TEST_CASE("a_record_begins_before_the_run_does") {
   options.join = endpoint{"10.0.0.1", 4000}; // Another host of the job.
   CHECK(begin_recording(options, asp));
 }
+
+} // namespace recording_test

@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+namespace reducer_actor_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -126,3 +128,5 @@ TEST_CASE("a_reducer_actor_hands_views_on") {
   f.send(f.reduces, view_atom_v, routed_view(f.job));
   CHECK(f.next.views().size() == 1);
 }
+
+} // namespace reducer_actor_test

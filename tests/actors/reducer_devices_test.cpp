@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <future>
 
+namespace reducer_devices_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -216,3 +218,5 @@ TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on")
   CHECK(lost->code == errc::device_failed);
   caf::anon_send_exit(reduces, caf::exit_reason::user_shutdown);
 }
+
+} // namespace reducer_devices_test

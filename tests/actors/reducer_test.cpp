@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-namespace troupe {
+namespace troupe::reducer_test {
 
 namespace {
 
@@ -414,4 +414,4 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::reducer_test

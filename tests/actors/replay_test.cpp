@@ -7,6 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
+namespace replay_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -142,3 +144,5 @@ TEST_CASE("a_trainer_that_fails_ends_the_replay_with_its_text") {
   CHECK(replayed(history_of(run), run.question(some_keys), found, none)
         == "the graph's trainer factory made no trainer");
 }
+
+} // namespace replay_test

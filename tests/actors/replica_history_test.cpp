@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-namespace troupe {
+namespace troupe::replica_history_test {
 
 namespace {
 
@@ -411,4 +411,4 @@ TEST_CASE("replicas of an ssp job hold one history") { run_seeds({ssp(1)}); }
 TEST_CASE("replicas of a bsp job hold one history") { run_seeds({bsp()}); }
 TEST_CASE("replicas of a mixed job hold one history") { run_seeds({asp(), bsp()}); }
 
-} // namespace troupe
+} // namespace troupe::replica_history_test

@@ -5,7 +5,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::replica_reads_test {
 
 namespace {
 
@@ -147,4 +147,4 @@ TEST_CASE("ssp: only the replica that leads answers, as it promises clocks to wh
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::replica_reads_test

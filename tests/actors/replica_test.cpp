@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::replica_test {
 
 namespace {
 
@@ -279,4 +279,4 @@ TEST_CASE("a cut is forgotten by whoever leads no more") {
   CHECK(t.head.told.empty());
 }
 
-} // namespace troupe
+} // namespace troupe::replica_test

@@ -4,6 +4,8 @@
 
 #include "doctest/doctest.h"
 
+namespace router_actor_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -114,3 +116,5 @@ TEST_CASE("a_router_actor_reads_at_another_replica_while_the_head_is_silent") {
   CHECK(pulling->reply);
   CHECK(f.connected.back().address == "second");
 }
+
+} // namespace router_actor_test

@@ -154,9 +154,9 @@ struct router_fixture {
   texts run(Event event) {
     router_effects effects;
     event(effects);
-    texts lines;
+    texts said;
     for (const auto& x : effects) {
-      lines.push_back(text_of(x));
+      said.push_back(text_of(x));
       if (const auto* part = std::get_if<send_part_effect>(&x)) {
         CHECK(part->what.chain == part->to.chain);
         sent.push_back(*part);
@@ -164,7 +164,7 @@ struct router_fixture {
       if (const auto* whole = std::get_if<answered_effect>(&x); whole && whole->answer.pulled)
         last_values = *whole->answer.pulled;
     }
-    return lines;
+    return said;
   }
 
   job_spec job = routed_job();

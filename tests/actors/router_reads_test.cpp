@@ -1,7 +1,7 @@
 // Whom a router asks for values where chains have several replicas.
 #include "tests/actors/router_fixture.hpp"
 
-namespace troupe::test {
+namespace troupe::test::router_reads_test {
 
 namespace {
 
@@ -192,4 +192,4 @@ TEST_CASE("while a chain has no head its other replicas are asked") {
 
 } // namespace
 
-} // namespace troupe::test
+} // namespace troupe::test::router_reads_test

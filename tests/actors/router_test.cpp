@@ -7,6 +7,8 @@
 #include <random>
 #include <set>
 
+namespace router_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -620,3 +622,5 @@ TEST_CASE("rows_that_cannot_be_are_refused_and_other_answers_than_asked_for_too"
   fewer.rows.clear();
   CHECK(f.answered(1, {{}, fewer}) == texts{"failed 1 malformed"});
 }
+
+} // namespace router_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace troupe {
+namespace troupe::row_split_test {
 
 namespace {
 
@@ -112,4 +112,4 @@ TEST_CASE("keys are split without values") {
   CHECK(count == whole.where.count);
 }
 
-} // namespace troupe
+} // namespace troupe::row_split_test

@@ -15,6 +15,8 @@
 #include <numeric>
 #include <sstream>
 
+namespace run_files_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using storage::temporary_directory;
@@ -180,3 +182,5 @@ TEST_CASE("tensors_that_do_not_fit_the_model_are_named") {
   CHECK(import_parameters(folder.path() / "absent.npz", folder.path(), job_of_tables()).error().code
         == errc::io_failed);
 }
+
+} // namespace run_files_test

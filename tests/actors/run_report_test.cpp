@@ -5,6 +5,8 @@
 
 #include <limits>
 
+namespace run_report_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
@@ -401,3 +403,5 @@ TEST_CASE("run_statistics writes a report of a run in which nothing happened") {
   CHECK(all["loss_curve"] == nlohmann::json::array());
   CHECK(all["peak_rss_bytes"] == nlohmann::json::object());
 }
+
+} // namespace run_report_test

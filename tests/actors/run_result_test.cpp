@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace run_result_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -65,3 +67,5 @@ TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
   CHECK(summary(run, 1s)
         == "test accuracy 0.7500 after 0 of 1 passes\n0 of 1 lost processes recovered\n");
 }
+
+} // namespace run_result_test

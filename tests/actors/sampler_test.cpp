@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace troupe {
+namespace troupe::sampler_test {
 
 namespace {
 
@@ -101,4 +101,4 @@ TEST_CASE("every sample comes to every place about equally often") {
   CHECK(*std::ranges::max_element(seen) < 1150);
 }
 
-} // namespace troupe
+} // namespace troupe::sampler_test

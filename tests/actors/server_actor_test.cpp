@@ -7,6 +7,8 @@
 
 #include <limits>
 
+namespace server_actor_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -564,3 +566,5 @@ TEST_CASE("rows_are_pushed_once_pulled_and_kept_in_a_checkpoint") {
   f.coordinator.order(f.server, f.wanted(2, 4));
   CHECK(f.read_rows({1, 3, 7}) == std::vector<float>{0, 0, -1, -1, -2, -2});
 }
+
+} // namespace server_actor_test

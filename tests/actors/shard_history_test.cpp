@@ -16,7 +16,7 @@
 #include <tuple>
 #include <utility>
 
-namespace troupe {
+namespace troupe::shard_history_test {
 
 namespace {
 
@@ -780,4 +780,4 @@ TEST_CASE("random histories keep the promises of the shard") {
   }
 }
 
-} // namespace troupe
+} // namespace troupe::shard_history_test

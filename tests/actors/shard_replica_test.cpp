@@ -5,7 +5,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::shard_replica_test {
 
 namespace {
 
@@ -291,4 +291,4 @@ TEST_CASE("a replica that truncates has a past state of its chain") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::shard_replica_test

@@ -5,7 +5,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::shard_sums_test {
 
 namespace {
 
@@ -170,4 +170,4 @@ TEST_CASE("a pull for several workers is refused where none of them may pull") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::shard_sums_test

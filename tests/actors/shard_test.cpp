@@ -4,7 +4,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::shard_test {
 
 namespace {
 
@@ -510,4 +510,4 @@ TEST_CASE("a cut after the last clock of the job is not waited for in vain") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::shard_test

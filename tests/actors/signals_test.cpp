@@ -6,6 +6,8 @@
 
 #include <thread>
 
+namespace signals_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -65,3 +67,5 @@ TEST_CASE("the_handlers_found_are_restored") {
   signal(SIGTERM, before);
   CHECK((action_of(SIGINT).sa_handler == found.sa_handler));
 }
+
+} // namespace signals_test

@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <array>
 
+namespace simulation_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -255,3 +257,5 @@ TEST_CASE("a_simulated_job_may_be_dropped_in_the_middle") {
   REQUIRE(cluster);
   in.time.pass(500ms);
 }
+
+} // namespace simulation_test

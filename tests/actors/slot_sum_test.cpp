@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-namespace troupe {
+namespace troupe::slot_sum_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST_CASE("slots that bring different ranges, or a norm that is no number, are n
   CHECK(add_up(job, tables, norms, pool) == nullptr);
 }
 
-} // namespace troupe
+} // namespace troupe::slot_sum_test

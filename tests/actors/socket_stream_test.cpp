@@ -12,6 +12,8 @@
 
 #include <vector>
 
+namespace socket_stream_test {
+
 using namespace troupe;
 using namespace troupe::detail;
 
@@ -40,3 +42,5 @@ TEST_CASE("the_kernel_queues_little_that_it_cannot_send") {
   CHECK(unsent > 0);
   CHECK(unsent <= limit + (128 << 10)); // It looks before it takes a piece, and not after.
 }
+
+} // namespace socket_stream_test

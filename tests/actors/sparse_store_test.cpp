@@ -14,7 +14,7 @@
 #include <numeric>
 #include <random>
 
-namespace troupe {
+namespace troupe::sparse_store_test {
 
 namespace {
 
@@ -456,4 +456,4 @@ TEST_CASE("rows of a checkpoint that do not fit are refused") {
   CHECK(refused([](auto& x) { std::swap(x[0].slabs, x[1].slabs); }));
 }
 
-} // namespace troupe
+} // namespace troupe::sparse_store_test

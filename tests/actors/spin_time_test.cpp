@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace spin_time_test {
+
 using namespace troupe::detail;
 using namespace std::chrono_literals;
 
@@ -48,3 +50,5 @@ TEST_CASE("long_waits_never_make_it_spin") {
     spin.waited(1ms);
   CHECK(spin.get() == 0ns);
 }
+
+} // namespace spin_time_test

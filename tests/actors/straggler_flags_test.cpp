@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace straggler_flags_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -59,3 +61,5 @@ TEST_CASE("backup_workers_are_for_bsp_and_no_more_than_workers") {
   CHECK(validate(parsed({"--sync", "bsp", "--backup-workers", "1", "--slow", "4:5"})));
   CHECK_FALSE(validate(parsed({"--sync", "bsp", "--backup-workers", "1", "--slow", "5:5"})));
 }
+
+} // namespace straggler_flags_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-namespace troupe {
+namespace troupe::straggler_judge_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -740,7 +740,7 @@ TEST_CASE("calls for a worker that did not join do nothing") {
 }
 
 TEST_CASE("options that cannot be meant are refused") {
-  CHECK(validate({}));
+  CHECK(validate(straggler_options{}));
   const std::vector<std::function<void(straggler_options&)>> wrong = {
     [](auto& x) { x.window_steps = 0; },
     [](auto& x) { x.window_time = 0ms; },
@@ -775,4 +775,4 @@ TEST_CASE("options that cannot be meant are refused") {
   }
 }
 
-} // namespace troupe
+} // namespace troupe::straggler_judge_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace troupe {
+namespace troupe::straggler_model_test {
 namespace {
 
 using namespace sim;
@@ -170,4 +170,4 @@ TEST_CASE("two slow of four: no verdict") {
   CHECK(all.cluster_slow == 0);
 }
 
-} // namespace troupe
+} // namespace troupe::straggler_model_test

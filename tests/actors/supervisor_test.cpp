@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+namespace supervisor_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -383,3 +385,5 @@ TEST_CASE("the_destructor_leaves_nothing_running") {
   CHECK(::kill(pid, 0) == -1);
   CHECK(errno == ESRCH);
 }
+
+} // namespace supervisor_test

@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::team_meeting_test {
 
 namespace {
 
@@ -72,4 +72,4 @@ TEST_CASE("who_is_alone_is_a_team") {
   CHECK(meeting.is_formed());
 }
 
-} // namespace troupe
+} // namespace troupe::team_meeting_test

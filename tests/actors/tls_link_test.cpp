@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+namespace tls_link_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -176,3 +178,5 @@ TEST_CASE("tls: a link that is closed says goodbye, one that dies does not") {
   CHECK(contains(server.lost[1].text, " closed the connection without a goodbye"));
   CHECK(server.lost[1].code == errc::peer_lost);
 }
+
+} // namespace tls_link_test

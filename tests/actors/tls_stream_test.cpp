@@ -8,6 +8,8 @@
 #include <random>
 #include <thread>
 
+namespace tls_stream_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -332,3 +334,5 @@ TEST_CASE("tls: a reader and a writer at each end at the same time lose nothing"
 TEST_CASE("tls: nor do they while both directions change their keys again and again") {
   exchange(3);
 }
+
+} // namespace tls_stream_test

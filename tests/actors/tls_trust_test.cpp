@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+namespace tls_trust_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -78,7 +80,7 @@ TEST_CASE("tls: a file that is missing, damaged or not one's own is named at the
 TEST_CASE("tls: a key with a passphrase is refused and nobody is asked for it") {
   const job_certificates job;
   job.write("locked.pem", job.authority().issue({{role::worker}, {}, in_days(1)})->certificate);
-  const detail::key_ptr key{EVP_EC_gen("P-256")};
+  const detail::private_key_ptr key{EVP_EC_gen("P-256")};
   const detail::bio_ptr file{BIO_new_file((job.path() / "locked.key").c_str(), "w")};
   char word[] = "word";
   REQUIRE(PEM_write_bio_PKCS8PrivateKey(file.get(), key.get(), EVP_aes_128_cbc(), word, 4, nullptr,
@@ -274,3 +276,5 @@ TEST_CASE("tls: who speaks plain text, noise or half of something is turned away
     }
   }
 }
+
+} // namespace tls_trust_test

@@ -19,6 +19,8 @@
 #include <fstream>
 #include <thread>
 
+namespace unix_link_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -408,3 +410,5 @@ TEST_CASE("an_idle_link_gives_the_memory_of_its_arena_back") {
   }
   CHECK(ends.client.lost.empty());
 }
+
+} // namespace unix_link_test

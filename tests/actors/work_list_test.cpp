@@ -2,6 +2,8 @@
 
 #include "doctest/doctest.h"
 
+namespace work_list_test {
+
 using namespace troupe;
 
 namespace {
@@ -170,3 +172,5 @@ TEST_CASE("a_lease_that_was_shortened_and_is_whole_again_is_done_to_its_end") {
   }
   CHECK_FALSE(work.next());
 }
+
+} // namespace work_list_test

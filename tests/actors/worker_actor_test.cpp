@@ -8,6 +8,8 @@
 #include <cmath>
 #include <stdexcept>
 
+namespace worker_actor_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -80,7 +82,7 @@ struct fixture : actor_fixture {
   float parameter = 0;
   gradient_function compute = constant_gradient(2);
   std::uint64_t epoch = 0;
-  troupe::member worker;
+  troupe::member_handle worker;
 };
 
 using numbers_list = std::vector<std::uint64_t>;
@@ -466,3 +468,5 @@ TEST_CASE("a_worker_without_delta_pulls_asks_for_everything") {
     CHECK(asked.ranges == std::vector<range>{{{0}, 0, 4}});
   }
 }
+
+} // namespace worker_actor_test

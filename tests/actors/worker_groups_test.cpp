@@ -2,7 +2,7 @@
 
 #include "doctest/doctest.h"
 
-namespace troupe {
+namespace troupe::worker_groups_test {
 
 namespace {
 
@@ -45,4 +45,4 @@ TEST_CASE("a host runs those workers of a group that it was told to run") {
 
 } // namespace
 
-} // namespace troupe
+} // namespace troupe::worker_groups_test

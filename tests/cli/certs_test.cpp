@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+namespace certs_test {
+
 using namespace troupe;
 using detail::all_roles;
 
@@ -244,3 +246,5 @@ TEST_CASE("certs: a directory that cannot be made is named") {
   CHECK(make_certificates({.directory = home.path / "file"}).error().text
         == "cannot make the directory " + (home.path / "file").string() + ": File exists");
 }
+
+} // namespace certs_test

@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace chaos_checkers_test {
+
 using namespace troupe;
 using namespace troupe::chaos;
 
@@ -281,3 +283,5 @@ TEST_CASE("a_run_without_its_faults_proves_nothing") {
   CHECK(verdict(check_vacuity, run) == judgement::violated);
   CHECK(violated(judge(run)) == "C13 vacuity");
 }
+
+} // namespace chaos_checkers_test

@@ -6,6 +6,8 @@
 #include <set>
 #include <vector>
 
+namespace chaos_plan_test {
+
 using namespace troupe;
 using namespace troupe::chaos;
 using namespace std::chrono_literals;
@@ -102,3 +104,5 @@ TEST_CASE("everyone_is_a_victim_and_nobody_else") {
   CHECK(victims[stop_silence].size() == 3 + 4 + 1);
   CHECK(victims[cut_in] == victims[kill_server]); // Hosts are cut off, and only servers have some.
 }
+
+} // namespace chaos_plan_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-namespace troupe::chaos {
+namespace troupe::chaos::child_process_test {
 
 namespace {
 
@@ -47,4 +47,4 @@ TEST_CASE("a_program_that_is_not_there_ends_with_127") {
   CHECK(status_of(*process) == 127);
 }
 
-} // namespace troupe::chaos
+} // namespace troupe::chaos::child_process_test

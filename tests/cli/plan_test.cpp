@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace troupe {
+namespace troupe::plan_test {
 
 namespace {
 
@@ -319,4 +319,4 @@ TEST_CASE("plan: as many servers as no number of 32 bits tells") {
   CHECK(contains(plan::sizing_text(needs), " 20000000000 "));
 }
 
-} // namespace troupe
+} // namespace troupe::plan_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::record_test {
 
 namespace {
 
@@ -73,4 +73,4 @@ TEST_CASE("a_record_of_reads_alone_begins_with_the_first") {
            "0.000000 1 2 read 0 0 0 0 6\n");
 }
 
-} // namespace troupe
+} // namespace troupe::record_test

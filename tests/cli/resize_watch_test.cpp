@@ -4,6 +4,8 @@
 
 #include <map>
 
+namespace resize_watch_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -175,3 +177,5 @@ TEST_CASE("a_job_that_does_not_answer_ends_or_takes_too_long_is_a_failure") {
     CHECK(f.failure() == "not done within 60 s; the job goes on with it");
   }
 }
+
+} // namespace resize_watch_test

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-namespace troupe::test {
+namespace troupe::test::compression_twin_test {
 
 namespace {
 
@@ -154,4 +154,4 @@ TEST_CASE("devices: one bit and two means are those of the CPU, step after step"
   }
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::compression_twin_test

@@ -9,7 +9,7 @@
 #include <array>
 #include <cmath>
 
-namespace troupe::test {
+namespace troupe::test::device_sum_test {
 
 namespace {
 
@@ -144,4 +144,4 @@ TEST_CASE("devices: how they add up is told once for each set of them") {
   CHECK(said[0].starts_with("2 devices add up gradients: "));
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::device_sum_test

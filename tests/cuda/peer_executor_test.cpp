@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace troupe::test {
+namespace troupe::test::peer_executor_test {
 
 namespace {
 
@@ -90,4 +90,4 @@ TEST_CASE("devices: a schedule of other devices is refused") {
   CHECK(made.error().text == "a schedule of 3 devices cannot run on 2");
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::peer_executor_test

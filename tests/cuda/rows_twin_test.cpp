@@ -3,7 +3,7 @@
 #include "tests/cuda/under_test.hpp"
 #include "tests/numbers.hpp"
 
-namespace troupe::test {
+namespace troupe::test::rows_twin_test {
 
 namespace {
 
@@ -52,4 +52,4 @@ TEST_CASE("devices: rows are gathered, and added to in the order in which they a
       }
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::rows_twin_test

@@ -12,7 +12,7 @@
 
 using troupe::errc;
 
-namespace async_sgd {
+namespace async_sgd::dataset_test {
 
 namespace {
 
@@ -322,4 +322,4 @@ TEST_CASE("reads the public data sets") {
   }
 }
 
-} // namespace async_sgd
+} // namespace async_sgd::dataset_test

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+namespace device_trainer_test {
+
 using namespace async_sgd;
 
 namespace {
@@ -365,3 +367,5 @@ TEST_CASE("places are chosen for what the job is") {
   options.here = {{troupe::role::server, 0}};
   CHECK(choose_places("cuda:1023", *shape, options)); // Nobody here computes.
 }
+
+} // namespace device_trainer_test

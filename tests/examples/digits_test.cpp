@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-namespace async_sgd {
+namespace async_sgd::digits_tests {
 
 namespace {
 
@@ -96,4 +96,4 @@ TEST_CASE("threads may share the cache") {
   CHECK(right == std::array{true, true, true});
 }
 
-} // namespace async_sgd
+} // namespace async_sgd::digits_tests

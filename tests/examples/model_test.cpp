@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace async_sgd {
+namespace async_sgd::model_test {
 
 namespace {
 
@@ -299,4 +299,4 @@ TEST_CASE("learns the drawn digits") {
   CHECK_FALSE(result.auc);
 }
 
-} // namespace async_sgd
+} // namespace async_sgd::model_test

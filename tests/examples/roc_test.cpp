@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace async_sgd {
+namespace async_sgd::roc_test {
 
 namespace {
 
@@ -49,4 +49,4 @@ TEST_CASE("area under roc of perfect, reversed and impossible orders") {
   CHECK(area_under_roc(scores{1, std::numeric_limits<float>::quiet_NaN()}, labels{0, 1}) == 0.5);
 }
 
-} // namespace async_sgd
+} // namespace async_sgd::roc_test

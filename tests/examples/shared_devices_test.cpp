@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <string>
 
+namespace shared_devices_test {
+
 using namespace async_sgd;
 
 namespace {
@@ -117,3 +119,5 @@ TEST_CASE("four workers with a device each: in bsp slots go alone, and so do gra
   CHECK(together.from_devices
         == batches * batch_samples * sizeof(float) + batches * parameter_bytes);
 }
+
+} // namespace shared_devices_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::device_choice_test {
 
 namespace {
 
@@ -73,4 +73,4 @@ TEST_CASE("--device tells whether anyone need look for CUDA") {
   CHECK_FALSE(test::must(device_choice::parse("cpu+cuda-twin")).cpu_only());
 }
 
-} // namespace troupe
+} // namespace troupe::device_choice_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace troupe::test {
+namespace troupe::test::device_group_test {
 
 namespace {
 
@@ -179,4 +179,4 @@ TEST_CASE("device group: a sum that NCCL made without a lost device is not taken
   *find() = {};
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::device_group_test

@@ -2,7 +2,7 @@
 #include "kernels/devices/memory.hpp"
 #include "tests/cuda/under_test.hpp"
 
-namespace troupe {
+namespace troupe::emulated_platform_test {
 
 using test::must;
 
@@ -167,4 +167,4 @@ TEST_CASE("cuda: a machine without devices is told why") {
   MESSAGE(cuda.error().text);
 }
 
-} // namespace troupe
+} // namespace troupe::emulated_platform_test

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::executors_team_plan_test {
 
 namespace {
 
@@ -105,4 +105,4 @@ TEST_CASE("fingerprints_differ_where_schedules_do") {
   CHECK_NE(plan_for_team(plan).fingerprint, plan_for_team(block(4, 3)).fingerprint);
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::executors_team_plan_test

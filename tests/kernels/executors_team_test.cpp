@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::executors_team_test {
 
 namespace {
 
@@ -251,4 +251,4 @@ TEST_CASE("processes_attach_by_a_descriptor_of_a_team_and_of_nothing_else") {
   close(other);
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::executors_team_test

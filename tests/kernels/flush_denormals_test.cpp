@@ -7,7 +7,7 @@
 #include <latch>
 #include <thread>
 
-namespace troupe::kernels {
+namespace troupe::kernels::flush_denormals_test {
 
 namespace {
 
@@ -58,4 +58,4 @@ TEST_CASE("flush_denormals is of its thread alone") {
   CHECK(elsewhere == bits_of(0x1p-139f));
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::flush_denormals_test

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::half_test {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST_CASE("errors of a round trip in 16 bits are within their bounds") {
   });
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::half_test

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::int8_test {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST_CASE("random rounding is a function of seed and index") {
   });
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::int8_test

@@ -7,7 +7,7 @@
 
 #include <string>
 
-namespace troupe::test {
+namespace troupe::test::nccl_test {
 
 namespace {
 
@@ -146,4 +146,4 @@ TEST_CASE("nccl: a machine without the library is told so") {
   CHECK(other.error().text == "libz.so.1 has no ncclCommInitAll: it is of another version");
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::nccl_test

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::onebit_test {
 
 namespace {
 
@@ -121,4 +121,4 @@ TEST_CASE("zeros stay zeros") {
   });
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::onebit_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::optimizer_test {
 
 namespace {
 
@@ -465,4 +465,4 @@ TEST_CASE("optimizer_step keeps the weight where a square overflows") {
   CHECK(o.state[0] == infinity);
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::optimizer_test

@@ -5,7 +5,7 @@
 #include <future>
 #include <vector>
 
-namespace troupe {
+namespace troupe::parameter_board_test {
 
 namespace {
 
@@ -97,4 +97,4 @@ TEST_CASE("values without an identity are nobody else's") {
   CHECK_FALSE(board.find({}));
 }
 
-} // namespace troupe
+} // namespace troupe::parameter_board_test

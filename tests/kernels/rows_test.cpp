@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::rows_test {
 
 namespace {
 
@@ -104,4 +104,4 @@ TEST_CASE("rows carry NaN and infinity, and leave rows that nobody names alone")
   });
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::rows_test

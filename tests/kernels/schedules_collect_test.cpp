@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::schedules_collect_test {
 
 namespace {
 
@@ -59,4 +59,4 @@ TEST_CASE("a collected schedule copies no sum to those who need none") {
   }
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::schedules_collect_test

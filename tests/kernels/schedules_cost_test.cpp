@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::schedules_cost_test {
 
 namespace {
 
@@ -282,4 +282,4 @@ TEST_CASE("a_topology_that_cannot_be_used_is_refused_with_its_reason") {
   CHECK_EQ(problem_of({"", "", {a, b}, {{0, 1, 1, 0, true}}}).value_or("none"), "none");
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::schedules_cost_test

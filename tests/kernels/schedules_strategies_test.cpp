@@ -13,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::schedules_strategies_test {
 
 namespace {
 
@@ -168,4 +168,4 @@ TEST_CASE("a_ring_sends_no_device_more_than_twice_its_buffer") {
   CHECK_EQ(sent, std::vector<std::uint32_t>(8, 2 * 7)); // Of chunks of an eighth.
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::schedules_strategies_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::schedules_verify_test {
 
 namespace {
 
@@ -148,4 +148,4 @@ TEST_CASE("each_link_of_a_path_counts") {
            "step 4 sends chunk 0 over link 0 with the same contents as step 3");
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::schedules_verify_test

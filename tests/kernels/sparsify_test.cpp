@@ -12,7 +12,7 @@
 #include <numeric>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::sparsify_test {
 
 namespace {
 
@@ -170,4 +170,4 @@ TEST_CASE("random_k takes every element about equally often, as its seed says") 
   });
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::sparsify_test

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-namespace troupe::kernels {
+namespace troupe::kernels::vector_ops_test {
 
 namespace {
 
@@ -318,4 +318,4 @@ TEST_CASE("first_non_finite takes finite values for finite") {
   });
 }
 
-} // namespace troupe::kernels
+} // namespace troupe::kernels::vector_ops_test

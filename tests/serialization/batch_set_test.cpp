@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-namespace troupe::test {
+namespace troupe::test::batch_set_test {
 
 namespace {
 
@@ -110,4 +110,4 @@ TEST_CASE("any words make a batch set") {
   CHECK(batch_set{{64}, {ones - 1}}.size() == 127);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::batch_set_test

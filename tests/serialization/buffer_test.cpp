@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace troupe::test {
+namespace troupe::test::buffer_test {
 
 namespace {
 
@@ -97,4 +97,4 @@ TEST_CASE("threads share a pool and each has its own memory") {
   CHECK(pool.stats().allocated + pool.stats().reused == 8000);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::buffer_test

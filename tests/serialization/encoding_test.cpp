@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace troupe {
+namespace troupe::encoding_test {
 
 TEST_CASE("what compression is written as is read again") {
   for (const std::string text : {"f32", "fp16", "bf16", "int8", "onebit", "topk:0.01", "topk:1",
@@ -41,4 +41,4 @@ TEST_CASE("sets of encodings have names") {
   CHECK(names_of(all_encodings) == "fp16, bf16, int8, onebit, topk, randomk");
 }
 
-} // namespace troupe
+} // namespace troupe::encoding_test

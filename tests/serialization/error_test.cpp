@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace troupe::test {
+namespace troupe::test::error_test {
 
 TEST_CASE("every error code has a name of its own") {
   std::set<std::string> names;
@@ -27,4 +27,4 @@ TEST_CASE("the reaction follows from the number") {
   CHECK(reaction_to(errc::shape_mismatch) == reaction::stop);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::error_test

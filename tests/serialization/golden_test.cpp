@@ -10,7 +10,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace troupe::test {
+namespace troupe::test::golden_test {
 
 namespace {
 
@@ -110,4 +110,4 @@ TEST_CASE("writes the golden files that are missing or old" * doctest::skip()) {
     write_missing(name, wire::encode_job(job));
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::golden_test

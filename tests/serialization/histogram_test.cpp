@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace troupe::test {
+namespace troupe::test::histogram_test {
 
 TEST_CASE("an empty histogram answers 0") {
   const histogram empty;
@@ -91,4 +91,4 @@ TEST_CASE("a histogram is made again from its counts") {
   CHECK(histogram{counts, counted.sum(), counted.max()} == counted);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::histogram_test

@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-namespace troupe::test {
+namespace troupe::test::job_test {
 
 namespace {
 
@@ -329,4 +329,4 @@ TEST_CASE("the largest number of tables survives a file") {
   CHECK(*read == job);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::job_test

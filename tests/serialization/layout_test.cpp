@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-namespace troupe::test {
+namespace troupe::test::layout_test {
 
 namespace {
 
@@ -194,4 +194,4 @@ TEST_CASE("a previous map of another size counts for nothing") {
   CHECK(make_partition_map(even_job(), 4, std::vector<chain_id>(7)) == fresh);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::layout_test

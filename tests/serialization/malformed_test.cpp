@@ -3,7 +3,7 @@
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/random_messages.hpp"
 
-namespace troupe::test {
+namespace troupe::test::malformed_test {
 
 namespace {
 
@@ -95,4 +95,4 @@ TEST_CASE("a damaged job is refused or is still a usable job") {
   }
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::malformed_test

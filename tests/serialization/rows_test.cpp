@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-namespace troupe::test {
+namespace troupe::test::rows_test {
 
 TEST_CASE("the first key that is not larger than the one before it is found, wherever it is") {
   CHECK(first_unordered({}) == 0);
@@ -34,4 +34,4 @@ TEST_CASE("hashes of keys are those of the storage format, and differ") {
   CHECK(seen.size() == 10'000);
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::rows_test

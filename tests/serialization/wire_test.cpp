@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-namespace troupe::test {
+namespace troupe::test::wire_test {
 
 namespace {
 
@@ -363,4 +363,4 @@ TEST_CASE("orders bring a usable job or none") {
   CHECK(contains(why.text, "partitions must be"));
 }
 
-} // namespace troupe::test
+} // namespace troupe::test::wire_test

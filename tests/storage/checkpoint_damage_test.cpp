@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-namespace troupe::storage {
+namespace troupe::storage::checkpoint_damage_test {
 
 namespace fs = std::filesystem;
 
@@ -177,4 +177,4 @@ TEST_CASE_FIXTURE(damage_fixture, "reading past the search notices damage by its
   CHECK(noticed >= 100);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::checkpoint_damage_test

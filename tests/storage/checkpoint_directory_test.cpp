@@ -7,7 +7,7 @@
 #include <string>
 #include <sys/stat.h>
 
-namespace troupe::storage {
+namespace troupe::storage::checkpoint_directory_test {
 
 namespace fs = std::filesystem;
 
@@ -304,4 +304,4 @@ TEST_CASE("a directory that cannot be read is an error, not an empty one") {
   CHECK(closed.error().code == errc::io_failed);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::checkpoint_directory_test

@@ -8,7 +8,7 @@
 #include <string>
 #include <sys/mount.h>
 
-namespace troupe::storage {
+namespace troupe::storage::checkpoint_full_disk_test {
 
 namespace fs = std::filesystem;
 
@@ -109,4 +109,4 @@ TEST_CASE("a commit on a full disk fails and the checkpoint does not exist") {
   CHECK(verify(disk.path(), 1, job));
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::checkpoint_full_disk_test

@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-namespace troupe::storage {
+namespace troupe::storage::checkpoint_reader_test {
 
 namespace {
 
@@ -171,4 +171,4 @@ TEST_CASE("a checkpoint that also holds the workers' clocks, as they were once w
   CHECK(same(*read_images, images));
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::checkpoint_reader_test

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace troupe::storage {
+namespace troupe::storage::checkpoint_writer_test {
 
 namespace fs = std::filesystem;
 
@@ -202,4 +202,4 @@ TEST_CASE("opening a writer empties what an earlier one left, and refuses a seco
   CHECK(checkpoint_writer::open(home.path(), {1}, {1}));
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::checkpoint_writer_test

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <utility>
 
-namespace troupe::storage {
+namespace troupe::storage::coordinator_store_test {
 
 namespace fs = std::filesystem;
 
@@ -187,4 +187,4 @@ TEST_CASE("a damaged store is reported, not started from nothing") {
   CHECK(refused.error().code == errc::damaged);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::coordinator_store_test

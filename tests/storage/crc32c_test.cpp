@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-namespace troupe::storage::detail {
+namespace troupe::storage::detail::crc32c_test {
 
 TEST_CASE("the checksum has the values of RFC 3720, appendix B.4") {
   CHECK(crc32c({}) == 0);
@@ -32,4 +32,4 @@ TEST_CASE("both versions agree at every length and start, in one piece and in tw
     }
 }
 
-} // namespace troupe::storage::detail
+} // namespace troupe::storage::detail::crc32c_test

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <utility>
 
-namespace troupe::storage {
+namespace troupe::storage::directory_lock_test {
 
 TEST_CASE("a directory that is locked names itself and the pid of its owner") {
   const temporary_directory home;
@@ -67,4 +67,4 @@ TEST_CASE("a directory that cannot be made is io_failed") {
   CHECK(refused.error().code == errc::io_failed);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::directory_lock_test

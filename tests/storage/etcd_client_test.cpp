@@ -10,7 +10,7 @@
 #include <future>
 #include <thread>
 
-namespace troupe::storage {
+namespace troupe::storage::etcd_client_test {
 
 using namespace std::chrono_literals;
 
@@ -264,4 +264,4 @@ TEST_CASE("etcd: of three members one may be lost, and two may not") {
   CHECK((*client.get("key", 3s))->bytes == "value");
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::etcd_client_test

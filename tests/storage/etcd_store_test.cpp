@@ -7,7 +7,7 @@
 #include <future>
 #include <mutex>
 
-namespace troupe::storage {
+namespace troupe::storage::etcd_store_test {
 
 using namespace std::chrono_literals;
 
@@ -282,4 +282,4 @@ TEST_CASE("etcd: a state that is none is reported, not started from nothing") {
   CHECK(campaign(etcd, "first")->load().error().code == errc::damaged);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::etcd_store_test

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace troupe::storage::test {
+namespace troupe::storage::test::kept_state_test {
 
 namespace {
 
@@ -234,4 +234,4 @@ TEST_CASE("bytes that are no base, or one of a later format, are refused") {
   CHECK(decode_base(later).error().code == errc::version_mismatch);
 }
 
-} // namespace troupe::storage::test
+} // namespace troupe::storage::test::kept_state_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace troupe::storage {
+namespace troupe::storage::manifest_test {
 
 namespace {
 
@@ -64,4 +64,4 @@ TEST_CASE("what is not a manifest is malformed, and no name leads out of its fol
   }
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::manifest_test

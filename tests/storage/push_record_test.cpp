@@ -14,7 +14,7 @@
 #include <iterator>
 #include <string>
 
-namespace troupe::storage {
+namespace troupe::storage::push_record_test {
 
 namespace {
 
@@ -285,4 +285,4 @@ TEST_CASE("a directory without a record, or with a damaged job, is refused") {
   CHECK(read_push_history(folder.path()).error().code == errc::damaged);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::push_record_test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace troupe::storage::detail {
+namespace troupe::storage::detail::records_test {
 
 namespace {
 
@@ -90,4 +90,4 @@ TEST_CASE("a record of rows is only what was written under its key") {
   CHECK(slab_key({1}, {2}, 3) == std::string("r\0\0\0\1\0\0\0\2\0\0\0\0\0\0\0\3", 17));
 }
 
-} // namespace troupe::storage::detail
+} // namespace troupe::storage::detail::records_test

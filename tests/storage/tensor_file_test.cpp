@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace troupe::storage {
+namespace troupe::storage::tensor_file_test {
 
 namespace {
 
@@ -370,4 +370,4 @@ TEST_CASE("a damaged value of a .npz is damaged") {
   CHECK(code_of(read_back(".npz", bytes)) == errc::damaged);
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::tensor_file_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <sys/wait.h>
 
-namespace troupe::storage {
+namespace troupe::storage::tensor_interoperability_test {
 
 namespace {
 
@@ -167,4 +167,4 @@ TEST_CASE("the safetensors package reads tensor files, and is read") {
   CHECK(with.read("n.safetensors") == std::vector<tensor>{tensors[0]});
 }
 
-} // namespace troupe::storage
+} // namespace troupe::storage::tensor_interoperability_test
