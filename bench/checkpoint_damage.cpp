@@ -13,15 +13,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using file = file_tree::value_type;
+using named_file = file_tree::value_type;
 
 constexpr const char *manifest_name = "manifest.json", *commit_name = "COMMIT";
 
 std::uint64_t below(damage_source& from, std::uint64_t end) { return from.dice() % end; }
 
 /// One of the files with at least so many bytes, each as likely, be it small or large.
-const file& any_file(damage_source& from, const file_tree& files, std::size_t bytes_min = 0) {
-  std::vector<const file*> fitting;
+const named_file& any_file(damage_source& from, const file_tree& files, std::size_t bytes_min = 0) {
+  std::vector<const named_file*> fitting;
   for (const auto& each : files)
     if (each.second.size() >= bytes_min)
       fitting.push_back(&each);

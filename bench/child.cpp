@@ -23,7 +23,7 @@ namespace {
 constexpr const char* part_option = "--part";
 constexpr int line_descriptor = 3;
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail_system(const char* what) {
   throw std::system_error{errno, std::system_category(), what};
 }
 
@@ -86,7 +86,7 @@ json channel::receive() {
 child::line_ends::line_ends() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    fail("socketpair");
+    fail_system("socketpair");
   ours = ends[0];
   theirs = ends[1];
 }
@@ -103,7 +103,7 @@ child::child(const json& part, const std::map<std::string, std::string>& environ
     become(part, environment, ends.theirs, parent);
   close(ends.theirs);
   if (pid_ < 0)
-    fail("fork");
+    fail_system("fork");
 }
 
 child::~child() {

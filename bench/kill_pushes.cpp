@@ -38,7 +38,7 @@ constexpr std::uint64_t pushes_open = 8;
 constexpr std::uint64_t acknowledged_per_break = 24;
 /// A kill comes so long, at most, after an acknowledgement.
 constexpr double break_delay_max = 0.004;
-constexpr std::chrono::seconds request_end{60};
+constexpr std::chrono::seconds shard_request_end{60};
 
 /// Plain steps of 1 from 0: each element is minus the sum of its gradients, exactly.
 job_spec counting_job() {
@@ -93,7 +93,7 @@ int cut_a_connection(std::mt19937_64& dice, int spared) {
 
 // -- a process with a kv of all servers ---------------------------------------------------------
 
-hello greeting(const member_id& self) {
+hello shard_greeting(const member_id& self) {
   return {wire::protocol_version, fingerprint(counting_job()), 0, self};
 }
 
@@ -101,7 +101,7 @@ class shard_client {
 public:
   shard_client(const link_kind& kind, const kill_plan& plan, std::uint32_t index,
                const std::vector<std::string>& addresses)
-      : links_(system_, greeting({role::worker, index, first_start(index)}), {},
+      : links_(system_, shard_greeting({role::worker, index, first_start(index)}), {},
                options_of(kind, plan.certificates)) {
     const auto job = counting_job();
     std::vector<chain_entry> entries;
@@ -128,7 +128,7 @@ public:
     system_.spawn([&](caf::event_based_actor* self) {
       query what = kv_requests{counting_job(), 0, false}.whole();
       what.latest = true;
-      self->request(target_, request_end, request{{}, what})
+      self->request(target_, shard_request_end, request{{}, what})
         .then([&](reply& came) { found.set_value(*std::move(came.pulled)); },
               [&](const caf::error& why) {
                 found.set_exception(
@@ -151,7 +151,7 @@ private:
     request asked{made, {}};
     if (turn % 2 == 0) // The answer is large as well.
       asked.pull = query{made.step, false, {{{0}, 0, floats}}};
-    self->request(target_, request_end, std::move(asked))
+    self->request(target_, shard_request_end, std::move(asked))
       .then(
         [=, this](const reply& came) {
           parent_line().send({{"turn", turn}, {"repeated", came.pushed->duplicate}});
@@ -297,7 +297,8 @@ private:
   const auto job = counting_job();
   actor_config config;
   caf::actor_system system{config};
-  node links{system, greeting(server_identity(index)), {}, options_of(kind, plan.certificates)};
+  node links{
+    system, shard_greeting(server_identity(index)), {}, options_of(kind, plan.certificates)};
   const auto listening = links.listen({"127.0.0.1", 0});
   if (!listening)
     throw std::runtime_error{listening.error().text};

@@ -83,7 +83,7 @@ private:
   payloads from_;
 };
 
-contestant of(const std::string& name, const std::string& about, const raw_way& how) {
+contestant raw_contestant(const std::string& name, const std::string& about, const raw_way& how) {
   return {name,
           about,
           [how](const load& what) { return std::make_unique<raw_receiver>(what, how); },
@@ -96,10 +96,11 @@ contestant of(const std::string& name, const std::string& about, const raw_way& 
 } // namespace
 
 std::vector<contestant> raw_contestants() {
-  return {of("tcp-bbr", "sendmsg and recvmsg over TCP, congestion control bbr",
-             {socket_kind::tcp, "bbr"}),
-          of("tcp-reno", "the same with reno", {socket_kind::tcp, "reno"}),
-          of("unix", "sendmsg and recvmsg over a Unix socket", {socket_kind::unix_stream, {}})};
+  return {raw_contestant("tcp-bbr", "sendmsg and recvmsg over TCP, congestion control bbr",
+                         {socket_kind::tcp, "bbr"}),
+          raw_contestant("tcp-reno", "the same with reno", {socket_kind::tcp, "reno"}),
+          raw_contestant("unix", "sendmsg and recvmsg over a Unix socket",
+                         {socket_kind::unix_stream, {}})};
 }
 
 } // namespace troupe::bench

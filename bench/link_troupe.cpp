@@ -127,7 +127,8 @@ private:
   link_id link_;
 };
 
-contestant of(const std::string& name, const std::string& about, const transport_options& how) {
+contestant troupe_contestant(const std::string& name, const std::string& about,
+                             const transport_options& how) {
   return {name,
           about,
           [how](const load& what) { return std::make_unique<troupe_receiver>(what, how); },
@@ -142,8 +143,8 @@ contestant of(const std::string& name, const std::string& about, const transport
 std::vector<contestant> troupe_contestants() {
   transport_options tcp;
   tcp.unix_sockets = false;
-  return {of("troupe", "Troupe's links as they are by default", {}),
-          of("troupe-tcp", "the same over TCP", tcp)};
+  return {troupe_contestant("troupe", "Troupe's links as they are by default", {}),
+          troupe_contestant("troupe-tcp", "the same over TCP", tcp)};
 }
 
 } // namespace troupe::bench

@@ -62,8 +62,8 @@ private:
   zeromq_socket socket_{ZMQ_DEALER};
 };
 
-contestant of(const std::string& name, const std::string& about,
-              const std::map<std::string, std::string>& environment) {
+contestant zeromq_contestant(const std::string& name, const std::string& about,
+                             const std::map<std::string, std::string>& environment) {
   return {name, about, [](const load& what) { return std::make_unique<zeromq_receiver>(what); },
           [](const load& what, const std::string& address) {
             return std::make_unique<zeromq_sender>(what, address);
@@ -74,8 +74,9 @@ contestant of(const std::string& name, const std::string& about,
 } // namespace
 
 std::vector<contestant> zeromq_contestants() {
-  return {of("zeromq", "ZeroMQ as ps-lite uses it, as shipped", {}),
-          of("zeromq-tuned", "the same with a malloc that keeps its memory", malloc_that_keeps)};
+  return {zeromq_contestant("zeromq", "ZeroMQ as ps-lite uses it, as shipped", {}),
+          zeromq_contestant("zeromq-tuned", "the same with a malloc that keeps its memory",
+                            malloc_that_keeps)};
 }
 
 } // namespace troupe::bench

@@ -16,7 +16,7 @@ namespace troupe::bench {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void fail_congestion(const std::string& what) {
   throw std::runtime_error{"--congestion: " + what + ": " + std::system_category().message(errno)};
 }
 
@@ -27,7 +27,7 @@ void raise_loopback() {
   loopback.ifr_flags = IFF_UP;
   const bool up = any >= 0 && ioctl(any, SIOCSIFFLAGS, &loopback) == 0;
   if (!up)
-    fail("cannot raise the loopback of a new network");
+    fail_congestion("cannot raise the loopback of a new network");
   close(any);
 }
 
@@ -36,12 +36,12 @@ void raise_loopback() {
 void enter_network_with(const std::string& congestion_control) {
   // Who is not root may still have one as the root of a user namespace.
   if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
-    fail("cannot make a network namespace");
+    fail_congestion("cannot make a network namespace");
   raise_loopback();
   std::ofstream setting{"/proc/sys/net/ipv4/tcp_congestion_control"};
   setting << congestion_control << std::flush;
   if (!setting)
-    fail("the system has no '" + congestion_control + "' or forbids it");
+    fail_congestion("the system has no '" + congestion_control + "' or forbids it");
 }
 
 } // namespace troupe::bench

@@ -18,7 +18,7 @@ namespace troupe::bench {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& what) {
+[[noreturn]] void fail_socket(const std::string& what) {
   throw std::runtime_error{what + ": " + std::system_category().message(errno)};
 }
 
@@ -52,7 +52,7 @@ int open_stream(socket_kind kind) {
   const int made =
     socket(kind == socket_kind::tcp ? AF_INET : AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (made < 0)
-    fail("socket");
+    fail_socket("socket");
   return made;
 }
 
@@ -83,7 +83,7 @@ raw_socket raw_socket::listen(socket_kind kind) {
     size = sizeof(sa_family_t);
   }
   if (bind(made.descriptor_, &where.base, size) != 0 || ::listen(made.descriptor_, 8) != 0)
-    fail("cannot listen");
+    fail_socket("cannot listen");
   return made;
 }
 
@@ -91,7 +91,7 @@ std::string raw_socket::address() const {
   any_address where{};
   socklen_t size = sizeof where;
   if (getsockname(descriptor_, &where.base, &size) != 0)
-    fail("getsockname");
+    fail_socket("getsockname");
   if (where.base.sa_family == AF_INET)
     return std::to_string(ntohs(where.tcp.sin_port));
   return {where.unix_name.sun_path + 1, size - offsetof(sockaddr_un, sun_path) - 1};
@@ -100,7 +100,7 @@ std::string raw_socket::address() const {
 raw_socket raw_socket::accept() const {
   raw_socket made{accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC)};
   if (made.descriptor_ < 0)
-    fail("accept");
+    fail_socket("accept");
   sockaddr address{};
   socklen_t size = sizeof address;
   getsockname(made.descriptor_, &address, &size);
@@ -122,7 +122,7 @@ raw_socket raw_socket::connect(socket_kind kind, const std::string& address) {
     size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
   }
   if (::connect(made.descriptor_, &where.base, size) != 0)
-    fail("connect");
+    fail_socket("connect");
   made.tune(kind);
   return made;
 }
@@ -144,7 +144,7 @@ void raw_socket::use_congestion_control(const std::string& name) const {
   if (setsockopt(descriptor_, IPPROTO_TCP, TCP_CONGESTION, name.data(),
                  static_cast<socklen_t>(name.size()))
       != 0)
-    fail("TCP_CONGESTION " + name);
+    fail_socket("TCP_CONGESTION " + name);
 }
 
 void raw_socket::send(std::span<iovec> parts) const {
@@ -152,7 +152,7 @@ void raw_socket::send(std::span<iovec> parts) const {
     const auto header = header_for(parts);
     const auto sent = sendmsg(descriptor_, &header, MSG_NOSIGNAL);
     if (sent < 0)
-      fail("sendmsg");
+      fail_socket("sendmsg");
     parts = rest_of(parts, static_cast<std::size_t>(sent));
   }
 }

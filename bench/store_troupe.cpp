@@ -289,8 +289,8 @@ private:
   double reported_ = 0;
 };
 
-store_contestant of(const std::string& name, const std::string& about, std::uint32_t servers_max,
-                    way how, const std::string& kind) {
+store_contestant troupe_contestant(const std::string& name, const std::string& about,
+                                   std::uint32_t servers_max, way how, const std::string& kind) {
   return {name,
           about,
           servers_max,
@@ -308,11 +308,13 @@ store_contestant of(const std::string& name, const std::string& about, std::uint
 
 std::vector<store_contestant> troupe_stores(const std::filesystem::path& certificates) {
   std::vector<store_contestant> all{
-    of("troupe", "a worker's kv: the router, in front of all servers", 256, way::router, "arena"),
-    of("troupe-remote", "the kv of one server alone", 1, way::remote, "arena"),
-    of("troupe-lists", "the same; what is sent at a time is one message", 1, way::lists, "arena"),
-    of("troupe-tcp", "troupe-remote over TCP", 1, way::remote, "tcp"),
-    of("troupe-tls", "troupe-remote over TLS", 1, way::remote, "tls")};
+    troupe_contestant("troupe", "a worker's kv: the router, in front of all servers", 256,
+                      way::router, "arena"),
+    troupe_contestant("troupe-remote", "the kv of one server alone", 1, way::remote, "arena"),
+    troupe_contestant("troupe-lists", "the same; what is sent at a time is one message", 1,
+                      way::lists, "arena"),
+    troupe_contestant("troupe-tcp", "troupe-remote over TCP", 1, way::remote, "tcp"),
+    troupe_contestant("troupe-tls", "troupe-remote over TLS", 1, way::remote, "tls")};
   all.back().environment = {{certificates_variable, certificates.string()}};
   return all;
 }

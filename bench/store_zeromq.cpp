@@ -223,8 +223,8 @@ private:
   std::uint64_t sum_ = 0; ///< Of what was pulled; who adds it up has read it.
 };
 
-store_contestant of(const std::string& name, const std::string& about,
-                    const std::map<std::string, std::string>& environment) {
+store_contestant zeromq_contestant(const std::string& name, const std::string& about,
+                                   const std::map<std::string, std::string>& environment) {
   return {name,
           about,
           256,
@@ -240,8 +240,9 @@ store_contestant of(const std::string& name, const std::string& about,
 } // namespace
 
 std::vector<store_contestant> zeromq_stores() {
-  return {of("zeromq", "ZeroMQ as ps-lite uses it, as shipped", {}),
-          of("zeromq-tuned", "the same with a malloc that keeps its memory", malloc_that_keeps)};
+  return {zeromq_contestant("zeromq", "ZeroMQ as ps-lite uses it, as shipped", {}),
+          zeromq_contestant("zeromq-tuned", "the same with a malloc that keeps its memory",
+                            malloc_that_keeps)};
 }
 
 } // namespace troupe::bench
