@@ -28,8 +28,8 @@ public:
   program(std::string name, std::string description);
   ~program();
 
-  /// Declares an option of the program's own, whose help shows the value that `value` has now; those
-  /// of run() are there already (options.hpp). Borrowed: `value`, until run() returns.
+  /// Declares an option of the program's own; `value` now is its default. The options of run() are
+  /// declared already (options.hpp). Borrowed: `value`, until run() returns.
   void option(const std::string& name, std::string& value, const std::string& help);
   /// Declares an option without a value, which sets `value`.
   void flag(const std::string& name, bool& value, const std::string& help);

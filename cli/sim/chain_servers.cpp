@@ -248,8 +248,8 @@ void chain_world::read(server& by, const member_id& from, const read_letter& wha
 /// Another history begins; what was before is void.
 void chain_world::rebuild(server& by, generation_id generation, std::vector<entry> values,
                           bool complete) {
-  note(chain_member_name(by.id) + " begins generation " + std::to_string(generation.value) + " with "
-       + std::to_string(values.size()));
+  note(chain_member_name(by.id) + " begins generation " + std::to_string(generation.value)
+       + " with " + std::to_string(values.size()));
   auto next = std::make_unique<server>(by.id, generation, std::move(values), complete);
   next->rate = by.rate;
   next->report_at = by.report_at;

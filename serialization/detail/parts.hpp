@@ -59,7 +59,8 @@ private:
   std::size_t size_bytes_ = 0;
 };
 
-// Overloads that one file alone needs are static there: in an unnamed namespace they would hide these.
+// Overloads that one file alone needs are static there: in an unnamed namespace they would hide
+// these.
 
 // -- wire_data.cpp --
 void write(const request_list& from, capnp::List<schema::Request>::Builder to, body_parts& body);

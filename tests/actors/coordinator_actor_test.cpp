@@ -32,9 +32,10 @@ struct fixture : actor_fixture {
   /// Keeps the orders that it gets.
   troupe::member_handle spawn_member(const member_id& who) {
     auto& mine = received[who];
-    return owned(system.spawn([&mine](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
-      return {[&mine](const orders& what) { mine.push_back(what); }};
-    }));
+    return owned(
+      system.spawn([&mine](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
+        return {[&mine](const orders& what) { mine.push_back(what); }};
+      }));
   }
 
   template <class Body>
@@ -122,8 +123,8 @@ TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
   f.report_from(server_0, first, server_report{});
   const auto count = f.received[server_0].size();
   std::vector<orders> elsewhere;
-  const auto second =
-    f.owned(f.system.spawn([&](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
+  const auto second = f.owned(
+    f.system.spawn([&](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
       return {[&](const orders& what) { elsewhere.push_back(what); }};
     }));
   f.advance(100ms);
