@@ -103,6 +103,16 @@ def check_private(path, lines):
                 yield number, f"private to {owner}/, include a public header"
 
 
+def check_test_namespace(path, lines):
+    """Tests are compiled in batches: a name of one file may not meet that of another."""
+    if path.parts[0] != "tests" or not path.name.endswith("_test.cpp"):
+        return
+    # A plural, where the code under test has that name already.
+    own = re.compile(rf"namespace (\w+::)*{path.stem}s? \{{")
+    if not any(own.match(line) for line in lines):
+        yield 1, f"not in a namespace of its own, put all behind the includes into {path.stem}"
+
+
 def unindented(lines):
     return "\n".join(line.strip() for line in lines)
 
@@ -120,7 +130,8 @@ def check_quotes(path, lines):
             start = None
 
 
-RULES = [check_shape, check_words, check_header, check_layers, check_private]
+RULES = [check_shape, check_words, check_header, check_layers, check_private,
+         check_test_namespace]
 EXAMPLES = [unindented(path.read_text().splitlines())
             for path in [*(ROOT / "examples").glob("*/main.cpp"), ROOT / "tests/consumer/main.cpp"]]
 FOLDERS = set(MAY_INCLUDE) | {f"actors/{folder}" for folder in ACTOR_FOLDERS}
@@ -152,6 +163,7 @@ VIOLATIONS = [
     ("actors/kv.hpp", '// X.\n#pragma once\n#include "actors/store/b.hpp"', "below actors/store/"),
     ("actors/store/a.cpp", '#include "actors/graph/b.hpp"', "below actors/graph/"),
     ("actors/store/a.cpp", '#include "serialization/detail/b.hpp"', "private to serialization/"),
+    ("tests/actors/a_test.cpp", "namespace b_test {", "not in a namespace of its own"),
     ("README.md", "```cpp\n  int in_no_example = 0;\n```", "quote lines of one"),
 ]
 CLEAN = [
@@ -159,6 +171,7 @@ CLEAN = [
     ("actors/graph/a.hpp", '// What for.\n#pragma once\n#include "actors/store/b.hpp"'),
     ("actors/store/a.cpp", '#include "actors/kv.hpp"\n#include "caf/actor.hpp"\n// NaN or infinite'),
     ("tests/actors/a.cpp", '#include "caf/actor.hpp"\nstd::this_thread::sleep_for(1ms);'),
+    ("tests/actors/a_test.cpp", "namespace troupe::a_test {"),
     ("serialization/a.cpp", '#include "serialization/detail/b.hpp"\n#include <capnp/message.h>'),
     ("kernels/a.hpp", "// What for.\n#if defined(X) == defined(HWY_TARGET_TOGGLE)"),
     ("README.md", "```cpp\ntroupe::graph g;\n```\n```console\n$ ls\n```\nint x; "),
