@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t damaged_servers = 3;
+constexpr std::uint32_t trial_servers = 3;
 constexpr std::uint64_t checkpoints = 5, clocks_until_first = 8;
 /// The servers start anew before this one: their files then begin with the same names again, but
 /// have other content.
@@ -79,8 +79,8 @@ private:
 trials::trials() {
   for (std::uint32_t p = 0; p < job_.partitions; ++p)
     partitions_.push_back({p});
-  auto running = fresh_servers(job_, damaged_servers);
-  auto writers = open_writers(home_.path(), damaged_servers);
+  auto running = fresh_servers(job_, trial_servers);
+  auto writers = open_writers(home_.path(), trial_servers);
   batch_id batch;
   for (std::uint64_t number = 1; number <= checkpoints; ++number) {
     const auto clocks = clocks_until_first + number - 1;
@@ -89,7 +89,7 @@ trials::trials() {
         server.push(batch);
     if (number == first_of_new_writers) {
       writers.clear();
-      writers = open_writers(home_.path(), damaged_servers);
+      writers = open_writers(home_.path(), trial_servers);
     }
     specimen taken;
     taken.images = images_of(running);

@@ -32,8 +32,8 @@ troupe_import(Troupe::kj kj kj/common.h)
 troupe_import(Troupe::capnp capnp capnp/message.h)
 set_property(TARGET Troupe::capnp PROPERTY INTERFACE_LINK_LIBRARIES Troupe::kj)
 troupe_import(Troupe::httplib cpp-httplib httplib.h)
-# Kernels keep arrays of vectors, which those targets do not allow whose width the compiler does not
-# know. CPUs with SSSE3 and without SSE4 are from 2006; every target makes the build longer.
+# Kernels keep arrays of vectors; targets with vectors of unknown width forbid them. SSSE3 is left out
+# because each target lengthens the build, and CPUs without SSE4 are from 2006.
 set_property(TARGET Troupe::hwy PROPERTY INTERFACE_COMPILE_DEFINITIONS
   "HWY_DISABLED_TARGETS=(HWY_SVE|HWY_SVE2|HWY_SVE_256|HWY_SVE2_128|HWY_RVV|HWY_SSSE3)")
 # With what Debian compiled the library; classes in the header depend on it.

@@ -1,11 +1,10 @@
-# Sources in the order in which a unity build puts them together: those that include one of the large
-# headers beside each other, so that few batches have it.
+# Orders the sources of a unity build so that those with the same large header share a batch.
 function(troupe_order_sources variable)
   set(ordered "")
   set(rest ${${variable}})
-  foreach(header IN ITEMS nlohmann/json CLI/CLI rocksdb/)
+  foreach(header IN ITEMS nlohmann/json\\.hpp CLI/CLI rocksdb/)
     foreach(source IN LISTS rest)
-      file(STRINGS ${source} found LIMIT_COUNT 1 REGEX "^#include \"${header}")
+      file(STRINGS ${source} found LIMIT_COUNT 1 REGEX "^#include [<\"]${header}")
       if(found)
         list(APPEND ordered ${source})
       endif()

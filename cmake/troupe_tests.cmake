@@ -69,7 +69,7 @@ troupe_add_tests(storage Troupe::storage Troupe::httplib)
 troupe_add_tests(actors Troupe::actors)
 get_target_property(precompiled troupe_actors PRECOMPILE_HEADERS)
 if(TARGET troupe_actors_tests AND precompiled)
-  # Not that of troupe_actors: GCC would take its level of optimisation along.
+  # The header of troupe_actors is not reused: GCC would also take its optimisation level.
   target_precompile_headers(troupe_actors_tests PRIVATE ${precompiled} <doctest/doctest.h>)
 endif()
 target_sources(troupe_actors_tests PRIVATE cli/sim/straggler_world.cpp)

@@ -116,11 +116,13 @@ job_spec read(schema::Job::Reader from) {
 
 } // namespace detail
 
+namespace {
+
 constexpr std::uint32_t job_magic = 0x4a505254; // "TRPJ"
 /// Of a stream of one segment: the number of segments - 1, and the segment's words.
 constexpr std::size_t job_prefix_bytes = 8;
 
-static result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
+result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
   const kj::ArrayPtr<const capnp::word> segments[] = {words};
   capnp::SegmentArrayMessageReader reader{kj::arrayPtr(segments, 1),
                                           detail::reader_options(words.size())};
@@ -133,6 +135,8 @@ static result<job_spec> read_stored(kj::ArrayPtr<const capnp::word> words) {
                                       + std::to_string(job_format_version)};
   return detail::read(root.getJob());
 }
+
+} // namespace
 
 std::vector<std::byte> encode_job(const job_spec& job) {
   detail::segment_builder builder{job_prefix_bytes, 64 + 40 * job.tables.size()};

@@ -16,9 +16,9 @@
 
 namespace troupe {
 
-/// How often a launcher's main thread looks around when no signal wakes it.
+/// A launcher's main thread looks around this often when no signal wakes it.
 constexpr std::chrono::milliseconds launcher_interval{20};
-/// Between two pictures of the progress.
+/// The time between two pictures of the progress.
 constexpr std::chrono::milliseconds show_interval{100};
 
 /// Thread safety: none.

@@ -29,7 +29,7 @@ using bio_ptr = std::unique_ptr<BIO, freed_by<BIO_free>>;
 using private_key_ptr = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
 using certificate_ptr = std::unique_ptr<X509, freed_by<X509_free>>;
 
-/// Asks for no passphrase: a process of a job has no terminal. A pem_password_cb of OpenSSL.
+/// Refuses to give a passphrase: a process of a job has no terminal. A pem_password_cb of OpenSSL.
 int no_passphrase(char* buffer, int size, int writing, void* user_data);
 
 /// Why the last call of this thread failed, in OpenSSL's words. Forgets it: errors are kept for

@@ -12,7 +12,7 @@ namespace troupe::detail {
 namespace {
 
 constexpr std::chrono::milliseconds connect_pause_min{20};
-constexpr std::chrono::milliseconds pause_max{500};
+constexpr std::chrono::milliseconds connect_pause_max{500};
 
 struct uplink_shell {
   using handle = coordinator_handle::extend_with<link_owner>::extend<caf::reacts_to<tick_atom>>;
@@ -65,7 +65,7 @@ struct uplink_shell {
     }
     pausing = true;
     self->delayed_send(self, pause, tick_atom_v);
-    pause = std::min(2 * pause, pause_max);
+    pause = std::min(2 * pause, connect_pause_max);
   }
 
   void receive(message& what) {

@@ -70,7 +70,7 @@ struct checkpointer_state {
 static_assert(!std::is_constructible_v<checkpointer_state, caf::event_based_actor*>);
 
 template <class T>
-caf::result<T> reply(result<T> outcome) {
+caf::result<T> as_reply(result<T> outcome) {
   if (!outcome)
     return to_caf(outcome.error());
   return *std::move(outcome);
@@ -85,14 +85,14 @@ run_checkpointer(checkpointer::stateful_pointer<checkpointer_state> self,
     [&state](write_atom, const storage::cut& what) { return state.write(what); },
     [&state](read_atom, std::uint64_t number, const job_spec& job,
              const std::vector<partition_id>& partitions) {
-      return reply(storage::read(state.options.directory, number, job, partitions));
+      return as_reply(storage::read(state.options.directory, number, job, partitions));
     },
     [&state](read_atom, chain_id chain, const job_spec& job,
              const std::vector<partition_id>& partitions) {
       return state.read_kept(chain, job, partitions);
     },
     [&state](find_atom, const job_spec& job, const std::vector<std::uint64_t>& unreadable) {
-      return reply(storage::newest_good(state.options.directory, job, unreadable));
+      return as_reply(storage::newest_good(state.options.directory, job, unreadable));
     },
     [&state](commit_atom, const storage::manifest& what) { return state.commit(what); },
     [&state](scrub_atom) { return state.scrub(); },

@@ -34,7 +34,7 @@ constexpr std::size_t fault_kinds = 12;
 /// "kill server", "stop longer than a lease (0.8 s)", for people.
 std::string_view name_of(fault_kind kind);
 
-/// Whether it cuts a server's line.
+/// Tells whether the fault cuts a server's line.
 bool is_cut(fault_kind kind);
 
 struct plan_options {

@@ -13,11 +13,14 @@
 
 namespace troupe {
 
-struct device_event {
-  cudaEvent_t handle = nullptr;
+namespace {
+
+struct cuda_event final : device_event {
+  explicit cuda_event(cudaEvent_t made) : handle(made) {}
+  cudaEvent_t handle;
 };
 
-namespace {
+cudaEvent_t handle_of(device_event* event) { return static_cast<cuda_event*>(event)->handle; }
 
 /// Forgets the error, which would else come up in whatever is called next.
 failure cuda_failure(cudaError_t error, const char* call, const char* file, int line) {
@@ -91,7 +94,7 @@ public:
       return there.error();
     cudaEvent_t made = nullptr;
     TROUPE_CUDA_TRY(cudaEventCreate(&made));
-    return new device_event{made};
+    return new cuda_event{made};
   }
 
   void release(const kernels::stream& at) noexcept override {
@@ -100,8 +103,8 @@ public:
   }
 
   void release(device_event* event) noexcept override {
-    cudaEventDestroy(event->handle);
-    delete event;
+    cudaEventDestroy(handle_of(event));
+    delete static_cast<cuda_event*>(event);
   }
 
   void copy(const kernels::stream& at, void* to, const void* from, std::size_t bytes) override {
@@ -113,11 +116,11 @@ public:
   }
 
   void record(const kernels::stream& at, device_event* event) override {
-    note(cudaEventRecord(event->handle, at.cuda), "cudaEventRecord");
+    note(cudaEventRecord(handle_of(event), at.cuda), "cudaEventRecord");
   }
 
   void wait(const kernels::stream& at, device_event* event) override {
-    note(cudaStreamWaitEvent(at.cuda, event->handle, 0), "cudaStreamWaitEvent");
+    note(cudaStreamWaitEvent(at.cuda, handle_of(event), 0), "cudaStreamWaitEvent");
   }
 
   result<void> synchronize(const kernels::stream& at) override {
@@ -128,12 +131,12 @@ public:
 
   result<void> synchronize(device_event* event) override {
     note(cudaGetLastError(), "a launch");
-    note(cudaEventSynchronize(event->handle), "cudaEventSynchronize");
+    note(cudaEventSynchronize(handle_of(event)), "cudaEventSynchronize");
     return outcome();
   }
 
   result<bool> done(device_event* event) override {
-    const cudaError_t error = cudaEventQuery(event->handle);
+    const cudaError_t error = cudaEventQuery(handle_of(event));
     if (error != cudaErrorNotReady)
       note(error, "cudaEventQuery");
     if (auto all = outcome(); !all)
@@ -156,7 +159,7 @@ public:
 
   double elapsed_ms(device_event* from, device_event* to) override {
     float ms = 0.0f;
-    note(cudaEventElapsedTime(&ms, from->handle, to->handle), "cudaEventElapsedTime");
+    note(cudaEventElapsedTime(&ms, handle_of(from), handle_of(to)), "cudaEventElapsedTime");
     return static_cast<double>(ms);
   }
 
@@ -217,7 +220,8 @@ result<std::unique_ptr<device_platform>> open_cuda() {
 namespace troupe {
 
 result<std::unique_ptr<device_platform>> open_cuda() {
-  return {errc::device_failed, "this program was built without CUDA"};
+  return {errc::device_failed,
+          "this program was built without CUDA, build it with -DTROUPE_CUDA=ON"};
 }
 
 } // namespace troupe

@@ -18,22 +18,25 @@
 
 namespace troupe {
 
+namespace {
+
 /// Times of recording: how often it was asked for, and which of them have been reached.
-struct device_event {
-  std::uint32_t device = 0;
+struct emulated_event final : device_event {
+  explicit emulated_event(std::uint32_t where) : device(where) {}
+  std::uint32_t device;
   std::uint64_t recorded = 0;
   std::uint64_t reached = 0;
   std::chrono::steady_clock::time_point time{}; ///< When that was.
 };
 
-namespace {
+emulated_event* own(device_event* event) { return static_cast<emulated_event*>(event); }
 
 constexpr std::size_t alignment = 256; // As CUDA's.
 
 /// Work that waits, or an event that has to be reached before what follows.
 struct operation {
   std::function<void()> work;
-  const device_event* event = nullptr;
+  const emulated_event* event = nullptr;
   std::uint64_t until = 0;
 
   bool ready() const { return !event || event->reached >= until; }
@@ -205,7 +208,7 @@ public:
   result<device_event*> make_event(std::uint32_t device) override {
     if (auto there = memory_->check(device); !there)
       return there.error();
-    return new device_event{device, 0, 0, {}};
+    return new emulated_event{device};
   }
 
   void release(const kernels::stream& at) noexcept override {
@@ -215,12 +218,12 @@ public:
 
   void release(device_event* event) noexcept override {
     // Work that waits still knows it.
-    run_until([&] { return event->reached == event->recorded; });
+    run_until([&] { return own(event)->reached == own(event)->recorded; });
     for (const auto& x : queues_)
       run_until([&] {
         return std::ranges::none_of(x->waiting, [=](auto& op) { return op.event == event; });
       });
-    delete event;
+    delete own(event);
   }
 
   void copy(const kernels::stream& at, void* to, const void* from, std::size_t bytes) override {
@@ -240,15 +243,15 @@ public:
   }
 
   void record(const kernels::stream& at, device_event* event) override {
-    const std::uint64_t number = ++event->recorded;
+    const std::uint64_t number = ++own(event)->recorded;
     at.emulated->push([=] {
-      event->reached = std::max(event->reached, number);
-      event->time = std::chrono::steady_clock::now();
+      own(event)->reached = std::max(own(event)->reached, number);
+      own(event)->time = std::chrono::steady_clock::now();
     });
   }
 
   void wait(const kernels::stream& at, device_event* event) override {
-    queue_of(at).waiting.push_back({{}, event, event->recorded});
+    queue_of(at).waiting.push_back({{}, own(event), own(event)->recorded});
   }
 
   result<void> synchronize(const kernels::stream& at) override {
@@ -258,7 +261,7 @@ public:
   }
 
   result<void> synchronize(device_event* event) override {
-    run_until([&] { return event->reached == event->recorded; });
+    run_until([&] { return own(event)->reached == own(event)->recorded; });
     return outcome();
   }
 
@@ -266,13 +269,13 @@ public:
     step();
     if (auto all = outcome(); !all)
       return all.error();
-    return event->reached == event->recorded;
+    return own(event)->reached == own(event)->recorded;
   }
 
   void link_peers(std::span<const std::uint32_t>) override {}
 
   double elapsed_ms(device_event* from, device_event* to) override {
-    return std::chrono::duration<double, std::milli>(to->time - from->time).count();
+    return std::chrono::duration<double, std::milli>(own(to)->time - own(from)->time).count();
   }
 
   void lose(std::uint32_t device) override { memory_->lose(device); }

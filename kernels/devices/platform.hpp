@@ -24,8 +24,8 @@ struct device_info {
   std::uint64_t free_bytes = 0;
 };
 
-/// A point in the work of a stream. Opaque.
-struct device_event;
+/// A point in the work of a stream. Opaque: each platform derives its own, and deletes it as that.
+struct device_event {};
 
 class device_platform {
 public:

@@ -27,7 +27,7 @@ std::optional<std::uint64_t> kept_sequence(const std::string& name);
 std::string part_name(chain_id chain);
 /// "checkpoint 12 in DIR", for people.
 std::string title(const std::filesystem::path& directory, std::uint64_t checkpoint);
-/// errc::damaged, with "checkpoint 12 in DIR is damaged: " before the reason.
+/// Makes a failure errc::damaged, "checkpoint 12 in DIR is damaged: " and the reason.
 failure damaged_checkpoint(const std::filesystem::path& directory, std::uint64_t checkpoint,
                            const std::string& why);
 

@@ -22,7 +22,7 @@
 namespace troupe::test {
 
 using namespace std::chrono_literals;
-using steady_time = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 inline hello hello_of(std::uint64_t job = 7, std::uint64_t secret = 0) {
   return {wire::protocol_version, job, secret, {role::worker, 3, {9}}};
@@ -93,8 +93,8 @@ inline request_message push_of(std::uint64_t number, std::size_t count, std::uin
 /// Within 10 s.
 template <class Condition>
 bool wait_until(Condition holds) {
-  const auto deadline = steady_time::now() + 10s;
-  while (!holds() && steady_time::now() < deadline)
+  const auto deadline = steady_clock::now() + 10s;
+  while (!holds() && steady_clock::now() < deadline)
     std::this_thread::sleep_for(1ms);
   return holds();
 }
@@ -197,9 +197,9 @@ public:
   bool send(const message& what) const { return send(bytes_of(what)); }
   /// Reads and forgets until the other side closes. False after 10 s.
   bool wait_end() const {
-    const auto deadline = steady_time::now() + 10s;
+    const auto deadline = steady_clock::now() + 10s;
     std::byte scratch[4096];
-    while (steady_time::now() < deadline)
+    while (steady_clock::now() < deadline)
       if (readable(100ms) && ::recv(socket_.get(), scratch, sizeof scratch, 0) <= 0)
         return true;
     return false;
