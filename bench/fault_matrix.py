@@ -6,6 +6,8 @@ usage: bench/fault_matrix.py FOLDER_OF_PROGRAMS [--quick] [--markdown] [--only R
 
 Exits with 1 where a checker finds a violation, a cell is empty without a reason, or a fault took
 place too seldom. Needs root (network namespaces, small disks), strace, and 15 minutes.
+
+scripts/build release --target benchmarks builds all programs that it runs.
 """
 import argparse
 import collections

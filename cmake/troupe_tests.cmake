@@ -2,7 +2,7 @@
 
 add_library(troupe_test_main OBJECT tests/main.cpp)
 target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
-# Tests are compiled often and run once.
+# Tests need less speed than programs, and -O1 compiles them faster.
 target_compile_options(troupe_test_main PUBLIC $<$<CONFIG:RelWithDebInfo>:-O1>)
 
 # Test cases in TEST_SUITE("slow") get the label slow. A test that prints "SKIPPED:" counts as such.

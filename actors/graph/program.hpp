@@ -33,8 +33,7 @@ public:
   void option(const std::string& name, std::string& value, const std::string& help);
   /// Declares an option without a value, which sets `value`.
   void flag(const std::string& name, bool& value, const std::string& help);
-  /// The parser, for options of other types. Including its header, CLI/CLI.hpp, makes the program's
-  /// file slow to compile.
+  /// Returns the parser, for options of other types. Its header, CLI/CLI.hpp, compiles slowly.
   CLI::App& command_line();
 
   /// Parses the command line, then plays the part of this process: the launcher that the user

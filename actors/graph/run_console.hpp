@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-/// A launcher's main thread looks around this often when no signal wakes it.
+/// A launcher's main thread checks its processes this often when no signal wakes it.
 constexpr std::chrono::milliseconds launcher_interval{20};
 /// The time between two pictures of the progress.
 constexpr std::chrono::milliseconds show_interval{100};
