@@ -1,7 +1,8 @@
 # tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
-# (serialization/, storage/, actors/links/ but for its actors, packed values) are compiled by clang++ with sanitizers, beside the build's compiler.
-# ctest runs each for a second; run bin/x_fuzz by hand to look longer. They are built when they are
-# run: by ctest, or as target `fuzzers`, which is there even where none can be built.
+# (serialization/, storage/, actors/links/ without actors and teams, packed values) are compiled by
+# clang++ with sanitizers, beside the build's compiler. ctest runs each for a second; run bin/x_fuzz
+# by hand to look longer. They are built when they are run: by ctest, or as target `fuzzers`, which
+# is there even where none can be built.
 
 add_custom_target(fuzzers)
 
@@ -49,6 +50,7 @@ function(troupe_fuzz_object source object sanitizers)
 endfunction()
 
 file(GLOB fuzzed CONFIGURE_DEPENDS serialization/*.cpp)
+set(fuzzed_kernels "")
 if(fuzzers MATCHES "tests/storage/")
   file(GLOB storage_sources CONFIGURE_DEPENDS storage/*.cpp)
   list(APPEND fuzzed ${storage_sources})
@@ -56,23 +58,42 @@ endif()
 if(fuzzers MATCHES "tests/actors/")
   file(GLOB link_sources CONFIGURE_DEPENDS actors/links/*.cpp)
   foreach(source IN LISTS link_sources)
-    file(STRINGS ${source} of_actors REGEX "#include \"(caf/|actors/links/(node|switchboard))")
-    if(NOT of_actors)
+    file(STRINGS ${source} excluded
+         REGEX "#include \"(caf/|actors/links/(node|switchboard)|kernels/schedules/strategies)")
+    if(NOT excluded)
       list(APPEND fuzzed ${source})
     endif()
   endforeach()
-  list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/actors/store/packing.cpp)
+  list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/actors/store/packing.cpp
+       ${PROJECT_SOURCE_DIR}/kernels/schedules/schedule.cpp)
   foreach(kernel IN ITEMS half int8 onebit sparsify)
-    list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/kernels/${kernel}_cpu.cpp)
+    list(APPEND fuzzed_kernels ${PROJECT_SOURCE_DIR}/kernels/${kernel}_cpu.cpp)
   endforeach()
 endif()
 get_target_property(all_sources troupe_serialization SOURCES)
 list(FILTER all_sources INCLUDE REGEX "\\.c\\+\\+$")
+troupe_order_sources(fuzzed)
+
+# As in the release preset, but schemas and kernels, which Highway compiles once for each processor.
+set(batch_size ${CMAKE_UNITY_BUILD_BATCH_SIZE})
+if(NOT CMAKE_UNITY_BUILD)
+  set(batch_size 1)
+endif()
+set(units ${fuzzed_kernels} ${all_sources})
+list(LENGTH fuzzed count)
+math(EXPR last "${count} - 1")
+foreach(begin RANGE 0 ${last} ${batch_size})
+  list(SUBLIST fuzzed ${begin} ${batch_size} batch)
+  list(TRANSFORM batch REPLACE "(.+)" "#include \"\\1\"")
+  list(JOIN batch "\n" text)
+  set(unit ${PROJECT_BINARY_DIR}/fuzz/batch_${begin}.cpp)
+  file(CONFIGURE OUTPUT ${unit} CONTENT "${text}\n" @ONLY)
+  list(APPEND units ${unit})
+endforeach()
 set(objects "")
-foreach(source IN LISTS fuzzed all_sources)
-  string(MD5 hash ${source})
+foreach(source IN LISTS units)
   cmake_path(GET source FILENAME name)
-  set(object ${PROJECT_BINARY_DIR}/fuzz/${name}.${hash}.o)
+  set(object ${PROJECT_BINARY_DIR}/fuzz/${name}.o)
   troupe_fuzz_object(${source} ${object} fuzzer-no-link,address,undefined)
   list(APPEND objects ${object})
 endforeach()
