@@ -1,0 +1,24 @@
+// Foreign text (files, options, peers) in messages for people, and in JSON.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// Returns `text` in single quotes for a message: at most 40 characters, then "...". Control and
+/// invisible formatting characters, and bytes that are not UTF-8, become \xNN.
+std::string quoted(std::string_view text);
+
+/// Returns `text` as one line for a terminal: at most `limit` characters, then "...", escaped as by
+/// quoted(). Messages pass through here once more where they are printed.
+std::string printable(std::string_view text, std::size_t limit = 1000);
+
+/// Writes a backslash, a control character and each byte that is not UTF-8 as \xNN, so that JSON
+/// can hold any path. Text without them stays as it is.
+std::string escape_bytes(std::string_view text);
+/// Reads what escape_bytes() wrote.
+std::string unescape_bytes(std::string_view text);
+
+} // namespace troupe
