@@ -52,8 +52,15 @@ endfunction()
 file(GLOB fuzzed CONFIGURE_DEPENDS serialization/*.cpp)
 set(fuzzed_kernels "")
 if(fuzzers MATCHES "tests/storage/")
-  file(GLOB storage_sources CONFIGURE_DEPENDS storage/*.cpp)
-  list(APPEND fuzzed ${storage_sources})
+  foreach(name IN ITEMS tensor_file regular_file detail/npy detail/zip detail/safetensors
+                        detail/safetensors_header detail/tensor_bytes detail/file detail/crc32c)
+    list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/storage/${name}.cpp)
+  endforeach()
+endif()
+if(fuzzers MATCHES "tests/examples/")
+  foreach(name IN ITEMS csv csv_file csv_header csv_records labels libsvm packing remarks text_lines)
+    list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/examples/02_async_sgd/${name}.cpp)
+  endforeach()
 endif()
 if(fuzzers MATCHES "tests/actors/")
   file(GLOB link_sources CONFIGURE_DEPENDS actors/links/*.cpp)
@@ -116,7 +123,7 @@ foreach(fuzzer IN LISTS fuzzers)
     OUTPUT ${program}
     COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
             ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
-            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${TROUPE_rocksdb_LIBRARY} ${ZLIB_LIBRARIES}
+            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${ZLIB_LIBRARIES}
             ${OPENSSL_LIBRARIES} -lpthread -o ${program}
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})

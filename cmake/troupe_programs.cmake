@@ -9,8 +9,13 @@ if(sgd_sources)
   find_library(TROUPE_OPENBLAS openblas REQUIRED)
   find_path(TROUPE_CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-pthread openblas REQUIRED)
   mark_as_advanced(TROUPE_OPENBLAS TROUPE_CBLAS_INCLUDE)
+  # Data files are unpacked by these, and told apart by their checksum.
+  troupe_import(Troupe::bz2 bz2 bzlib.h)
+  troupe_import(Troupe::lzma lzma lzma.h)
+  troupe_import(Troupe::xxhash xxhash xxhash.h)
   add_library(troupe_example_sgd STATIC ${sgd_sources})
-  target_link_libraries(troupe_example_sgd PUBLIC Troupe::actors ${TROUPE_OPENBLAS})
+  target_link_libraries(troupe_example_sgd PUBLIC Troupe::actors ${TROUPE_OPENBLAS} ZLIB::ZLIB
+    Troupe::bz2 Troupe::lzma Troupe::xxhash)
   target_include_directories(troupe_example_sgd SYSTEM PUBLIC ${TROUPE_CBLAS_INCLUDE})
   # At -O2, GCC 12 vectorises no loop whose number of rounds it does not know.
   target_compile_options(troupe_example_sgd PRIVATE -O3)

@@ -2,6 +2,7 @@
 // base64, 64-bit numbers as strings, and what is 0, false or empty is left out.
 #include "storage/etcd_client.hpp"
 
+#include "serialization/quote.hpp"
 #include "storage/detail/base64.hpp"
 #include "storage/detail/etcd_gateway.hpp"
 
@@ -130,7 +131,7 @@ std::string to_string(const etcd_endpoint& where) {
 
 result<etcd_address> parse_etcd_url(const std::string& text) {
   const failure wrong{errc::invalid_argument,
-                      "'" + text + "' is not etcd://HOST:PORT[,HOST:PORT...][/JOB]"};
+                      quote(text) + " is not etcd://HOST:PORT[,HOST:PORT...][/JOB]"};
   if (!text.starts_with(scheme))
     return wrong;
   auto hosts = std::string_view{text}.substr(scheme.size());

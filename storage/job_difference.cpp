@@ -1,7 +1,11 @@
 #include "storage/job_difference.hpp"
 
+#include "serialization/quote.hpp"
+
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
+#include <utility>
 
 namespace troupe::storage {
 
@@ -30,7 +34,7 @@ const table_spec* find(const job_spec& job, const std::string& name) {
 std::string table_difference(const job_spec& there, const job_spec& here) {
   for (const auto& mine : here.tables) {
     const auto* other = find(there, mine.name);
-    const auto name = "table '" + mine.name + "'";
+    const auto name = "table " + troupe::quote(mine.name);
     if (other == nullptr)
       return name + " is not in it";
     if (shape_of(*other) != shape_of(mine))
@@ -41,12 +45,21 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
   }
   for (const auto& other : there.tables)
     if (find(here, other.name) == nullptr)
-      return "its table '" + other.name + "' is not in this job";
+      return "its table " + troupe::quote(other.name) + " is not in this job";
   for (std::size_t i = 0; i < here.tables.size(); ++i)
     if (there.tables[i].name != here.tables[i].name)
       return "table " + std::to_string(i)
-             + both("'" + there.tables[i].name + "'", "'" + here.tables[i].name + "'");
+             + both(troupe::quote(there.tables[i].name), troupe::quote(here.tables[i].name));
   return {};
+}
+
+/// Splits a name "program on data" (graph::name_data) at the data.
+std::pair<std::string, std::string> program_and_data(const std::string& name) {
+  constexpr std::string_view between = " on ";
+  const auto at = name.find(between);
+  if (at == std::string::npos)
+    return {name, "none"};
+  return {name.substr(0, at), name.substr(at + between.size())};
 }
 
 } // namespace
@@ -54,8 +67,14 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
 std::string job_difference(const job_spec& there, const job_spec& here) {
   if (const auto difference = table_difference(there, here); !difference.empty())
     return "model: " + difference;
-  if (there.name != here.name)
-    return "job: it" + both("'" + there.name + "'", "'" + here.name + "'");
+  if (there.name != here.name) {
+    const auto [program, data] = program_and_data(here.name);
+    const auto [other_program, other_data] = program_and_data(there.name);
+    if (program == other_program)
+      return "data set: it" + both(troupe::quote(other_data), troupe::quote(data))
+             + ": the files, or the options that read them, differ";
+    return "job: it" + both(troupe::quote(there.name), troupe::quote(here.name));
+  }
   const auto differ = [](const std::string& what, std::uint64_t other, std::uint64_t mine) {
     return "job: the " + what + both(std::to_string(other), std::to_string(mine));
   };

@@ -8,7 +8,8 @@
 namespace troupe::storage {
 
 /// The first difference that fingerprint() sees, tables first, to be put behind "another":
-/// "model: table 'w1' is 784x256 there and 784x128 here", "job: the seed is 1 there and 2 here".
+/// "model: table 'w1' is 784x256 there and 784x128 here", "job: the seed is 1 there and 2 here",
+/// "data set: it is 'data 5f..' there and 'data 77..' here: ...".
 /// Requires: the fingerprints differ.
 std::string job_difference(const job_spec& there, const job_spec& here);
 

@@ -146,10 +146,8 @@ public:
 private:
   static std::shared_ptr<std::byte> memory(std::size_t bytes) {
     const auto rounded = (bytes + alignment - 1) / alignment * alignment;
-    auto* const made = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded));
-    if (made == nullptr && rounded > 0)
-      throw std::bad_alloc{};
-    return {made, std::free};
+    return {static_cast<std::byte*>(::operator new (rounded, std::align_val_t{alignment})),
+            [](std::byte* made) { ::operator delete (made, std::align_val_t{alignment}); }};
   }
 
   result<void> take(std::span<std::byte> into) {

@@ -1,11 +1,14 @@
 #include "storage/tensor_file.hpp"
 
+#include "serialization/quote.hpp"
 #include "storage/detail/file.hpp"
 #include "storage/detail/npy.hpp"
 #include "storage/detail/safetensors.hpp"
 #include "storage/detail/tensor_bytes.hpp"
 #include "storage/detail/zip.hpp"
+#include "storage/regular_file.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -55,7 +58,7 @@ result<tensor> decode_npy(std::string name, std::string_view bytes) {
   auto parts = detail::parse_npy(bytes);
   if (!parts)
     return parts.error();
-  return detail::tensor_of(std::move(name), std::move(parts->shape), parts->values);
+  return detail::tensor_of(std::move(name), std::move(parts->shape), parts->values, parts->format);
 }
 
 result<std::vector<tensor>> decode_npz(std::string_view bytes) {
@@ -64,14 +67,19 @@ result<std::vector<tensor>> decode_npz(std::string_view bytes) {
     return members.error();
   std::set<std::string_view> names;
   std::vector<tensor> tensors;
-  for (const auto& [name, content] : *members) {
+  std::string unpacked;
+  for (const detail::zip_member& member : *members) {
+    const std::string& name = member.name;
     if (!name.ends_with(member_suffix))
-      return {errc::malformed, "a member of a .npz is not a .npy: " + name};
+      return {errc::malformed, "a member of a .npz is not a .npy: " + troupe::quote(name)};
     if (!names.insert(name).second)
-      return {errc::malformed, "two members of a .npz have one name: " + name};
-    auto made = decode_npy(name.substr(0, name.size() - member_suffix.size()), content);
+      return {errc::malformed, "two members of a .npz have one name: " + troupe::quote(name)};
+    const auto content = detail::content_of(member, unpacked);
+    if (!content)
+      return content.error();
+    auto made = decode_npy(name.substr(0, name.size() - member_suffix.size()), *content);
     if (!made)
-      return in_file(made.error(), name);
+      return {made.error().code, made.error().text + ", in " + troupe::quote(name)};
     tensors.push_back(std::move(*made));
   }
   return tensors;
@@ -101,18 +109,26 @@ result<void> write_tensors(const fs::path& file, const std::vector<tensor>& tens
 }
 
 result<std::vector<tensor>> read_tensors(const fs::path& file) {
-  const auto extension = file.extension();
-  if (!is_known(extension))
-    return unknown_extension(file);
+  if (auto known = check_extension(file); !known)
+    return known.error();
+  if (const auto other = other_than_file(file))
+    return {errc::io_failed, "cannot read " + file.string() + ": it is " + *other};
   const auto bytes = detail::read_file(file, std::numeric_limits<std::size_t>::max());
   if (!bytes)
     return bytes.error();
+  return decode_tensors(file, *bytes);
+}
+
+result<std::vector<tensor>> decode_tensors(const fs::path& file, std::string_view bytes) {
+  const auto extension = file.extension();
+  if (!is_known(extension))
+    return unknown_extension(file);
   auto tensors = [&]() -> result<std::vector<tensor>> {
     if (extension == ".npz")
-      return decode_npz(*bytes);
+      return decode_npz(bytes);
     if (extension == ".safetensors")
-      return detail::decode_safetensors(*bytes);
-    auto one = decode_npy(file.stem().string(), *bytes);
+      return detail::decode_safetensors(bytes);
+    auto one = decode_npy(file.stem().string(), bytes);
     if (!one)
       return one.error();
     return std::vector<tensor>{std::move(*one)};
@@ -120,6 +136,21 @@ result<std::vector<tensor>> read_tensors(const fs::path& file) {
   if (!tensors)
     return in_file(tensors.error(), file);
   return tensors;
+}
+
+std::string shape_text(std::span<const std::uint64_t> shape) {
+  constexpr std::size_t listed_max = 16; // A foreign file may have any number of dimensions.
+  std::string text;
+  for (std::size_t i = 0; i < std::min(shape.size(), listed_max); ++i)
+    text += (i > 0 ? "x" : "") + std::to_string(shape[i]);
+  return text.empty() ? "a scalar" : text + (shape.size() > listed_max ? "x..." : "");
+}
+
+std::string position_text(std::span<const std::uint64_t> shape, std::uint64_t index) {
+  std::string text;
+  for (std::size_t i = shape.size(); i-- > 0; index /= shape[i])
+    text = std::to_string(index % shape[i]) + (text.empty() ? "" : ", ") + text;
+  return "[" + text + "]";
 }
 
 } // namespace troupe::storage

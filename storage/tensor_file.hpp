@@ -1,12 +1,15 @@
 // Parameters as files that other programs read: .npy (one tensor), .npz (zip of .npy, stored) and
 // .safetensors. f32, little-endian, row-major. Formats: numpy.lib.format 1.0; safetensors 0.4.
+// Other floats and compressed .npz are read too.
 #pragma once
 
 #include "serialization/error.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::storage {
@@ -28,9 +31,20 @@ result<void> check_extension(const std::filesystem::path& file);
 /// name that is twice there or not UTF-8; shape and number of values differ), io_failed.
 result<void> write_tensors(const std::filesystem::path& file, const std::vector<tensor>& tensors);
 
-/// Tensors in the file's order. A .npy's tensor has the file's stem as its name.
-/// Errors: invalid_argument (extension; dtype other than f32, Fortran order, compression, zip64),
-/// malformed, damaged (checksum of a .npz member), io_failed.
+/// Returns tensors in the file's order. A .npy's tensor has the file's stem as its name. Values
+/// that are f64, f16, bf16 or big-endian become f32.
+/// Errors: invalid_argument (extension; a value too large for f32; dtype other than a float,
+/// Fortran order, encryption, zip64), malformed, damaged (checksum of a .npz member), io_failed.
 result<std::vector<tensor>> read_tensors(const std::filesystem::path& file);
+
+/// Reads `bytes` as the content of `file`, whose name gives the format. Errors: those of
+/// read_tensors().
+result<std::vector<tensor>> decode_tensors(const std::filesystem::path& file,
+                                           std::string_view bytes);
+
+/// "2x3", "a scalar".
+std::string shape_text(std::span<const std::uint64_t> shape);
+/// Names element `index` of a tensor of that shape: "[1, 0]", "[]" for a scalar.
+std::string position_text(std::span<const std::uint64_t> shape, std::uint64_t index);
 
 } // namespace troupe::storage

@@ -1,5 +1,7 @@
 #include "examples/02_async_sgd/blas_choice.hpp"
 
+#include "actors/own_executable.hpp"
+
 #include <cblas.h>
 
 #include <cstdlib>
@@ -8,26 +10,36 @@
 
 namespace async_sgd {
 
-void choose_blas_kernels(char** argv) {
+namespace {
+
+/// Returns the kernels that OpenBLAS should have chosen; null where its choice is right.
+const char* better_kernels() {
 #if defined(__x86_64__)
-  constexpr const char* variable = "OPENBLAS_CORETYPE";
   // The CPU of OpenBLAS's SSE3 kernels.
-  if (std::getenv(variable) || std::string_view(openblas_get_corename()) != "Prescott")
-    return;
+  if (std::string_view(openblas_get_corename()) != "Prescott")
+    return nullptr;
   __builtin_cpu_init();
-  const char* core = nullptr;
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw")
       && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    core = "SkylakeX";
-  else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    core = "Haswell";
-  if (!core)
-    return;
-  setenv(variable, core, 0);
-  execv("/proc/self/exe", argv); // Where this fails, training is slow but right.
-#else
-  static_cast<void>(argv);
+    return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return "Haswell";
 #endif
+  return nullptr;
+}
+
+/// Returns whether the variable was not set before.
+bool set_new(const char* variable, const char* value) {
+  return !std::getenv(variable) && value && setenv(variable, value, 0) == 0;
+}
+
+} // namespace
+
+void choose_blas_kernels(char** argv) {
+  const bool has_threads = set_new("OPENBLAS_NUM_THREADS", "1");
+  const bool has_kernels = set_new("OPENBLAS_CORETYPE", better_kernels());
+  if (has_threads || has_kernels) // Where this fails, training is slow but right.
+    execv(troupe::own_executable().c_str(), argv);
 }
 
 } // namespace async_sgd

@@ -1,87 +1,24 @@
-// Comma-separated numbers, the class in the last column. A first line without any number in front
-// of its last column is a header.
-#include "examples/02_async_sgd/readers.hpp"
+// Two CSV tables become a data set whose features have mean 0 and deviation 1.
+#include "examples/02_async_sgd/csv_file.hpp"
+#include "examples/02_async_sgd/remarks.hpp"
+#include "serialization/quote.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 using troupe::errc;
+using troupe::failure;
 using troupe::result;
 
 namespace async_sgd {
 
 namespace {
 
-struct csv_file {
-  label_column labels;
-  std::vector<float> values; ///< f32[rows, features]
-  std::size_t features = 0;
-};
-
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> fields;
-  for (;;) {
-    const auto comma = line.find(',');
-    std::string_view field = trim(line.substr(0, comma));
-    if (field.size() >= 2 && field.front() == '"' && field.back() == '"')
-      field = field.substr(1, field.size() - 2);
-    fields.push_back(field);
-    if (comma == std::string_view::npos)
-      return fields;
-    line.remove_prefix(comma + 1);
-  }
-}
-
-bool is_header(const std::vector<std::string_view>& fields) {
-  double ignored = 0.0;
-  return std::none_of(fields.begin(), fields.end() - 1,
-                      [&](std::string_view field) { return parse_number(field, ignored); });
-}
-
-/// Adds a line to `file`, or learns the number of columns from the first.
-std::optional<std::string> take(std::string_view line, std::uint32_t number, csv_file& file) {
-  const std::vector<std::string_view> fields = split(line);
-  const std::size_t features = fields.size() - 1;
-  if (file.features == 0) {
-    if (features == 0)
-      return "a single column, no feature";
-    file.features = features;
-    if (is_header(fields))
-      return std::nullopt;
-  }
-  if (features != file.features)
-    return std::to_string(features + 1) + " columns instead of "
-           + std::to_string(file.features + 1);
-  for (std::size_t i = 0; i < features; ++i) {
-    double value = 0.0;
-    if (!parse_number(fields[i], value))
-      return "bad number '" + std::string(fields[i]) + "' in column " + std::to_string(i + 1);
-    file.values.push_back(static_cast<float>(value));
-  }
-  if (fields.back().empty())
-    return "no label in the last column";
-  file.labels.labels.emplace_back(fields.back());
-  file.labels.lines.push_back(number);
-  return std::nullopt;
-}
-
-result<csv_file> read_csv(const std::string& path) {
-  csv_file file;
-  file.labels.path = path;
-  const auto read = read_lines(
-    path, [&](std::string_view line, std::uint32_t number) { return take(line, number, file); });
-  if (!read)
-    return read.error();
-  if (file.labels.labels.empty())
-    return {errc::malformed, "no line with data: " + path};
-  return file;
-}
-
 /// Moves both files' columns to mean 0 and deviation 1 of the training file. A column that is
 /// constant there is only moved.
 void standardise(csv_file& train, csv_file& test) {
-  const std::size_t features = train.features;
-  const auto rows = static_cast<double>(train.labels.labels.size());
+  const std::size_t features = train.features();
+  const auto rows = static_cast<double>(train.labels.size());
   for (std::size_t column = 0; column < features; ++column) {
     double sum = 0.0, squares = 0.0;
     float least = train.values[column], most = least;
@@ -100,28 +37,66 @@ void standardise(csv_file& train, csv_file& test) {
   }
 }
 
+/// Errors: malformed, where the columns of the two files are not the same ones.
+result<void> compare_columns(const csv_file& train, const csv_file& test) {
+  if (train.columns != test.columns)
+    return bad_line(std::to_string(test.columns) + " columns, but " + std::to_string(train.columns)
+                      + " in the training file",
+                    test.path, test.first_line);
+  if (train.header.empty() || test.header.empty())
+    return {};
+  for (std::size_t i = 0; i < train.columns; ++i)
+    if (train.header[i] != test.header[i])
+      return bad_line("column " + std::to_string(i + 1) + " is " + troupe::quote(test.header[i])
+                        + ", but " + troupe::quote(train.header[i]) + " in the training file",
+                      test.path, test.first_line);
+  return {};
+}
+
+std::string separator_name(char separator) {
+  return separator == '\t' ? "separator tab" : std::string("separator '") + separator + "'";
+}
+
+/// Adds what was read of a file and what is doubtful about it.
+void remark_csv(const csv_file& file, std::span<const class_count> classes,
+                std::vector<std::string>& remarks) {
+  const std::string line = "line " + std::to_string(file.first_line);
+  std::string text = "read " + file.path + ": " + count_of(file.labels.size(), "row") + ", "
+                     + count_of(file.features(), "feature") + ", " + describe_classes(classes);
+  if (file.label + 1 != file.columns)
+    text += ", label in column " + std::to_string(file.label + 1);
+  text += file.header.empty() ? ", no header" : ", header in " + line;
+  remarks.push_back(text + ", " + separator_name(file.separator));
+  double ignored = 0.0;
+  if (std::ranges::any_of(file.header, [&](const auto& x) { return parse_number(x, ignored); }))
+    remarks.push_back(line + " of " + file.path
+                      + " is taken for a header, although it holds numbers");
+  if (file.header_like_row)
+    remarks.push_back(line + " of " + file.path
+                      + " is taken for a row, although it could be a header");
+  if (!file.header.empty() && file.header[0].empty() && file.label != 0)
+    remarks.push_back(
+      "column 1 of " + file.path
+      + " has no name: is it an index that was saved too? It is taken for a feature");
+}
+
 } // namespace
 
-result<dataset> load_csv(const std::string& train, const std::string& test) {
-  auto train_file = read_csv(train);
-  if (!train_file)
-    return train_file.error();
-  auto test_file = read_csv(test);
-  if (!test_file)
-    return test_file.error();
-  if (train_file->features != test_file->features)
-    return bad_line(std::to_string(test_file->features + 1) + " columns, but "
-                      + std::to_string(train_file->features + 1) + " in the training file",
-                    test, 1);
-  auto labels = number_labels(train_file->labels, test_file->labels);
+result<dataset> join_csv(csv_file train, csv_file test) {
+  if (auto fits = compare_columns(train, test); !fits)
+    return fits.error();
+  auto labels = number_labels({train.path, train.labels}, {test.path, test.labels});
   if (!labels)
     return labels.error();
-  standardise(*train_file, *test_file);
+  standardise(train, test);
   dataset data;
-  data.features = static_cast<std::uint32_t>(train_file->features);
-  data.classes = labels->classes;
-  data.train = {std::move(labels->train), float_rows{std::move(train_file->values)}};
-  data.test = {std::move(labels->test), float_rows{std::move(test_file->values)}};
+  data.features = static_cast<std::uint32_t>(train.features());
+  data.classes = static_cast<std::uint32_t>(labels->train_classes.size());
+  remark_csv(train, labels->train_classes, data.remarks);
+  remark_csv(test, labels->test_classes, data.remarks);
+  remark_single_rows(train.path, labels->train_classes, data.remarks);
+  data.train = {std::move(labels->train), float_rows{std::move(train.values)}};
+  data.test = {std::move(labels->test), float_rows{std::move(test.values)}};
   return data;
 }
 

@@ -1,8 +1,7 @@
 #include "examples/02_async_sgd/dataset.hpp"
 
 #include "examples/02_async_sgd/readers.hpp"
-
-#include "fmt/core.h"
+#include "serialization/quote.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,33 +28,43 @@ dataset make_digits() {
   data.classes = 10;
   data.train = make_digits(0, digits_train);
   data.test = make_digits(digits_train, digits_test);
+  data.remarks.push_back("drew digits: " + std::to_string(digits_train) + " + "
+                         + std::to_string(digits_test) + " images, 10 classes");
   return data;
 }
 
-using pair_loader = result<dataset> (*)(const std::string&, const std::string&);
+using pair_loader = result<dataset> (*)(const std::string&, const std::string&,
+                                        const data_options&);
 
-result<dataset> load_pair(pair_loader load, const std::string& kind, const std::string& files) {
+result<dataset> load_pair(pair_loader load, const std::string& kind, const std::string& files,
+                          const data_options& options) {
   const auto comma = files.find(',');
   if (comma == std::string::npos || comma == 0 || comma + 1 == files.size())
-    return {errc::invalid_argument,
-            "expected two files, " + kind + ":TRAIN,TEST, got '" + kind + ":" + files + "'"};
-  return load(files.substr(0, comma), files.substr(comma + 1));
+    return {errc::invalid_argument, "expected two files, " + kind + ":TRAIN,TEST, got "
+                                      + troupe::quote(kind + ":" + files)};
+  return load(files.substr(0, comma), files.substr(comma + 1), options);
 }
 
-result<dataset> load(const std::string& text) {
+result<dataset> load(const std::string& text, const data_options& options) {
   const auto colon = text.find(':');
   const std::string kind = text.substr(0, colon);
+  if (!options.label.empty() && kind != "csv")
+    return {errc::invalid_argument,
+            "--label needs CSV data, csv:TRAIN,TEST, not " + troupe::quote(text)};
+  if (options.zero_based && kind != "libsvm")
+    return {errc::invalid_argument,
+            "--zero-based needs LIBSVM data, libsvm:TRAIN,TEST, not " + troupe::quote(text)};
   const std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
   if (text == "digits")
     return make_digits();
   if (kind == "mnist" && !rest.empty())
     return load_mnist(rest);
   if (kind == "libsvm")
-    return load_pair(load_libsvm, kind, rest);
+    return load_pair(load_libsvm, kind, rest, options);
   if (kind == "csv")
-    return load_pair(load_csv, kind, rest);
-  return {errc::invalid_argument, "unknown data set '" + text
-                                    + "'; known: digits, mnist:DIR, libsvm:TRAIN,TEST, "
+    return load_pair(load_csv, kind, rest, options);
+  return {errc::invalid_argument, "unknown data set " + troupe::quote(text)
+                                    + "; known: digits, mnist:DIR, libsvm:TRAIN,TEST, "
                                       "csv:TRAIN,TEST"};
 }
 
@@ -66,19 +75,11 @@ void scale_bytes(const std::uint8_t* from, std::size_t count, float* to) {
 
 } // namespace
 
-result<dataset> load_dataset(const std::string& text) {
-  auto data = load(text);
+result<dataset> load_dataset(const std::string& text, const data_options& options) {
+  auto data = load(text, options);
   if (data)
     data->name = text;
   return data;
-}
-
-/// FNV-1a of 64 bits (Fowler, Noll, Vo 1991), label by label.
-std::string checksum_of(const samples& from) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::uint32_t label : from.labels)
-    hash = (hash ^ label) * 0x100000001b3;
-  return fmt::format("{:016x}", hash);
 }
 
 void gather(const samples& from, std::uint32_t features, std::span<const std::uint32_t> which,

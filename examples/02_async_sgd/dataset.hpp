@@ -43,20 +43,28 @@ struct dataset {
   std::uint32_t classes = 0; ///< 2 or more.
   samples train;
   samples test;
+  /// What was read, and what is doubtful about it: one line each, for the user.
+  std::vector<std::string> remarks;
+};
+
+/// How files are to be understood.
+struct data_options {
+  std::string label;       ///< csv: name of the label's column, or its number from 1; empty: last.
+  bool zero_based = false; ///< libsvm: indices count from 0.
 };
 
 /// Loads one of
 ///   digits               60,000 + 10,000 drawn images, see digits.hpp; takes no time
 ///   mnist:DIR            the four IDX files of MNIST, or of a set in its form
 ///   libsvm:TRAIN,TEST    text, `label index:value ...`; the labels of TRAIN, sorted, are classes
-///   csv:TRAIN,TEST       numeric columns, the last one is the class: a number or a name. Columns
-///                        are standardised with mean and deviation of TRAIN. A header is skipped.
-/// Each file may be gzipped. Errors: io_failed, damaged, malformed, invalid_argument; one line
-/// which names file and line or offset.
-troupe::result<dataset> load_dataset(const std::string& text);
+///   csv:TRAIN,TEST       numeric columns and one of labels: numbers or names. Columns are
+///                        standardised with mean and deviation of TRAIN. A header is found.
+/// Each file may be packed by gzip, bzip2 or xz. Errors: io_failed, damaged, malformed,
+/// invalid_argument; one line which names file and line or offset.
+troupe::result<dataset> load_dataset(const std::string& text, const data_options& options = {});
 
-/// Of the labels in their order, 16 hexadecimal digits: another for other data, nearly always.
-std::string checksum_of(const samples& from);
+/// Returns 16 hexadecimal digits that differ for other labels, values or test data, nearly always.
+std::string checksum_of(const dataset& data);
 
 /// Writes the rows `which` of dense or drawn samples to `out`.
 /// Requires: rows are not sparse. Shapes: out f32[which.size(), features].

@@ -17,6 +17,10 @@ int main(int argc, char** argv) {
   troupe::program program{"async_sgd", "Trains a classifier on a cluster that outlives kills."};
   program.option("--data", data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST");
   program.option("--model", shape, "softmax, or mlp:WIDTH,... of the hidden layers");
+  async_sgd::data_options reading;
+  program.option("--label", reading.label,
+                 "csv: the label's column, its name or its number from 1; default: the last");
+  program.flag("--zero-based", reading.zero_based, "libsvm: indices count from 0, not from 1");
   bool sparse = false;
   program.flag("--sparse", sparse,
                "Keep the first layer's weights as rows; workers ask for those they touch");
@@ -28,12 +32,14 @@ int main(int argc, char** argv) {
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     auto samples =
-      std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data)));
+      std::make_shared<const async_sgd::dataset>(required(async_sgd::load_dataset(data, reading)));
     const auto model = required(async_sgd::parse_model(shape, *samples, sparse));
     const auto devices = std::make_shared<const async_sgd::shared_devices>(
       async_sgd::required(choose_places(device, model, options)), options.workers_per_process);
     troupe::graph g;
-    g.name_data("labels " + async_sgd::checksum_of(samples->train));
+    g.name_data("data " + async_sgd::checksum_of(*samples));
+    for (const std::string& line : samples->remarks)
+      g.remark(line);
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
     g.workers(samples->train.labels.size(),
               [=](std::uint32_t worker) {

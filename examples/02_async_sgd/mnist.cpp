@@ -1,10 +1,14 @@
 // IDX: big-endian u32 magic (2051 images, 2049 labels), count, for images rows and columns, then
 // bytes.
+#include "examples/02_async_sgd/input_file.hpp"
 #include "examples/02_async_sgd/readers.hpp"
+#include "examples/02_async_sgd/remarks.hpp"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <span>
 
 using troupe::errc;
 using troupe::failure;
@@ -19,30 +23,60 @@ constexpr std::uint32_t magic_images = 2051, magic_labels = 2049;
 struct idx_file {
   std::string path;
   std::uint64_t count = 0;
-  std::uint64_t bytes_each = 1;
+  std::uint32_t height = 1, width = 1;
   std::unique_ptr<std::uint8_t[]> bytes;
+
+  std::uint64_t bytes_each() const { return std::uint64_t{height} * width; }
 };
 
 failure bad_file(const std::string& what, const std::string& path) {
   return {errc::malformed, what + ": " + path};
 }
 
-result<std::string> find_file(const std::string& directory, const std::string& name) {
-  for (const char* ending : {"", ".gz"}) {
-    std::string path = directory + "/" + name + ending;
-    std::error_code ignored;
-    if (std::filesystem::exists(path, ignored))
-      return path;
-  }
-  return {errc::io_failed, "no such file: " + directory + "/" + name + "[.gz]"};
+/// Finds DIRECTORY/train-images-idx3-ubyte and such, also with the dot of some copies
+/// (train-images.idx3-ubyte), packed or not.
+result<std::string> find_file(const std::string& directory, const std::string& what,
+                              const std::string& type) {
+  for (const char* separator : {"-", "."})
+    for (const char* ending : {"", ".gz", ".bz2", ".xz"}) {
+      std::string path = directory + "/" + what + separator + type + ending;
+      std::error_code ignored;
+      if (std::filesystem::exists(path, ignored))
+        return path;
+    }
+  return {errc::io_failed,
+          "no such file: " + directory + "/" + what + "-" + type + "[.gz|.bz2|.xz]"};
 }
 
-result<idx_file> read_idx(const std::string& directory, const std::string& name,
-                          std::uint32_t magic) {
-  auto path = find_file(directory, name);
-  if (!path)
-    return path.error();
-  auto file = input_file::open(*path);
+/// Big-endian.
+std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t i) {
+  return std::uint32_t{bytes[i]} << 24 | std::uint32_t{bytes[i + 1]} << 16
+         | std::uint32_t{bytes[i + 2]} << 8 | bytes[i + 3];
+}
+
+/// Reads the values behind the header, and checks that nothing follows them.
+result<void> read_values(input_file& file, std::size_t header_size, idx_file& to) {
+  const std::uint64_t size = to.count * to.bytes_each();
+  to.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(size);
+  const auto body = file.read({to.bytes.get(), size});
+  if (!body)
+    return body.error();
+  if (*body < size)
+    return bad_file("the file ends at offset " + std::to_string(header_size + *body) + ", "
+                      + std::to_string(size - *body) + " bytes too early",
+                    to.path);
+  std::uint8_t next = 0;
+  const auto more = file.read({&next, 1});
+  if (!more)
+    return more.error();
+  if (*more != 0)
+    return bad_file("bytes follow the last item at offset " + std::to_string(header_size + size),
+                    to.path);
+  return {};
+}
+
+result<idx_file> read_idx(const std::string& path, std::uint32_t magic) {
+  auto file = input_file::open(path);
   if (!file)
     return file.error();
   std::array<std::uint8_t, 16> header{};
@@ -51,41 +85,26 @@ result<idx_file> read_idx(const std::string& directory, const std::string& name,
   if (!got)
     return got.error();
   if (*got == 0)
-    return bad_file("the file is empty", *path);
-  const auto word = [&](std::size_t i) {
-    return std::uint32_t{header[i]} << 24 | std::uint32_t{header[i + 1]} << 16
-           | std::uint32_t{header[i + 2]} << 8 | header[i + 3];
-  };
-  if (*got >= 4 && word(0) != magic)
-    return bad_file("magic number " + std::to_string(word(0)) + " at offset 0 instead of "
-                      + std::to_string(magic),
-                    *path);
+    return bad_file("the file is empty", path);
+  if (*got >= 4 && word_at(header, 0) != magic)
+    return bad_file("magic number " + std::to_string(word_at(header, 0))
+                      + " at offset 0 instead of " + std::to_string(magic),
+                    path);
   if (*got < header_size)
     return bad_file("the file ends at offset " + std::to_string(*got) + ", within its header",
-                    *path);
-  idx_file result{*path, word(4), 1, nullptr};
-  if (magic == magic_images)
-    result.bytes_each = std::uint64_t{word(8)} * word(12);
+                    path);
+  idx_file made{path, word_at(header, 4), 1, 1, nullptr};
+  if (magic == magic_images) {
+    made.height = word_at(header, 8);
+    made.width = word_at(header, 12);
+  }
   // Below 2^24 features and 2^36 bytes, sizes neither overflow nor exhaust the address space.
-  if (result.count == 0 || result.bytes_each == 0 || result.bytes_each >> 24
-      || (result.count * result.bytes_each) >> 36)
-    return bad_file("a header with impossible sizes", *path);
-  const std::uint64_t size = result.count * result.bytes_each;
-  result.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(size);
-  const auto body = file->read({result.bytes.get(), size});
-  if (!body)
-    return body.error();
-  if (*body < size)
-    return bad_file("the file ends at offset " + std::to_string(header_size + *body) + ", "
-                      + std::to_string(size - *body) + " bytes too early",
-                    *path);
-  const auto more = file->read({header.data(), 1});
-  if (!more)
-    return more.error();
-  if (*more != 0)
-    return bad_file("bytes follow the last item at offset " + std::to_string(header_size + size),
-                    *path);
-  return result;
+  if (made.count == 0 || made.bytes_each() == 0 || made.bytes_each() >> 24
+      || (made.count * made.bytes_each()) >> 36)
+    return bad_file("a header with impossible sizes", path);
+  if (auto values = read_values(*file, header_size, made); !values)
+    return values.error();
+  return made;
 }
 
 struct idx_part {
@@ -94,10 +113,16 @@ struct idx_part {
 };
 
 result<idx_part> read_part(const std::string& directory, const std::string& prefix) {
-  auto labels = read_idx(directory, prefix + "-labels-idx1-ubyte", magic_labels);
+  const auto labels_path = find_file(directory, prefix + "-labels", "idx1-ubyte");
+  if (!labels_path)
+    return labels_path.error();
+  auto labels = read_idx(*labels_path, magic_labels);
   if (!labels)
     return labels.error();
-  auto images = read_idx(directory, prefix + "-images-idx3-ubyte", magic_images);
+  const auto images_path = find_file(directory, prefix + "-images", "idx3-ubyte");
+  if (!images_path)
+    return images_path.error();
+  auto images = read_idx(*images_path, magic_images);
   if (!images)
     return images.error();
   if (images->count != labels->count)
@@ -107,11 +132,30 @@ result<idx_part> read_part(const std::string& directory, const std::string& pref
   return idx_part{*std::move(images), *std::move(labels)};
 }
 
+/// Counts the labels of each class that occurs.
+std::vector<class_count> count_labels(const idx_file& labels) {
+  std::array<std::uint64_t, 256> rows{};
+  for (const std::uint8_t label : std::span{labels.bytes.get(), labels.count})
+    ++rows[label];
+  std::vector<class_count> counts;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] > 0)
+      counts.push_back({std::to_string(i), rows[i]});
+  return counts;
+}
+
+void remark_images(const idx_file& images, std::span<const class_count> classes,
+                   std::vector<std::string>& remarks) {
+  remarks.push_back("read " + images.path + ": " + count_of(images.count, "image") + " of "
+                    + std::to_string(images.height) + " x " + std::to_string(images.width) + ", "
+                    + describe_classes(classes));
+}
+
 samples to_samples(idx_part part) {
-  samples result;
-  result.labels.assign(part.labels.bytes.get(), part.labels.bytes.get() + part.labels.count);
-  result.rows = byte_rows{std::move(part.images.bytes)};
-  return result;
+  samples made;
+  made.labels.assign(part.labels.bytes.get(), part.labels.bytes.get() + part.labels.count);
+  made.rows = byte_rows{std::move(part.images.bytes)};
+  return made;
 }
 
 } // namespace
@@ -123,11 +167,15 @@ result<dataset> load_mnist(const std::string& directory) {
   auto test = read_part(directory, "t10k");
   if (!test)
     return test.error();
-  if (train->images.bytes_each != test->images.bytes_each)
+  if (train->images.height != test->images.height || train->images.width != test->images.width)
     return bad_file("images of another size than the training images", test->images.path);
   const std::string test_labels = test->labels.path;
   dataset data;
-  data.features = static_cast<std::uint32_t>(train->images.bytes_each);
+  data.features = static_cast<std::uint32_t>(train->images.bytes_each());
+  const auto train_classes = count_labels(train->labels);
+  remark_images(train->images, train_classes, data.remarks);
+  remark_images(test->images, count_labels(test->labels), data.remarks);
+  remark_single_rows(train->images.path, train_classes, data.remarks);
   data.train = to_samples(*std::move(train));
   data.test = to_samples(*std::move(test));
   data.classes = std::max(2u, *std::ranges::max_element(data.train.labels) + 1);

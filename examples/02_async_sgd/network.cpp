@@ -2,9 +2,17 @@
 
 #include <cblas.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cassert>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace async_sgd {
 
@@ -67,6 +75,34 @@ float softmax(float* row, std::size_t classes) {
   return most + std::log(sum);
 }
 
+/// OpenBLAS tries for ever to allocate a buffer that it cannot have, one for each thread that
+/// multiplies. Looks whether it can be had, then has OpenBLAS take it. Throws std::runtime_error.
+void take_blas_buffer() {
+  constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 65'536;
+  static std::mutex mutex;
+  static std::size_t threads = 0; // Each may multiply while all others do.
+  thread_local bool is_counted = false;
+  const std::lock_guard lock{mutex};
+  if (is_counted)
+    return;
+  const std::size_t bytes = (threads + 1) * buffer_bytes;
+  void* const probe = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe == MAP_FAILED) {
+    const int why = errno;
+    throw std::runtime_error{"OpenBLAS needs 128 MiB of address space for each thread: "
+                             + std::string{std::strerror(why)}};
+  }
+  ::munmap(probe, bytes);
+  ++threads;
+  is_counted = true;
+  constexpr int n = 64; // Smaller products need no buffer.
+  const std::vector<float> factor(n * n);
+  std::vector<float> product(n * n);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, n, n, 1.0f, factor.data(), n,
+              factor.data(), n, 0.0f, product.data(), n);
+}
+
 } // namespace
 
 double cross_entropy(std::span<const float> logits, std::uint32_t label) {
@@ -81,6 +117,7 @@ network::network(std::vector<std::uint32_t> widths, const samples& data)
     : widths_(std::move(widths)), data_(data), outputs_(layers()), deltas_(layers() - 1) {
   // A process is one worker; more threads would take the cores of its neighbours.
   openblas_set_num_threads(1);
+  take_blas_buffer();
 }
 
 void network::use_rows(std::span<const std::uint64_t> features) {

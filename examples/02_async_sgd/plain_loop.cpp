@@ -9,6 +9,7 @@
 #include "examples/02_async_sgd/required.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/optimizer.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"
@@ -27,6 +28,7 @@ namespace {
 
 struct options {
   std::string data = "digits";
+  data_options reading;
   std::string model = "mlp:256";
   std::uint32_t batch = 64;
   std::uint64_t epochs = 10;
@@ -39,6 +41,10 @@ struct options {
 void declare(CLI::App& app, options& chosen) {
   app.option_defaults()->always_capture_default();
   app.add_option("--data", chosen.data, "digits, mnist:DIR, libsvm:TRAIN,TEST or csv:TRAIN,TEST");
+  app.add_option("--label", chosen.reading.label,
+                 "csv: the label's column, its name or its number from 1; default: the last");
+  app.add_flag("--zero-based", chosen.reading.zero_based,
+               "libsvm: indices count from 0, not from 1");
   app.add_option("--model", chosen.model, "softmax, or mlp:WIDTH,... of the hidden layers");
   app.add_option("--batch", chosen.batch, "Samples of one batch")->check(CLI::Range(1u, 1u << 20));
   app.add_option("--epochs", chosen.epochs, "Passes over the training data")
@@ -125,8 +131,11 @@ troupe::job_spec job_of(const options& chosen, const dataset& data, const model&
 
 void train(const options& chosen) {
   const auto load_start = std::chrono::steady_clock::now();
-  const auto data = std::make_shared<const dataset>(required(load_dataset(chosen.data)));
+  const auto data =
+    std::make_shared<const dataset>(required(load_dataset(chosen.data, chosen.reading)));
   const double load_seconds = seconds_since(load_start);
+  for (const std::string& line : data->remarks)
+    std::fprintf(stderr, "%s\n", troupe::printable(line).c_str());
   const auto shape = required(parse_model(chosen.model, *data));
   const auto job = job_of(chosen, *data, shape);
 
@@ -181,7 +190,7 @@ int main(int argc, char** argv) {
   try {
     train(chosen);
   } catch (const std::exception& problem) {
-    std::fprintf(stderr, "plain_loop: %s\n", problem.what());
+    std::fprintf(stderr, "plain_loop: %s\n", troupe::printable(problem.what()).c_str());
     return 1;
   }
   return 0;

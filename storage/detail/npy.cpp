@@ -1,10 +1,13 @@
 #include "storage/detail/npy.hpp"
 
+#include "serialization/quote.hpp"
 #include "storage/detail/bytes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
+#include <utility>
 
 namespace troupe::storage::detail {
 
@@ -31,7 +34,7 @@ public:
   bool at_end() { return take("") && left_.empty(); }
 
   /// A string without escapes, which no key and no plain dtype needs.
-  std::optional<std::string_view> quoted() {
+  std::optional<std::string_view> string() {
     const std::string_view quote = take("'") ? "'" : take("\"") ? "\"" : "";
     const auto end = quote.empty() ? std::string_view::npos : left_.find(quote);
     if (end == std::string_view::npos)
@@ -59,6 +62,8 @@ public:
         return std::nullopt;
       numbers.push_back(number);
       left_.remove_prefix(static_cast<std::size_t>(rest - left_.data()));
+      if (left_.starts_with('L')) // Python 2 writes long integers so.
+        left_.remove_prefix(1);
       if (!take(",") && !left_.starts_with(")"))
         return std::nullopt;
     }
@@ -81,14 +86,14 @@ std::optional<npy_header> parse_npy_header(std::string_view text) {
   if (!in.take("{"))
     return std::nullopt;
   while (!in.take("}")) {
-    const auto key = in.quoted();
+    const auto key = in.string();
     if (!key || !in.take(":"))
       return std::nullopt;
     bool known = false;
     if (*key == "descr" && !found.descr) {
       if (in.take("["))
         return npy_header{"a structure", false, {{}}}; // Its fields are not looked at.
-      known = (found.descr = in.quoted()).has_value();
+      known = (found.descr = in.string()).has_value();
     } else if (*key == "fortran_order" && !found.fortran_order) {
       known = (found.fortran_order = in.boolean()).has_value();
     } else if (*key == "shape" && !found.shape) {
@@ -105,6 +110,18 @@ std::optional<npy_header> parse_npy_header(std::string_view text) {
   if (!in.at_end() || !found.descr || !found.fortran_order || !found.shape)
     return std::nullopt;
   return found;
+}
+
+std::optional<number_format> format_of(std::string_view descr) {
+  using kind = number_format::kind;
+  constexpr std::array known{std::pair{"f4"sv, kind::f32}, std::pair{"f8"sv, kind::f64},
+                             std::pair{"f2"sv, kind::f16}};
+  if (descr.empty() || (descr[0] != '<' && descr[0] != '>'))
+    return std::nullopt;
+  for (const auto& [name, type] : known)
+    if (descr.substr(1) == name)
+      return number_format{type, descr[0] == '>'};
+  return std::nullopt;
 }
 
 } // namespace
@@ -145,11 +162,13 @@ result<npy_parts> parse_npy(std::string_view bytes) {
   auto found = parse_npy_header(rest.substr(0, length));
   if (!found)
     return {errc::malformed, "the .npy header is not what it should be"};
-  if (*found->descr != "<f4")
-    return {errc::invalid_argument, "dtype is not <f4: " + std::string{*found->descr}};
+  const auto format = format_of(*found->descr);
+  if (!format)
+    return {errc::invalid_argument, "dtype is " + troupe::quote(*found->descr)
+                                      + ", which is no f2, f4 or f8: save it as float32"};
   if (*found->fortran_order)
     return {errc::invalid_argument, "values are in Fortran order, save a C-ordered copy"};
-  return npy_parts{std::move(*found->shape), rest.substr(length)};
+  return npy_parts{std::move(*found->shape), *format, rest.substr(length)};
 }
 
 } // namespace troupe::storage::detail

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "serialization/error.hpp"
+#include "storage/detail/tensor_bytes.hpp"
 
 #include <cstdint>
 #include <span>
@@ -18,11 +19,12 @@ std::string npy_head(std::span<const std::uint64_t> shape);
 
 struct npy_parts {
   std::vector<std::uint64_t> shape;
+  number_format format;
   std::string_view values; ///< All that follows the header. Borrowed from the input.
 };
 
-/// Versions 1.0 to 3.0.
-/// Errors: invalid_argument (dtype other than f32, Fortran order, a later version), malformed.
+/// Reads versions 1.0 to 3.0, also headers of Python 2 with numbers such as 2L.
+/// Errors: invalid_argument (dtype other than a float, Fortran order, a later version), malformed.
 result<npy_parts> parse_npy(std::string_view bytes);
 
 } // namespace troupe::storage::detail

@@ -14,7 +14,8 @@ namespace troupe::storage::detail {
 /// Errors: invalid_argument (a tensor named __metadata__).
 result<std::string> encode_safetensors(std::span<const tensor> tensors);
 
-/// In the order of the values. Errors: invalid_argument (dtype other than F32), malformed.
+/// Returns tensors in the order of their values. Memory: a small multiple of the input.
+/// Errors: invalid_argument (dtype other than F16, BF16, F32 and F64), malformed.
 result<std::vector<tensor>> decode_safetensors(std::string_view bytes);
 
 } // namespace troupe::storage::detail

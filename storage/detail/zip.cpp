@@ -1,5 +1,6 @@
 #include "storage/detail/zip.hpp"
 
+#include "serialization/quote.hpp"
 #include "storage/detail/bytes.hpp"
 
 #include "zlib.h"
@@ -17,6 +18,7 @@ constexpr std::uint32_t local_signature = 0x04034b50, central_signature = 0x0201
 constexpr std::size_t local_bytes = 30, central_bytes = 46, end_bytes = 22;
 constexpr std::uint16_t version_needed = 20; ///< 2.0.
 constexpr std::uint16_t midnight = 0, first_of_january_1980 = 0x0021;
+constexpr std::uint16_t stored_method = 0, deflate_method = 8;
 constexpr std::uint16_t encrypted_flag = 0x0001, utf8_flag = 0x0800;
 constexpr std::uint32_t in_zip64 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint16_t in_zip64_short = std::numeric_limits<std::uint16_t>::max();
@@ -30,9 +32,9 @@ std::uint32_t crc32_of(std::string_view bytes, std::uint32_t previous = 0) {
 
 failure cut_off() { return {errc::malformed, "the zip archive ends early"}; }
 
-/// Content of the member that one directory entry describes.
-result<std::string_view> content_at(std::string_view bytes, std::uint32_t offset,
-                                    std::uint32_t size, std::string_view name) {
+/// Returns the bytes of the member that one directory entry describes.
+result<std::string_view> stored_at(std::string_view bytes, std::uint32_t offset, std::uint32_t size,
+                                   std::string_view name) {
   if (offset > bytes.size() || bytes.size() - offset < local_bytes)
     return cut_off();
   byte_reader header(bytes.substr(offset, local_bytes));
@@ -43,7 +45,8 @@ result<std::string_view> content_at(std::string_view bytes, std::uint32_t offset
   const std::size_t extra_size = header.little<std::uint16_t>();
   const std::string_view rest = bytes.substr(offset + local_bytes);
   if (signature != local_signature || rest.substr(0, name_size) != name)
-    return {errc::malformed, "a zip member is not where the directory says: " + std::string{name}};
+    return {errc::malformed,
+            "a zip member is not where the directory says: " + troupe::quote(name)};
   if (rest.size() < name_size + extra_size || rest.size() - name_size - extra_size < size)
     return cut_off();
   return rest.substr(name_size + extra_size, size);
@@ -74,19 +77,43 @@ result<zip_member> take_member(std::string_view& directory, std::string_view byt
     return cut_off();
   const std::string name{directory.substr(0, name_size)};
   directory.remove_prefix(name_size + extra_size + comment_size);
-  if (size == in_zip64 || offset == in_zip64)
-    return {errc::invalid_argument, "a zip member uses zip64: " + name};
-  if (method != 0 || (flags & encrypted_flag) != 0)
+  if (size == in_zip64 || stored_size == in_zip64 || offset == in_zip64)
     return {errc::invalid_argument,
-            "a zip member is compressed or encrypted, write it with numpy.savez: " + name};
-  if (stored_size != size)
-    return {errc::malformed, "a stored zip member has two sizes: " + name};
-  const auto content = content_at(bytes, offset, size, name);
-  if (!content)
-    return content.error();
-  if (crc32_of(*content) != crc)
-    return {errc::damaged, "the checksum of a zip member does not match: " + name};
-  return zip_member{name, *content};
+            "a zip member uses zip64, save the tensors as .safetensors: " + troupe::quote(name)};
+  if ((method != stored_method && method != deflate_method) || (flags & encrypted_flag) != 0)
+    return {errc::invalid_argument,
+            "a zip member is encrypted or packed by another method than deflate, write it with "
+            "numpy.savez: "
+              + troupe::quote(name)};
+  const bool deflated = method == deflate_method;
+  if (!deflated && stored_size != size)
+    return {errc::malformed, "a stored zip member has two sizes: " + troupe::quote(name)};
+  const auto stored = stored_at(bytes, offset, stored_size, name);
+  if (!stored)
+    return stored.error();
+  return zip_member{name, *stored, deflated, size, crc};
+}
+
+/// Unpacks a raw deflate stream of exactly `size` bytes; false where it is another one.
+bool inflate_exactly(std::string_view stored, std::uint32_t size, std::string& content) {
+  constexpr std::uint64_t ratio_max = 1040; // Deflate packs at most 1032 bytes into one.
+  constexpr int raw_window = -15;           // The largest window, without a header.
+  if (size > (std::uint64_t{stored.size()} + 1) * ratio_max)
+    return false;
+  z_stream stream = {};
+  if (inflateInit2(&stream, raw_window) != Z_OK)
+    return false;
+  // One byte more than wanted shows a stream that is too long, and is an address for size 0.
+  content.resize(std::size_t{size} + 1);
+  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(stored.data()));
+  stream.avail_in = static_cast<uInt>(stored.size());
+  stream.next_out = reinterpret_cast<Bytef*>(content.data());
+  stream.avail_out = size + 1; // Below 2^32: that size is zip64's.
+  const int code = inflate(&stream, Z_FINISH);
+  const bool fits = code == Z_STREAM_END && stream.avail_in == 0 && stream.avail_out == 1;
+  inflateEnd(&stream);
+  content.resize(size);
+  return fits;
 }
 
 /// Position of the end record, which is the last thing but for a comment of up to 64 KiB.
@@ -113,8 +140,8 @@ result<void> zip_writer::add(std::string_view name, std::string_view head, std::
   const std::uint64_t total = bytes_.size() + directory_.size() + size + 2 * name.size()
                               + local_bytes + central_bytes + end_bytes;
   if (total >= in_zip64 || members_ + 1 >= in_zip64_short || name.size() > 0xffff)
-    return {errc::invalid_argument, "too large for .npz, use .safetensors: tensor member "
-                                      + std::string{name.substr(0, 100)}};
+    return {errc::invalid_argument,
+            "too large for .npz, use .safetensors: tensor member " + troupe::quote(name)};
   const bool ascii = std::ranges::all_of(name, [](char c) { return (c & 0x80) == 0; });
   // What the local header and the directory have in common, from version to length of extras.
   const std::string common = byte_writer{}
@@ -170,25 +197,38 @@ result<std::vector<zip_member>> read_zip(std::string_view bytes) {
   const auto size = end.little<std::uint32_t>();
   const auto offset = end.little<std::uint32_t>();
   if (count == in_zip64_short || size == in_zip64 || offset == in_zip64)
-    return {errc::invalid_argument, "the zip archive uses zip64"};
+    return {errc::invalid_argument, "the zip archive uses zip64, save the tensors as .safetensors"};
   if (here != count || offset > *end_at || size > *end_at - offset)
     return {errc::malformed, "the zip directory is not where the end says"};
   std::string_view directory = bytes.substr(offset, size);
   std::vector<zip_member> members;
-  std::uint64_t content_bytes = 0;
+  std::uint64_t stored_bytes = 0;
   for (std::uint16_t i = 0; i < count; ++i) {
     auto member = take_member(directory, bytes);
     if (!member)
       return member.error();
     // Members that share bytes would make a small file a large one.
-    content_bytes += member->content.size();
-    if (content_bytes > bytes.size())
-      return {errc::malformed, "zip members overlap: " + member->name};
+    stored_bytes += member->stored.size();
+    if (stored_bytes > bytes.size())
+      return {errc::malformed, "zip members overlap: " + troupe::quote(member->name)};
     members.push_back(std::move(*member));
   }
   if (!directory.empty())
     return {errc::malformed, "the zip directory has more members than it says"};
   return members;
+}
+
+result<std::string_view> content_of(const zip_member& member, std::string& unpacked) {
+  std::string_view content = member.stored;
+  if (member.deflated) {
+    if (!inflate_exactly(member.stored, member.size, unpacked))
+      return {errc::damaged, "a zip member cannot be unpacked: " + troupe::quote(member.name)};
+    content = unpacked;
+  }
+  if (crc32_of(content) != member.crc32)
+    return {errc::damaged,
+            "the checksum of a zip member does not match: " + troupe::quote(member.name)};
+  return content;
 }
 
 } // namespace troupe::storage::detail

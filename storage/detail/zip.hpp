@@ -1,5 +1,5 @@
-// Zip archives of stored (uncompressed) members, below 4 GiB: all that a .npz needs. Format:
-// PKWARE APPNOTE. Members have a fixed date, so that equal members give equal bytes.
+// Zip archives below 4 GiB: all that a .npz needs. Format: PKWARE APPNOTE. Members are written as
+// they are and with a fixed date, so that equal members give equal bytes; deflated ones are read.
 #pragma once
 
 #include "serialization/error.hpp"
@@ -27,11 +27,18 @@ private:
 
 struct zip_member {
   std::string name;
-  std::string_view content; ///< Borrowed from the input.
+  std::string_view stored; ///< As it lies in the archive. Borrowed from the input.
+  bool deflated = false;
+  std::uint32_t size = 0; ///< Bytes of the content.
+  std::uint32_t crc32 = 0;
 };
 
-/// In the directory's order.
-/// Errors: invalid_argument (compressed or encrypted member, zip64), malformed, damaged (CRC).
+/// Returns members in the directory's order.
+/// Errors: invalid_argument (encrypted member, a method other than deflate, zip64), malformed.
 result<std::vector<zip_member>> read_zip(std::string_view bytes);
+
+/// Returns the content, which is borrowed from the input of read_zip() or from `unpacked`.
+/// Errors: damaged (CRC, size or deflate stream).
+result<std::string_view> content_of(const zip_member& member, std::string& unpacked);
 
 } // namespace troupe::storage::detail

@@ -1,5 +1,6 @@
 #include "examples/02_async_sgd/dataset.hpp"
 
+#include "tests/examples/refused.hpp"
 #include "tests/examples/temp_folder.hpp"
 
 #include "doctest/doctest.h"
@@ -55,20 +56,6 @@ std::vector<float> row(const samples& from, std::uint32_t features, std::uint32_
   return out;
 }
 
-/// The failure of loading `text`, which must name all of `parts`.
-void check_refused(const std::string& text, errc code, const std::vector<std::string>& parts) {
-  const auto data = load_dataset(text);
-  CAPTURE(text);
-  REQUIRE_FALSE(data);
-  CAPTURE(data.error().text);
-  CHECK(data.error().code == code);
-  for (const std::string& part : parts) {
-    CAPTURE(part);
-    CHECK(data.error().text.find(part) != std::string::npos);
-  }
-  CHECK(data.error().text.find('\n') == std::string::npos);
-}
-
 void check_idx_refused(const idx_folder& files, const std::vector<std::string>& parts) {
   const auto data = files.load();
   REQUIRE_FALSE(data);
@@ -107,7 +94,7 @@ TEST_CASE("refuses damaged idx files with file and offset") {
   idx_folder files;
   SUBCASE("missing") {
     check_refused("mnist:" + files.folder.path(), errc::io_failed,
-                  {"no such file", "train-labels-idx1-ubyte[.gz]"});
+                  {"no such file", "train-labels-idx1-ubyte[.gz|.bz2|.xz]"});
   }
   SUBCASE("wrong magic") {
     files.train_images = files.train_labels;
@@ -265,7 +252,7 @@ TEST_CASE("refuses bad csv with file and line") {
   refuse("1,2,0\n1,0\n", {"2 columns instead of 3", "bad line 2"});
   refuse("a,b,c\n1,x,0\n", {"bad number 'x' in column 2", "bad line 2"});
   refuse("1,x,0\n", {"bad number 'x' in column 2", "bad line 1"});
-  refuse("1,,0\n", {"bad number '' in column 2", "bad line 1"});
+  refuse("1,,0\n", {"a missing value '' in column 2", "bad line 1"});
   refuse("1,2,\n", {"no label", "bad line 1"});
   refuse("5\n", {"no feature", "bad line 1"});
   refuse("a,b,c\n", {"no line with data"});

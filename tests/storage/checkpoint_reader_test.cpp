@@ -141,6 +141,26 @@ TEST_CASE("another job's checkpoint is not read, and the text says what differs"
                "784x128 here");
 }
 
+TEST_CASE("a checkpoint of other data says so") {
+  const temporary_directory home;
+  auto job = sample_job();
+  job.name = "sgd on data 17";
+  commit_by(home.path(), 12, 1, job, sample_partitions(job, 1));
+  auto other = job;
+  other.name = "sgd on data 18";
+  const auto refused = read(home.path(), 12, other, {{0}});
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::wrong_job);
+  CHECK(refused.error().text
+        == "checkpoint 12 in " + home.path().string()
+             + " belongs to another data set: it is 'data 17' there and 'data 18' here: the files, "
+               "or the options that read them, differ");
+  other.name = "cgd on data 17";
+  CHECK(read(home.path(), 12, other, {{0}})
+          .error()
+          .text.ends_with("another job: it is 'sgd on data 17' there and 'cgd on data 17' here"));
+}
+
 TEST_CASE("a checkpoint that also holds the workers' clocks, as they were once written, is read") {
   const temporary_directory home;
   const auto job = sample_job();

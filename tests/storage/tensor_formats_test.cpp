@@ -1,0 +1,240 @@
+// Tensor files as other programs write them.
+#include "storage/tensor_file.hpp"
+
+#include "tests/storage/temporary_directory.hpp"
+
+#include "doctest/doctest.h"
+
+#include <zlib.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+namespace troupe::storage::tensor_formats_test {
+
+namespace {
+
+using namespace std::string_literals;
+
+std::string little(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i)
+    text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+
+template <class T>
+std::string bytes_of(std::initializer_list<T> values, bool big_endian = false) {
+  std::string bytes;
+  for (const T value : values) {
+    std::string one(sizeof value, '\0');
+    std::memcpy(one.data(), &value, sizeof value);
+    bytes += big_endian ? std::string(one.rbegin(), one.rend()) : one;
+  }
+  return bytes;
+}
+
+std::string npy(const std::string& descr, const std::string& shape, const std::string& values) {
+  const std::string header =
+    "{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" + shape + "), }\n";
+  return "\x93NUMPY\x01\x00"s + little(header.size(), 2) + header + values;
+}
+
+std::string safetensors(const std::string& header, const std::string& values) {
+  return little(header.size(), 8) + header + values;
+}
+
+std::string one_safetensor(const std::string& dtype, const std::string& values) {
+  return safetensors("{\"a\":{\"dtype\":\"" + dtype + "\",\"shape\":[3],\"data_offsets\":[0,"
+                       + std::to_string(values.size()) + "]}}",
+                     values);
+}
+
+result<std::vector<tensor>> decoded(const std::string& extension, const std::string& bytes) {
+  return decode_tensors("t" + extension, bytes);
+}
+
+std::vector<float> values_of(const std::string& extension, const std::string& bytes) {
+  const auto tensors = decoded(extension, bytes);
+  REQUIRE_MESSAGE(tensors, tensors.error().text);
+  REQUIRE(tensors->size() == 1);
+  return tensors->front().values;
+}
+
+std::string fault_of(const std::string& extension, const std::string& bytes) {
+  const auto tensors = decoded(extension, bytes);
+  REQUIRE_FALSE(tensors);
+  return tensors.error().text;
+}
+
+/// A zip archive of one member, x.npy, that is deflated.
+std::string deflated_npz(const std::string& content, std::uint32_t stated_bytes) {
+  std::string packed(compressBound(content.size()) + 64, '\0');
+  z_stream stream = {};
+  deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  stream.avail_in = static_cast<uInt>(content.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  packed.resize(packed.size() - stream.avail_out);
+  deflateEnd(&stream);
+  const auto crc =
+    crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
+  const std::string common = little(20, 2) + little(0, 2) + little(8, 2) + little(0, 4)
+                             + little(crc, 4) + little(packed.size(), 4) + little(stated_bytes, 4)
+                             + little(5, 2) + little(0, 2);
+  const std::string local = "PK\x03\x04" + common + "x.npy" + packed;
+  const std::string central =
+    "PK\x01\x02" + little(20, 2) + common + std::string(14, '\0') + "x.npy";
+  return local + central + "PK\x05\x06" + little(0, 4) + little(1, 2) + little(1, 2)
+         + little(central.size(), 4) + little(local.size(), 4) + little(0, 2);
+}
+
+long peak_memory_kb() {
+  rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return used.ru_maxrss;
+}
+
+} // namespace
+
+TEST_CASE("other floats become f32") {
+  const std::vector<float> wanted{1, -2.5f, 0};
+  CHECK(values_of(".npy", npy("<f8", "3,", bytes_of({1.0, -2.5, 0.0}))) == wanted);
+  CHECK(values_of(".npy", npy(">f8", "3,", bytes_of({1.0, -2.5, 0.0}, true))) == wanted);
+  CHECK(values_of(".npy", npy(">f4", "3,", bytes_of({1.0f, -2.5f, 0.0f}, true))) == wanted);
+  const std::initializer_list<std::uint16_t> halves{0x3c00, 0xc100, 0};
+  CHECK(values_of(".npy", npy("<f2", "3,", bytes_of(halves))) == wanted);
+  CHECK(values_of(".npy", npy(">f2", "3,", bytes_of(halves, true))) == wanted);
+  CHECK(values_of(".safetensors", one_safetensor("F64", bytes_of({1.0, -2.5, 0.0}))) == wanted);
+  CHECK(values_of(".safetensors", one_safetensor("F16", bytes_of(halves))) == wanted);
+  const std::initializer_list<std::uint16_t> brain{0x3f80, 0xc020, 0};
+  CHECK(values_of(".safetensors", one_safetensor("BF16", bytes_of(brain))) == wanted);
+}
+
+TEST_CASE("every f16 becomes its value") {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const auto read = values_of(".npy", npy("<f2", "1,", little(bits, 2)));
+    const int exponent = static_cast<int>(bits >> 10 & 0x1f), fraction = bits & 0x3ff;
+    const double size = exponent == 0 ? fraction * std::pow(2.0, -24)
+                                      : (1.0 + fraction / 1024.0) * std::pow(2.0, exponent - 15);
+    const double value = (bits & 0x8000) != 0 ? -size : size;
+    if (exponent < 31)
+      REQUIRE(static_cast<double>(read[0]) == value);
+    else
+      REQUIRE((fraction == 0 ? std::isinf(read[0]) : std::isnan(read[0])));
+  }
+}
+
+TEST_CASE("a value too large for f32 is refused by its place") {
+  CHECK(fault_of(".npy", npy("<f8", "2, 2", bytes_of({1.0, 2.0, 1e39, 3.0})))
+        == "a value is too large for f32: tensor 't' at [1, 0], in t.npy");
+  CHECK(fault_of(".safetensors", one_safetensor("F64", bytes_of({1.0, 1.0, -1e300})))
+        == "a value is too large for f32: tensor 'a' at [2], in t.safetensors");
+  CHECK(std::isinf(values_of(".npy", npy("<f8", "1,", bytes_of({1.0 / 0.0})))[0]));
+}
+
+TEST_CASE("long integers of Python 2 are read") {
+  CHECK(values_of(".npy", npy("<f4", "2L, 1L", bytes_of({1.0f, 2.0f}))).size() == 2);
+  CHECK(values_of(".npy", npy("<f4", "2L,", bytes_of({1.0f, 2.0f}))).size() == 2);
+  for (const char* shape : {"2l,", "2LL,", "L,", "2 L,"})
+    CHECK(fault_of(".npy", npy("<f4", shape, bytes_of({1.0f, 2.0f}))).find("header")
+          != std::string::npos);
+}
+
+TEST_CASE("deflated members of a .npz are read and checked") {
+  std::string values;
+  for (int i = 0; i < 5000; ++i)
+    values += bytes_of({static_cast<float>(i % 7)});
+  const std::string member = npy("<f4", "5000,", values);
+  const auto size = static_cast<std::uint32_t>(member.size());
+  const std::string whole = deflated_npz(member, size);
+  REQUIRE(whole.size() < member.size() / 2);
+  const auto back = decoded(".npz", whole);
+  REQUIRE_MESSAGE(back, back.error().text);
+  CHECK(back->front().name == "x");
+  CHECK(back->front().values.size() == 5000);
+  CHECK(back->front().values[13] == 6.0f);
+  for (const std::uint32_t stated : {0u, size - 1, size + 1, 0xfffffffeu})
+    CHECK(decoded(".npz", deflated_npz(member, stated)).error().code == errc::damaged);
+  std::string bent = whole;
+  bent[whole.size() / 2] = static_cast<char>(bent[whole.size() / 2] ^ 1);
+  const auto damaged = decoded(".npz", bent);
+  REQUIRE_FALSE(damaged);
+  CHECK(damaged.error().code == errc::damaged);
+}
+
+TEST_CASE("a .safetensors header is JSON, and nothing but spaces follows") {
+  const std::string one = bytes_of({1.0f});
+  const std::string head = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
+  CHECK(decoded(".safetensors", safetensors(head + "   ", one)));
+  for (const auto& tail : {"\0\0\0"s, "\0  "s, "\n"s, "\t"s, "x"s, "{}"s, " \0 }"s}) {
+    CAPTURE(tail);
+    CHECK(decoded(".safetensors", safetensors(head + tail, one)).error().code == errc::malformed);
+  }
+  for (const auto& twice :
+       {R"("dtype":"F16","dtype":"F32","shape":[1],"data_offsets":[0,4])"s,
+        R"("dtype":"F32","shape":[2],"shape":[1],"data_offsets":[0,4])"s,
+        R"("dtype":"F32","shape":[1],"data_offsets":[0,8],"data_offsets":[0,4])"s,
+        R"("dtype":"F32","shape":[1],"x":1,"x":1,"data_offsets":[0,4])"s})
+    CHECK(fault_of(".safetensors", safetensors("{\"a\":{" + twice + "}}", one))
+          == "the .safetensors header describes a tensor badly: 'a', in t.safetensors");
+  CHECK(decoded(".safetensors",
+                safetensors(R"({"__metadata__":{},"__metadata__":{},)" + head.substr(1), one))
+          .error()
+          .code
+        == errc::malformed);
+}
+
+TEST_CASE("names of files in messages are bounded and have no control characters") {
+  const std::string name = R"(\u001b[31mred\u0007)" + std::string(100'000, 'x');
+  const std::string described = R"(":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}})";
+  const auto text =
+    fault_of(".safetensors", safetensors("{\"" + name + described, bytes_of({1.0f, 2.0f})));
+  CHECK(
+    text.starts_with("dtype is 'I64', not F16, BF16, F32 or F64: tensor '\\x1b[31mred\\x07xxx"));
+  CHECK(text.size() < 200);
+}
+
+TEST_CASE("a large header of a .safetensors takes a small multiple of its size") {
+  constexpr std::size_t header_bytes = 20'000'000;
+  std::string header = "{";
+  for (int i = 0; header.size() < header_bytes; ++i)
+    header += (i > 0 ? ",\"" : "\"") + std::to_string(i)
+              + "\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}";
+  header += "}";
+  const std::string file = safetensors(header, "");
+  const long before = peak_memory_kb();
+  const auto tensors = decoded(".safetensors", file);
+  REQUIRE_MESSAGE(tensors, tensors.error().text);
+  CHECK(tensors->size() > 300'000);
+#ifndef TROUPE_SANITIZED
+  CHECK(peak_memory_kb() - before < 12 * static_cast<long>(header_bytes / 1024));
+#endif
+}
+
+TEST_CASE("shapes and places in words") {
+  CHECK(shape_text(std::vector<std::uint64_t>{}) == "a scalar");
+  CHECK(shape_text(std::vector<std::uint64_t>{2, 3}) == "2x3");
+  CHECK(shape_text(std::vector<std::uint64_t>(1000, 1)).size() < 50);
+  CHECK(position_text(std::vector<std::uint64_t>{}, 0) == "[]");
+  CHECK(position_text(std::vector<std::uint64_t>{2, 3}, 5) == "[1, 2]");
+}
+
+TEST_CASE("a pipe is refused at once") {
+  const temporary_directory folder;
+  const auto pipe = folder.path() / "p.npz";
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  const auto read = read_tensors(pipe);
+  REQUIRE_FALSE(read);
+  CHECK(read.error()
+        == failure{errc::io_failed, "cannot read " + pipe.string() + ": it is a pipe"});
+}
+
+} // namespace troupe::storage::tensor_formats_test
