@@ -5,6 +5,7 @@
 #include "actors/links/role_names.hpp"
 #include "actors/links/tls_context.hpp"
 #include "cli/files.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/chrono.h"
@@ -159,7 +160,7 @@ result<role> parse_role(const std::string& text) {
     if (detail::role_name(each) == text)
       return each;
   return {errc::invalid_argument,
-          "'" + text + "' is not a role: coordinator, server, worker or observer"};
+          quote(text) + " is not a role: coordinator, server, worker or observer"};
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 #include "cli/resize.hpp"
 #include "cli/scrub.hpp"
 #include "cli/sim.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -38,7 +39,7 @@ int run_commands(int argc, char** argv) {
       if (!each.words->parsed())
         continue;
       if (const auto done = each.run(); !done) {
-        fmt::print(stderr, "troupe {}: {}\n", each.words->get_name(), done.error().text);
+        fmt::print(stderr, "troupe {}: {}\n", each.words->get_name(), printable(done.error().text));
         return EXIT_FAILURE;
       }
     }
@@ -52,10 +53,11 @@ int run_commands(int argc, char** argv) {
   } catch (const CLI::ParseError& problem) {
     const auto chosen = app.get_subcommands();
     const auto words = chosen.empty() ? "troupe" : "troupe " + chosen.front()->get_name();
-    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words, problem.what());
+    fmt::print(stderr, "{0}: {1} (see {0} --help)\n", words,
+               printable(with_short_words(problem.what())));
     return 2; // A bad command line, as of every program of Troupe.
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "troupe: {}\n", problem.what());
+    fmt::print(stderr, "troupe: {}\n", printable(problem.what()));
     return EXIT_FAILURE;
   }
 }

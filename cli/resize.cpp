@@ -4,6 +4,7 @@
 #include "actors/graph/options.hpp"
 #include "actors/graph/signals.hpp"
 #include "cli/resize_watch.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -112,7 +113,7 @@ command drain_command(CLI::App& app) {
         for (const auto& text : texts) {
           const auto who = parse_process(text);
           if (!who || who->role != role::server)
-            throw CLI::ValidationError{"SERVERS", "'" + text + "' is not a server: server:INDEX"};
+            throw CLI::ValidationError{"SERVERS", quote(text) + " is not a server: server:INDEX"};
           options->request.drain.insert({who->index});
         }
       },

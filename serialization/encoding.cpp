@@ -1,5 +1,7 @@
 #include "serialization/encoding.hpp"
 
+#include "serialization/quote.hpp"
+
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -56,7 +58,7 @@ result<compression> parse_compression(const std::string& text) {
     if (!has_fraction(how) && colon == std::string::npos)
       return compression{how, 0};
     if (!has_fraction(how))
-      return {errc::invalid_argument, "'" + text + "': " + name + " takes no number"};
+      return {errc::invalid_argument, quote(text) + ": " + name + " takes no number"};
     const auto number = colon == std::string::npos ? std::string{} : text.substr(colon + 1);
     double fraction = 0;
     const auto [end, problem] =
@@ -64,22 +66,23 @@ result<compression> parse_compression(const std::string& text) {
     if (problem == std::errc{} && end == number.data() + number.size() && fraction > 0
         && fraction <= 1)
       return compression{how, fraction};
-    return {errc::invalid_argument, "'" + text + "': " + name
+    return {errc::invalid_argument, quote(text) + ": " + name
                                       + " needs the fraction of elements to send, above 0 and at "
                                         "most 1, such as "
                                       + name + ":0.01"};
   }
   return {errc::invalid_argument,
-          "'" + text + "' is none of f32, fp16, bf16, int8, onebit, topk:FRACTION and "
-                                  "randomk:FRACTION"};
+          quote(text)
+            + " is none of f32, fp16, bf16, int8, onebit, topk:FRACTION and "
+              "randomk:FRACTION"};
 }
 
 result<encoding> parse_pull_encoding(const std::string& text) {
   for (const encoding how : {encoding::fp16, encoding::bf16, encoding::int8})
     if (text == to_string(how))
       return how;
-  return {errc::invalid_argument, "'" + text
-                                    + "' is none of fp16, bf16 and int8: of values that "
+  return {errc::invalid_argument, quote(text)
+                                    + " is none of fp16, bf16 and int8: of values that "
                                       "are pulled, the rest cannot be sent later"};
 }
 

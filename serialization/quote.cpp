@@ -1,5 +1,6 @@
 #include "serialization/quote.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 
@@ -56,7 +57,7 @@ void append_escaped(std::string_view bytes, std::string& to) {
 
 } // namespace
 
-std::string quoted(std::string_view text) {
+std::string quote(std::string_view text) {
   constexpr std::size_t characters_max = 40;
   return "'" + printable(text, characters_max) + "'";
 }
@@ -75,6 +76,20 @@ std::string printable(std::string_view text, std::size_t limit) {
     text.remove_prefix(next.bytes);
   }
   return shown;
+}
+
+std::string with_short_words(std::string_view text) {
+  constexpr std::size_t bytes_max = 200, characters_kept = 40;
+  std::string shortened;
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    const auto word = text.substr(0, end);
+    shortened += word.size() > bytes_max ? printable(word, characters_kept) : std::string{word};
+    if (end < text.size())
+      shortened += ' ';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return shortened;
 }
 
 std::string escape_bytes(std::string_view text) {

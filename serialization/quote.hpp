@@ -9,11 +9,15 @@ namespace troupe {
 
 /// Returns `text` in single quotes for a message: at most 40 characters, then "...". Control and
 /// invisible formatting characters, and bytes that are not UTF-8, become \xNN.
-std::string quoted(std::string_view text);
+std::string quote(std::string_view text);
 
 /// Returns `text` as one line for a terminal: at most `limit` characters, then "...", escaped as by
-/// quoted(). Messages pass through here once more where they are printed.
+/// quote(). Messages pass through here once more where they are printed.
 std::string printable(std::string_view text, std::size_t limit = 1000);
+
+/// Returns `text` with each word of more than 200 bytes cut to 40 characters and "...", for
+/// a message of a library that repeats what it was given.
+std::string with_short_words(std::string_view text);
 
 /// Writes a backslash, a control character and each byte that is not UTF-8 as \xNN, so that JSON
 /// can hold any path. Text without them stays as it is.

@@ -3,6 +3,7 @@
 #include "actors/cluster/child_command.hpp"
 #include "actors/draw_random.hpp"
 #include "actors/log_line.hpp"
+#include "actors/resource_limits.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -26,9 +27,9 @@ std::string file_name(process_name who) {
   return name + ".log";
 }
 
-// Runs in the child; only async-signal-safe calls.
+// Runs in the child; only async-signal-safe calls. `problem`: where errno goes if exec fails.
 [[noreturn]] void become(const char* executable, char* const* arguments, int log, int inherited,
-                         pid_t parent) {
+                         pid_t parent, int problem) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) // It died before the line above.
     _exit(1);
@@ -47,12 +48,49 @@ std::string file_name(process_name who) {
   if (inherited >= 0)
     fcntl(inherited, F_SETFD, 0);
   execv(executable, arguments);
+  const int why = errno;
+  [[maybe_unused]] const auto told = write(problem, &why, sizeof why);
   _exit(127);
+}
+
+failure cannot_start(const std::string& why) {
+  return {errc::io_failed, "cannot start a process: " + why};
+}
+
+/// Returns why exec failed, once the other end of the pipe is closed; 0: it did not fail.
+int errno_of_exec(int pipe_end) {
+  int why = 0;
+  ssize_t got = 0;
+  do
+    got = read(pipe_end, &why, sizeof why);
+  while (got < 0 && errno == EINTR);
+  return got == sizeof why ? why : 0;
+}
+
+/// Explains an end that the launcher did not plan.
+std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
+  auto text = "killed by signal " + std::to_string(number);
+  if (number != SIGKILL || planned)
+    return text;
+  return text + (out_of_memory > 0 ? " (out of memory)" : " (perhaps out of memory)");
 }
 
 } // namespace
 
-supervisor::supervisor(supervisor_options options) : options_(std::move(options)) {}
+void reap_orphans(const std::set<pid_t>& own) {
+  if (getpid() != 1)
+    return;
+  for (;;) {
+    siginfo_t ended{};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0
+        || own.contains(ended.si_pid))
+      return;
+    waitpid(ended.si_pid, nullptr, 0);
+  }
+}
+
+supervisor::supervisor(supervisor_options options)
+    : options_(std::move(options)), out_of_memory_kills_(out_of_memory_kills()) {}
 
 supervisor::~supervisor() { kill_all(); }
 
@@ -80,13 +118,28 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   for (auto& word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
+  int exec_pipe[2] = {-1, -1};
+  if (pipe2(exec_pipe, O_CLOEXEC) != 0) {
+    const int why = errno;
+    close(log);
+    return cannot_start(std::strerror(why));
+  }
   const auto parent = getpid();
   const auto pid = fork();
+  const int fork_problem = errno;
   if (pid == 0)
-    become(options_.executable.c_str(), arguments.data(), log, what.inherited, parent);
+    become(options_.executable.c_str(), arguments.data(), log, what.inherited, parent,
+           exec_pipe[1]);
   close(log);
+  close(exec_pipe[1]);
+  const int exec_problem = errno_of_exec(exec_pipe[0]);
+  close(exec_pipe[0]);
   if (pid < 0)
-    return {errc::io_failed, std::string{"cannot start a process: "} + std::strerror(errno)};
+    return cannot_start(std::strerror(fork_problem) + limits_suffix(resource::any));
+  if (exec_problem != 0) {
+    waitpid(pid, nullptr, 0);
+    return cannot_start(options_.executable.string() + ": " + std::strerror(exec_problem));
+  }
   what.pid = pid;
   what.started_at = now;
   what.killed_at.reset();
@@ -106,6 +159,10 @@ std::vector<supervisor::loss> supervisor::tick(time_point now) {
       if (auto started = launch(who, what, now); !started)
         start_failed(who, what, started.error(), now);
   }
+  std::set<pid_t> own;
+  for (const auto& [unused, what] : processes_)
+    own.insert(what.pid);
+  reap_orphans(own);
   return losses;
 }
 
@@ -119,9 +176,11 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
     return;
   }
   const bool deposed = WIFEXITED(status) && WEXITSTATUS(status) == deposed_status;
-  const auto how = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
-                   : deposed           ? last_words(who)
-                                       : "exit status " + std::to_string(WEXITSTATUS(status));
+  const auto how = WIFSIGNALED(status)
+                     ? text_of_signal(WTERMSIG(status), what.killed_at.has_value(),
+                                      out_of_memory_kills() - out_of_memory_kills_)
+                   : deposed ? last_words(who)
+                             : "exit status " + std::to_string(WEXITSTATUS(status));
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (!clean)
     losses.push_back({{who.role, who.index, what.incarnation},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "actors/own_executable.hpp"
 #include "actors/process_name.hpp"
 #include "serialization/error.hpp"
 #include "serialization/ids.hpp"
@@ -19,8 +20,12 @@
 
 namespace troupe {
 
+/// Collects ended processes that are not among `own`, up to the first one that is: the system hands
+/// the orphans of a container to its process 1. Does nothing in any other process.
+void reap_orphans(const std::set<pid_t>& own);
+
 struct supervisor_options {
-  std::filesystem::path executable{"/proc/self/exe"};
+  std::filesystem::path executable = own_executable();
   /// Name and arguments of every process; `child_arguments` are added.
   std::vector<std::string> command;
   /// Standard output and error of each process go to logs/ROLE-INDEX.log here.
@@ -62,8 +67,8 @@ public:
   /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed, and it is not
   /// tried again; invalid_argument where the process runs.
   result<void> start(process_name who, int inherited, time_point now);
-  /// Collects ended processes and starts again those whose pause is over. A start that fails is
-  /// tried again as after a quick death.
+  /// Collects ended processes, orphans among them, and starts again those whose pause is over. A
+  /// start that fails is tried again as after a quick death.
   std::vector<loss> tick(time_point now);
   /// SIGKILL. Errors: invalid_argument where no such process runs.
   result<void> kill(process_name who, time_point now);
@@ -106,6 +111,7 @@ private:
   std::string last_words(process_name who) const;
 
   supervisor_options options_;
+  std::uint64_t out_of_memory_kills_; ///< When this began.
   std::map<process_name, process> processes_;
   std::set<process_name> leaving_;
   bool winding_down_ = false;

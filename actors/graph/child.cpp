@@ -15,9 +15,11 @@
 #include "actors/log_line.hpp"
 #include "actors/machine_name.hpp"
 #include "actors/process_name.hpp"
+#include "actors/resource_limits.hpp"
 #include "actors/store/codec_actor.hpp"
 #include "actors/store/reducer_actor.hpp"
 #include "actors/store/server_actor.hpp"
+#include "serialization/quote.hpp"
 #include "serialization/wire.hpp"
 #include "storage/etcd_store.hpp"
 
@@ -42,7 +44,8 @@ namespace {
 
 // The last line of the log is what the launcher shows.
 [[noreturn]] void end_with(int status, const std::string& why) {
-  fmt::print(stderr, "{}\n", log_line(why, std::chrono::system_clock::now()));
+  fmt::print(stderr, "{}\n",
+             log_line(printable(with_limits(why)), std::chrono::system_clock::now()));
   std::fflush(nullptr);
   _exit(status);
 }
@@ -50,7 +53,7 @@ namespace {
 [[noreturn]] void give_up(const std::string& why) { end_with(hopeless_status, why); }
 
 void log(const std::string& text) {
-  fmt::print(stderr, "{}\n", log_line(text, std::chrono::system_clock::now()));
+  fmt::print(stderr, "{}\n", log_line(printable(text), std::chrono::system_clock::now()));
   std::fflush(stderr);
 }
 
@@ -188,10 +191,8 @@ void run_server_process(child_process& self, const run_options& options) {
 void run_worker_process(child_process& self, const run_options& options,
                         const std::function<graph()>& build) {
   const auto described = build();
-  auto job = make_job({}, described, options);
-  job.name = self.cluster.job.name; // Begins with the program's.
-  if (fingerprint(job) != fingerprint(self.cluster.job))
-    give_up("this worker's graph differs from that of the job");
+  if (auto differs = graph_difference(self.cluster.job, described, options); !differs.empty())
+    give_up(differs);
   auto values =
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   if (self.compressed) {
@@ -233,6 +234,24 @@ void run_worker_process(child_process& self, const run_options& options,
   self.wait_for(workers);
 }
 
+/// Ends the process, without waiting for actors: a wait for idle ones would only risk a hang.
+[[noreturn]] void run_role(child_process& self, const child_identity& who,
+                           const run_options& options, const std::function<graph()>& build) {
+  try {
+    log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+    switch (who.self.role) {
+    case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
+    case role::server: run_server_process(self, options); break;
+    default: run_worker_process(self, options, build); break;
+    }
+    log("ends");
+    std::fflush(nullptr);
+    _exit(EXIT_SUCCESS);
+  } catch (...) {
+    give_up(exception_text());
+  }
+}
+
 // For ps and top, which else show what was executed: `exe`.
 void show_name(const process_name& who) {
   auto name = to_string(who);
@@ -264,6 +283,7 @@ int run_child(const child_identity& who, const run_options& options,
     limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
     limits.key_book = options.key_book;
     transport_options transport{.admit_without_secret = cluster->open_to_others,
+                                .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};
     // Its name would stay with a leader that hangs; the socket for TCP is everyone's.
     transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
@@ -276,16 +296,7 @@ int run_child(const child_identity& who, const run_options& options,
     }
     child_process self{who, *std::move(cluster), std::move(compressed), limits,
                        std::move(transport)};
-    log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
-    switch (who.self.role) {
-    case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
-    case role::server: run_server_process(self, options); break;
-    default: run_worker_process(self, options, build); break;
-    }
-    log("ends");
-    std::fflush(nullptr);
-    // Nothing is owed to anyone any more; waiting for idle actors to end would only risk a hang.
-    _exit(EXIT_SUCCESS);
+    run_role(self, who, options, build);
   } catch (...) {
     give_up(exception_text());
   }

@@ -1,5 +1,6 @@
 #include "actors/graph/cluster_file.hpp"
 
+#include "serialization/quote.hpp"
 #include "serialization/wire.hpp"
 
 #include "nlohmann/json.hpp"
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 namespace troupe {
 
@@ -30,7 +32,7 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
     {"secret", what.secret},
     {"listen_host", what.listen_host},
     {"open_to_others", what.open_to_others},
-    {"checkpoint_directory", what.checkpoint_directory.string()},
+    {"checkpoint_directory", escape_bytes(what.checkpoint_directory.string())},
     {"checkpoint_interval_ms", what.checkpoint_interval.count()},
     {"checkpoint_clocks", what.checkpoint_clocks},
     {"checkpoint_keep", what.checkpoint_keep},
@@ -42,8 +44,14 @@ result<void> write_cluster_file(const std::filesystem::path& run_directory,
   const auto path = path_in(run_directory);
   unlink(path.c_str()); // An older one may be readable by others.
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  const bool written =
-    file >= 0 && write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  std::string_view left = text;
+  while (file >= 0 && !left.empty()) { // A limit on the size of files cuts a write before it fails.
+    const auto count = write(file, left.data(), left.size());
+    if (count < 0)
+      break;
+    left.remove_prefix(static_cast<std::size_t>(count));
+  }
+  const bool written = file >= 0 && left.empty();
   const auto problem = errno;
   if (file >= 0)
     close(file);
@@ -76,7 +84,8 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.secret = document.at("secret");
     what.listen_host = document.at("listen_host");
     what.open_to_others = document.at("open_to_others");
-    what.checkpoint_directory = document.at("checkpoint_directory").get<std::string>();
+    what.checkpoint_directory =
+      unescape_bytes(document.at("checkpoint_directory").get<std::string>());
     what.checkpoint_interval =
       std::chrono::milliseconds{document.at("checkpoint_interval_ms").get<std::int64_t>()};
     what.checkpoint_clocks = document.at("checkpoint_clocks");

@@ -1,5 +1,7 @@
 #include "actors/graph/compression_flags.hpp"
 
+#include "serialization/quote.hpp"
+
 #include "CLI/CLI.hpp"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ void read_compression(const std::string& text, run_options& options) {
     throw CLI::ValidationError{"--compress", read.error().text};
   const auto table = names_table ? text.substr(0, equals) : std::string{};
   if (names_table && table.empty())
-    throw CLI::ValidationError{"--compress", "'" + text + "' names no table before the ="};
+    throw CLI::ValidationError{"--compress", quote(text) + " names no table before the ="};
   if (!options.compress.emplace(table, *read).second)
     throw CLI::ValidationError{"--compress", table.empty()
                                                ? "only one may be for all tables"

@@ -70,11 +70,15 @@ public:
   /// checkpoint of other data.
   void name_data(std::string text) { data_ = std::move(text); }
 
+  /// Adds a line that the user is to see at the start, such as what was read.
+  void remark(std::string line) { remarks_.push_back(std::move(line)); }
+
   result<void> validate() const;
 
   const std::vector<table_spec>& tables() const { return tables_; }
   std::uint64_t samples() const { return samples_; }
   const std::string& data() const { return data_; }
+  const std::vector<std::string>& remarks() const { return remarks_; }
   trainer_factory make_trainer(std::uint32_t worker) const;
   const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
@@ -86,6 +90,7 @@ private:
   std::vector<table_spec> tables_;
   std::uint64_t samples_ = 0;
   std::string data_;
+  std::vector<std::string> remarks_;
   numbered_trainer_factory make_trainer_;
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;

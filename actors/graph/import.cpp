@@ -1,24 +1,31 @@
 #include "actors/graph/import.hpp"
 
 #include "actors/store/block_store.hpp"
+#include "serialization/quote.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/tensor_file.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace troupe {
 
 namespace {
 
-std::string shape_text(const std::vector<std::uint64_t>& shape) {
-  std::string text;
-  for (const auto extent : shape)
-    text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text;
+/// Errors: malformed, where a value is NaN or infinite; the text names it.
+result<void> check_finite(const storage::tensor& x, const std::filesystem::path& file) {
+  const auto odd =
+    std::find_if_not(x.values.begin(), x.values.end(), [](float y) { return std::isfinite(y); });
+  if (odd == x.values.end())
+    return {};
+  const auto index = static_cast<std::uint64_t>(odd - x.values.begin());
+  return {errc::malformed, "tensor " + troupe::quote(x.name) + " is "
+                             + (std::isnan(*odd) ? "NaN" : "infinite") + " at "
+                             + storage::position_text(x.shape, index) + " in " + file.string()};
 }
 
-// The tensor of each table, in the job's order.
+/// Returns the tensor of each table, in the job's order.
 result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& file,
                                                 const job_spec& job) {
   auto read = storage::read_tensors(file);
@@ -27,8 +34,8 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
   for (const auto& x : *read)
     if (std::none_of(job.tables.begin(), job.tables.end(),
                      [&](const auto& table) { return table.name == x.name; }))
-      return {errc::shape_mismatch,
-              "the model has no table '" + x.name + "', which " + file.string() + " holds"};
+      return {errc::shape_mismatch, "the model has no table " + troupe::quote(x.name) + ", which "
+                                      + file.string() + " holds"};
   std::vector<storage::tensor> ordered;
   for (const auto& table : job.tables) {
     const auto found =
@@ -36,9 +43,11 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
     if (found == read->end())
       return {errc::shape_mismatch, file.string() + " holds no tensor '" + table.name + "'"};
     if (found->shape != table.shape)
-      return {errc::shape_mismatch, "tensor '" + table.name + "' is " + shape_text(found->shape)
-                                      + " in " + file.string() + " and " + shape_text(table.shape)
-                                      + " in the model"};
+      return {errc::shape_mismatch,
+              "tensor '" + table.name + "' is " + storage::shape_text(found->shape) + " in "
+                + file.string() + " and " + storage::shape_text(table.shape) + " in the model"};
+    if (auto finite = check_finite(*found, file); !finite)
+      return finite.error();
     ordered.push_back(std::move(*found));
   }
   return ordered;

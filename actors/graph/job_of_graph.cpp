@@ -1,5 +1,7 @@
 #include "actors/graph/job_of_graph.hpp"
 
+#include "storage/job_difference.hpp"
+
 #include "fmt/format.h"
 
 #include <vector>
@@ -25,6 +27,19 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   job.passes = options.passes;
   job.tables = described.tables();
   return job;
+}
+
+std::string graph_difference(const job_spec& theirs, const graph& described,
+                             const run_options& options) {
+  auto mine = make_job({}, described, options);
+  if (theirs.name.ends_with(mine.name))
+    mine.name = theirs.name; // It begins with the program's name.
+  else
+    mine.name = theirs.name.substr(0, theirs.name.find(" on ")) + mine.name;
+  if (fingerprint(mine) == fingerprint(theirs))
+    return {};
+  return "this worker's graph differs from that of the job: it belongs to another "
+         + storage::job_difference(theirs, mine);
 }
 
 std::string overruled(const run_options& options, const job_spec& mine, const job_spec& theirs) {

@@ -102,6 +102,8 @@ private:
       console_.keep_in(options_.run_directory, command_);
       console_.say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
     }
+    for (const auto& remark : graph_.remarks())
+      event(remark);
     for (const auto& remark : made.remarks)
       event(remark);
   }
@@ -132,9 +134,10 @@ private:
       connect = local_->coordinator();
       values_ = local_->client(system_);
     } else {
-      node_.emplace(system_,
-                    hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_},
-                    nullptr, transport_options{.tls = certificates_[role::observer]});
+      node_.emplace(
+        system_, hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_}, nullptr,
+        transport_options{.arena_bytes = arena_bytes_of(job_),
+                          .tls = certificates_[role::observer]});
       connect = node_->to_coordinator(cluster_.coordinator, [board = board_](const failure& why) {
         board->publish({{}, 0, true, why.text});
       });
@@ -172,6 +175,8 @@ private:
       carry_out(watch_->stop(*signal, now));
     if (processes_)
       watch_processes(now);
+    else
+      reap_orphans({});
     if (const auto news = board_->latest())
       follow(*news, now);
     take_judgements(now);
@@ -355,13 +360,8 @@ private:
 
 int run_launcher(const std::string& name, const run_options& options, const graph& described,
                  const std::vector<std::string>& command) {
-  try {
-    launcher now{name, options, described, command};
-    return now.run();
-  } catch (const run_failed& why) {
-    fmt::print(stderr, "{}: {}\n", name, why.what());
-    return why.status;
-  }
+  launcher now{name, options, described, command};
+  return now.run();
 }
 
 } // namespace troupe

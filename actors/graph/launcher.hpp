@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// Returns the exit status: 0 the job finished; 1 it failed; 130, 143 the user ended it (Ctrl-C,
-/// SIGTERM), after a last checkpoint.
+/// SIGTERM), after a last checkpoint. Throws run_failed.
 /// `command`: the words that the process was started with.
 int run_launcher(const std::string& name, const run_options& options, const graph& described,
                  const std::vector<std::string>& command);

@@ -3,6 +3,7 @@
 #include "actors/graph/compression_flags.hpp"
 #include "actors/graph/recording.hpp"
 #include "actors/graph/straggler_flags.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -42,7 +43,7 @@ result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std
   const auto pause =
     colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
   if (!worker || !pause)
-    return {errc::invalid_argument, "'" + text + "' is not WORKER:MILLISECONDS, such as 2:50"};
+    return {errc::invalid_argument, quote(text) + " is not WORKER:MILLISECONDS, such as 2:50"};
   return std::pair{*worker, std::chrono::milliseconds{*pause}};
 }
 
@@ -63,20 +64,20 @@ result<consistency> parse_sync(const std::string& text) {
 std::string above_zero(const std::string& text) {
   const auto value = number_from<double>(text);
   const bool right = value && *value > 0 && std::isfinite(*value);
-  return right ? "" : "'" + text + "' is not a number above 0";
+  return right ? "" : quote(text) + " is not a number above 0";
 }
 
 // CLI::NonNegativeNumber, likewise.
 std::string zero_or_above(const std::string& text) {
   const auto value = number_from<double>(text);
   const bool right = value && *value >= 0 && std::isfinite(*value);
-  return right ? "" : "'" + text + "' is not a number from 0 on";
+  return right ? "" : quote(text) + " is not a number from 0 on";
 }
 
 // CLI11 alone takes -1 for the largest number.
 std::string whole_number(const std::string& text) {
   const bool right = number_from<std::uint64_t>(text).has_value();
-  return right ? "" : "'" + text + "' is not a number from 0 to 2^64 - 1";
+  return right ? "" : quote(text) + " is not a number from 0 to 2^64 - 1";
 }
 
 // CLI::Range, shorter in the help.
@@ -95,7 +96,7 @@ result<process_name> parse_process(const std::string& text) {
   const auto known = kind == "coordinator" || kind == "server" || kind == "worker";
   if (!known || !index)
     return {errc::invalid_argument,
-            "'" + text + "' is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
+            quote(text) + " is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
   return process_name{kind == "server"   ? role::server
                       : kind == "worker" ? role::worker
                                          : role::coordinator,
@@ -107,7 +108,8 @@ result<kill_plan> parse_kill(const std::string& text) {
   const auto seconds =
     at == std::string::npos ? std::nullopt : number_from<double>(text.substr(at + 1));
   if (!seconds || !(*seconds >= 0) || *seconds > 1e7)
-    return {errc::invalid_argument, "'" + text + "' is not ROLE:INDEX@SECONDS, such as worker:1@3"};
+    return {errc::invalid_argument,
+            quote(text) + " is not ROLE:INDEX@SECONDS, such as worker:1@3"};
   auto who = parse_process(text.substr(0, at));
   if (!who)
     return who.error();
@@ -132,8 +134,8 @@ result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
       return checkpoint_period{std::chrono::milliseconds{0},
                                static_cast<std::uint64_t>(rounded(1))};
   }
-  return {errc::invalid_argument, "'" + text
-                                    + "' is not a period: a number with ms, s or m (time) or k "
+  return {errc::invalid_argument, quote(text)
+                                    + " is not a period: a number with ms, s or m (time) or k "
                                       "(clocks), such as 2s or 200k"};
 }
 
@@ -143,7 +145,7 @@ result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) 
   const auto period = parse_checkpoint_period(text);
   if (!period || period->clocks > 0)
     return {errc::invalid_argument,
-            "'" + text + "' is neither a time with ms, s or m, such as 10m, nor off"};
+            quote(text) + " is neither a time with ms, s or m, such as 10m, nor off"};
   return period->interval;
 }
 

@@ -80,6 +80,8 @@ private:
     locks_ = std::move(made.locks);
     console_.keep_in(options_.run_directory, command_);
     console_.say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
+    for (const auto& remark : graph_.remarks())
+      event(remark);
     for (const auto& remark : made.remarks)
       event(remark);
     std::size_t parameters = 0;
@@ -353,12 +355,7 @@ private:
 
 int run_peer_launcher(const std::string& name, run_options options, const graph& described,
                       const std::vector<std::string>& command) {
-  try {
-    return peer_launcher{name, std::move(options), described, command}.run();
-  } catch (const run_failed& why) {
-    fmt::print(stderr, "{}: {}\n", name, why.what());
-    return why.status;
-  }
+  return peer_launcher{name, std::move(options), described, command}.run();
 }
 
 } // namespace troupe

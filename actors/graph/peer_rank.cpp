@@ -303,10 +303,8 @@ private:
 result<void> run_peer(const child_identity& who, const cluster_file& cluster,
                       const run_options& options, const graph& described,
                       const std::function<void(const std::string&)>& log) {
-  auto job = make_job({}, described, options);
-  job.name = cluster.job.name; // Begins with the program's.
-  if (fingerprint(job) != fingerprint(cluster.job))
-    return {errc::wrong_job, "this worker's graph differs from that of the job"};
+  if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
+    return {errc::wrong_job, std::move(differs)};
   auto board = peer_board::open(options.run_directory);
   if (!board)
     return board.error();

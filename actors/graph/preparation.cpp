@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <set>
 #include <system_error>
@@ -42,6 +43,26 @@ result<void> lock_directory(const std::filesystem::path& path,
     return lock.error();
   locks.push_back(*std::move(lock));
   return {};
+}
+
+/// Makes a directory that did not exist: `wanted`, or that name with a number behind it. Processes
+/// of several containers may have the same number and start in the same second.
+result<std::filesystem::path> make_new_directory(const std::filesystem::path& wanted) {
+  if (auto made = make_directory(wanted.parent_path()); !made)
+    return made.error();
+  constexpr int names_max = 1000;
+  auto path = wanted;
+  for (int number = 2; number <= names_max; ++number) {
+    std::error_code problem;
+    if (std::filesystem::create_directory(path, problem))
+      return path;
+    if (problem)
+      return failure{errc::io_failed,
+                     "cannot make the directory " + path.string() + ": " + problem.message()};
+    path = fmt::format("{}-{}", wanted.string(), number);
+  }
+  return failure{errc::io_failed, "there are " + std::to_string(names_max) + " directories "
+                                    + wanted.string() + "-N: choose another --run-dir"};
 }
 
 /// Batches beyond the end of the job cannot be taken back.
@@ -161,16 +182,23 @@ std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t p
 result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
                                                  const job_spec& job) {
   auto& run = options.run_directory;
-  if (run.empty())
-    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
-                      getpid());
   std::error_code none;
-  const bool is_new = !std::filesystem::exists(run, none);
+  const bool is_new = run.empty() || !std::filesystem::exists(run, none);
   prepared_directories made;
   if (auto fits = compression_of(options, job); !fits)
     return fits.error();
   if (auto remark = remark_on_compression(options, job); !remark.empty())
     made.remarks.push_back(std::move(remark));
+  if (run.empty()) {
+    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
+                      getpid());
+    if (options.mode() == run_mode::processes) {
+      auto directory = make_new_directory(run);
+      if (!directory)
+        return directory.error();
+      run = *std::move(directory);
+    }
+  }
   auto prepared = prepare_named(options, job, made);
   if (prepared)
     prepared = begin_recording(options, job);
@@ -225,6 +253,18 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
                                 ? ", encrypted"
                                 : " without encryption: only for networks that you trust"));
   return made;
+}
+
+std::size_t arena_bytes_of(const job_spec& job) {
+  constexpr std::size_t page_bytes = 4096, least = std::size_t{4} << 20, models = 64;
+  const std::size_t most = transport_options{}.arena_bytes;
+  std::size_t bytes = least;
+  for (const auto& table : job.tables) {
+    if (table.is_sparse() || table.size() > most / sizeof(float))
+      return most;
+    bytes += models * table.size() * sizeof(float);
+  }
+  return std::min(most, bytes / page_bytes * page_bytes);
 }
 
 result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {

@@ -7,6 +7,7 @@
 #include "serialization/job.hpp"
 #include "storage/directory_lock.hpp"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -43,6 +44,10 @@ struct prepared_place {
 /// Opens the coordinator's socket, or finds the way to the one that --join names.
 /// Errors: invalid_argument, io_failed, in_use.
 result<prepared_place> choose_place(const run_options& options, const job_spec& job);
+
+/// Returns transport_options::arena_bytes for a link of the job: room for dozens of its models, so
+/// that a job of few parameters takes little address space.
+std::size_t arena_bytes_of(const job_spec& job);
 
 /// The certificate of --tls for a process of this role; null without --tls.
 /// Errors: those of tls_context::load.

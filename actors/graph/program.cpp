@@ -6,15 +6,21 @@
 #include "actors/graph/launcher.hpp"
 #include "actors/graph/peer_launcher.hpp"
 #include "actors/graph/replay_run.hpp"
+#include "actors/graph/run_failed.hpp"
 #include "actors/graph/standard_output.hpp"
+#include "actors/log_line.hpp"
+#include "actors/resource_limits.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -27,7 +33,7 @@ namespace {
 constexpr int bad_command_line = 2;
 
 int complain(const std::string& name, const std::string& what, int status) {
-  fmt::print(stderr, "{}: {}\n", name, what);
+  fmt::print(stderr, "{}: {}\n", name, printable(with_limits(what)));
   return status;
 }
 
@@ -39,6 +45,14 @@ void fill_standard_descriptors() {
   while (opened >= 0 && opened <= STDERR_FILENO);
   if (opened >= 0)
     close(opened);
+}
+
+// Process 1 of a container ignores a signal that has no handler, so that it could not be stopped
+// while it reads its data.
+void let_signals_end_process_1() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    if (getpid() == 1 && signal(number, [](int which) { _exit(128 + which); }) == SIG_IGN)
+      signal(number, SIG_IGN);
 }
 
 } // namespace
@@ -65,6 +79,7 @@ CLI::App& program::command_line() { return *command_line_; }
 
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
+  let_signals_end_process_1();
   try {
     // Words are added behind these for the processes of the job, and are to be options there.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
@@ -73,9 +88,18 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   } catch (const CLI::Success& help) {
     return command_line_->exit(help);
   } catch (const CLI::ParseError& problem) {
-    return complain(name_, fmt::format("{} (see {} --help)", problem.what(), name_),
+    return complain(name_,
+                    fmt::format("{} (see {} --help)", with_short_words(problem.what()), name_),
                     bad_command_line);
   }
+  end_where_resources_lack(
+    [name = name_, is_child = !child_.empty()](const std::string& why) {
+      if (is_child) // A log has times; the launcher shows its last line without them.
+        fmt::print(stderr, "{}\n", log_line(why, std::chrono::system_clock::now()));
+      else
+        complain(name, why, EXIT_FAILURE);
+    },
+    EXIT_FAILURE);
   if (auto valid = validate(options_); !valid)
     return complain(name_, valid.error().text, bad_command_line);
   const auto build = [&] {
@@ -84,6 +108,11 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
       throw std::runtime_error{valid.error().text};
     return described;
   };
+  // A link takes up to four: its socket and what both sides map; a store has dozens of its own.
+  const auto members =
+    options_.servers + options_.workers + options_.backup_workers + options_.standbys;
+  if (auto allowed = allow_open_files(48 + 4 * std::uint64_t{members}); !allowed)
+    return complain(name_, allowed.error().text, EXIT_FAILURE);
   try {
     if (!child_.empty()) {
       const auto who = parse_child(child_);
@@ -97,6 +126,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                          : run_launcher(name_, options_, described, {argv, argv + argc});
     const auto written = flush_standard_output();
     return written ? status : complain(name_, written.error().text, EXIT_FAILURE);
+  } catch (const run_failed& why) {
+    return complain(name_, why.what(), why.status);
   } catch (...) {
     return complain(name_, exception_text(), EXIT_FAILURE);
   }

@@ -1,6 +1,7 @@
 #include "actors/graph/replay_compare.hpp"
 
 #include "serialization/layout.hpp"
+#include "serialization/quote.hpp"
 #include "storage/checkpoint.hpp"
 #include "storage/tensor_file.hpp"
 
@@ -82,7 +83,7 @@ result<std::string> difference_from_export(const std::filesystem::path& file, co
   for (std::uint32_t i = 0; i < mine.size(); ++i) {
     const auto& x = (*theirs)[i];
     if (x.name != job.tables[i].name || x.values.size() != mine[i].size())
-      return "table '" + x.name + "' is another one";
+      return "table " + troupe::quote(x.name) + " is another one";
     if (const auto at = first_difference(std::span{x.values}, std::span<const float>{mine[i]}))
       return element_line(job, {i}, *at)
              + fmt::format(": {} there, {} here", x.values[*at], mine[i][*at]);

@@ -3,6 +3,7 @@
 #include "actors/clock.hpp"
 #include "actors/graph/job_of_graph.hpp"
 #include "actors/graph/replay_compare.hpp"
+#include "actors/graph/run_failed.hpp"
 #include "actors/graph/run_result.hpp"
 #include "actors/training/replay.hpp"
 #include "storage/job_difference.hpp"
@@ -154,11 +155,7 @@ result<int> replay_and_compare(const std::string& name, const run_options& optio
 } // namespace
 
 int run_replay(const std::string& name, const run_options& options, const graph& described) {
-  const auto status = replay_and_compare(name, options, described);
-  if (status)
-    return *status;
-  fmt::print(stderr, "{}: {}\n", name, status.error().text);
-  return EXIT_FAILURE;
+  return required(replay_and_compare(name, options, described));
 }
 
 } // namespace troupe

@@ -2,6 +2,8 @@
 
 #include "actors/graph/run_result.hpp"
 #include "actors/log_line.hpp"
+#include "actors/resource_limits.hpp"
+#include "serialization/quote.hpp"
 
 #include "fmt/format.h"
 
@@ -27,9 +29,10 @@ void run_console::keep_in(const std::filesystem::path& run_directory,
 }
 
 void run_console::event(const std::string& text, std::chrono::nanoseconds elapsed) {
-  screen_.event(text, elapsed);
+  const auto line = printable(text);
+  screen_.event(line, elapsed);
   if (kept_)
-    kept_->event(text, elapsed);
+    kept_->event(line, elapsed);
 }
 
 void run_console::show(const progress_snapshot& now) {
@@ -47,7 +50,7 @@ void run_console::say(const std::string& text) {
 }
 
 void run_console::complain(const std::string& why) {
-  const auto line = fmt::format("{}: {}\n", program_, why);
+  const auto line = fmt::format("{}: {}\n", program_, printable(with_limits(why)));
   fmt::print(stderr, "{}", line);
   keep(line);
 }

@@ -1,5 +1,7 @@
 #include "actors/graph/run_report.hpp"
 
+#include "serialization/quote.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -415,7 +417,7 @@ json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
 
 std::string run_statistics::to_json(const std::string& command) const {
   json all;
-  all["command"] = command;
+  all["command"] = printable(command, command.size());
   all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
                              : "allreduce";
   all["optimizer"] =

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace troupe {
 
@@ -31,12 +33,17 @@ void on_signal(int number) {
 
 signal_watch::signal_watch() {
   if (pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    throw std::runtime_error{"cannot make a pipe"};
+    throw std::runtime_error{std::string{"cannot make a pipe: "} + std::strerror(errno)};
   struct sigaction ours {};
   ours.sa_handler = on_signal;
   ours.sa_flags = SA_RESTART;
-  for (std::size_t i = 0; i < watched.size(); ++i)
-    sigaction(watched[i], &ours, &found_actions[i]);
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    sigaction(watched[i], nullptr, &found_actions[i]);
+    // nohup and shells' background jobs start a program with signals that it is not to see. Ended
+    // processes are always collected.
+    if (watched[i] == SIGCHLD || found_actions[i].sa_handler != SIG_IGN)
+      sigaction(watched[i], &ours, nullptr);
+  }
 }
 
 signal_watch::~signal_watch() {

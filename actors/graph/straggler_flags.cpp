@@ -1,5 +1,7 @@
 #include "actors/graph/straggler_flags.hpp"
 
+#include "serialization/quote.hpp"
+
 #include "CLI/CLI.hpp"
 
 #include <algorithm>
@@ -26,8 +28,8 @@ void read_degree(const std::string& text, run_options& options) {
     if (text == name)
       options.stragglers = least;
   if (!options.stragglers && text != "off")
-    throw CLI::ValidationError{"--stragglers", "'" + text
-                                                 + "' is none of off, watch, relieve, backup, "
+    throw CLI::ValidationError{"--stragglers", quote(text)
+                                                 + " is none of off, watch, relieve, backup, "
                                                    "evict"};
 }
 

@@ -1,6 +1,7 @@
 #include "actors/links/certificate_authority.hpp"
 
 #include "actors/links/openssl.hpp"
+#include "serialization/quote.hpp"
 
 #include <arpa/inet.h>
 #include <openssl/ec.h>
@@ -203,7 +204,7 @@ system_time certificate_authority::expires_at() const {
 result<certified_key> certificate_authority::issue(const certificate_order& order) const {
   for (const auto& host : order.hosts)
     if (!is_address(host) && !is_name(host))
-      return {errc::invalid_argument, "'" + host + "' is neither a name nor an address of a host"};
+      return {errc::invalid_argument, quote(host) + " is neither a name nor an address of a host"};
   // Certificates know no fractions of seconds.
   if (std::chrono::floor<std::chrono::seconds>(order.expires_at) > expires_at())
     return {errc::invalid_argument,

@@ -1,5 +1,7 @@
 #include "actors/links/endpoint.hpp"
 
+#include "serialization/quote.hpp"
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -111,7 +113,7 @@ result<std::vector<socket_address>> look_up(const endpoint& where, int flags) {
     addresses.push_back(address);
   }
   if (addresses.empty())
-    return {errc::invalid_argument, "'" + where.host + "' has no address"};
+    return {errc::invalid_argument, quote(where.host) + " has no address"};
   return addresses;
 }
 

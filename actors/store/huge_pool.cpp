@@ -1,6 +1,5 @@
 #include "actors/store/huge_pool.hpp"
 
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <new>
@@ -19,13 +18,17 @@ std::size_t rounded(std::size_t size_bytes, std::size_t unit) {
   return (size_bytes + unit - 1) / unit * unit;
 }
 
-using chunk = std::unique_ptr<std::byte, decltype(&std::free)>;
+struct chunk_deleter {
+  void operator()(std::byte* memory) const {
+    ::operator delete (memory, std::align_val_t{huge_page_bytes});
+  }
+};
+using chunk = std::unique_ptr<std::byte, chunk_deleter>;
 
 /// `size_bytes`: a multiple of huge_page_bytes.
 chunk allocate(std::size_t size_bytes) {
-  chunk made{static_cast<std::byte*>(std::aligned_alloc(huge_page_bytes, size_bytes)), &std::free};
-  if (!made)
-    throw std::bad_alloc{};
+  chunk made{
+    static_cast<std::byte*>(::operator new (size_bytes, std::align_val_t{huge_page_bytes}))};
   (void)::madvise(made.get(), size_bytes, MADV_HUGEPAGE); // Only a wish.
   return made;
 }

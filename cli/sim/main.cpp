@@ -5,6 +5,7 @@
 #include "cli/sim/histories.hpp"
 #include "cli/sim/job_world.hpp"
 #include "cli/sim/straggler_matrix.hpp"
+#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -153,7 +154,7 @@ std::string read_seeds(const std::string& text, sim::history_options& options) {
 /// Returns what is wrong with it.
 std::string read_world(const std::string& text, world_kind& to) {
   if (text != "chain" && text != "job" && text != "both")
-    return "'" + text + "' is not chain, job or both";
+    return quote(text) + " is not chain, job or both";
   to = text == "chain" ? world_kind::chain : text == "job" ? world_kind::job : world_kind::both;
   return "";
 }
@@ -162,7 +163,7 @@ std::string read_world(const std::string& text, world_kind& to) {
 std::string hours(const std::string& text) {
   double value = 0.0;
   const bool right = read_number(text, value) && value >= 1.0 && value <= 1e9;
-  return right ? "" : "'" + text + "' is not a number from 1 to 1e9";
+  return right ? "" : quote(text) + " is not a number from 1 to 1e9";
 }
 
 void declare_stragglers(CLI::App& app, sim_options& options) {

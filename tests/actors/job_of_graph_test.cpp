@@ -2,6 +2,10 @@
 
 #include "doctest/doctest.h"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace job_of_graph_test {
 
 using namespace troupe;
@@ -24,6 +28,36 @@ TEST_CASE("who_joins_is_told_which_of_its_options_do_not_count") {
   CHECK(overruled(options, mine, theirs).empty());
   options.given = {"--epochs", "--sync"};
   CHECK(overruled(options, mine, theirs).starts_with("the job has --epochs 3, --sync bsp, as"));
+}
+
+TEST_CASE("a_worker_with_other_data_is_told_that_the_data_differ") {
+  run_options options;
+  graph described;
+  table_spec table;
+  table.name = "w";
+  table.shape = {4};
+  described.servers({table});
+  described.workers(100, trainer_factory{[] { return std::unique_ptr<trainer>{}; }});
+  described.name_data("data 17");
+  const auto theirs = make_job("tiny", described, options);
+  CHECK(graph_difference(theirs, described, options).empty());
+  auto other = described;
+  other.name_data("data 18");
+  CHECK(
+    graph_difference(theirs, other, options)
+    == "this worker's graph differs from that of the job: it belongs to another data set: it is "
+       "'data 17' there and 'data 18' here: the files, or the options that read them, differ");
+  options.seed = 99;
+  CHECK(graph_difference(theirs, described, options)
+          .ends_with("another job: the seed is 1 there "
+                     "and 99 here"));
+}
+
+TEST_CASE("remarks_of_a_graph_keep_their_order") {
+  graph described;
+  described.remark("one");
+  described.remark("two");
+  CHECK(described.remarks() == std::vector<std::string>{"one", "two"});
 }
 
 } // namespace job_of_graph_test

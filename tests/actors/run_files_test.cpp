@@ -11,6 +11,7 @@
 
 #include <sys/stat.h>
 
+#include <cmath>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -169,6 +170,8 @@ TEST_CASE("tensors_that_do_not_fit_the_model_are_named") {
      "the model has no table 'more', which " + file.string() + " holds"},
     {{tensor_of("w", {90, 100}), tensor_of("bias", {5})},
      "tensor 'w' is 90x100 in " + file.string() + " and 9000 in the model"},
+    {{tensor_of("w", {9000}), tensor_of("bias", {})},
+     "tensor 'bias' is a scalar in " + file.string() + " and 5 in the model"},
     {{tensor_of("w", {9000}), tensor_of("bias", {6})},
      "tensor 'bias' is 6 in " + file.string() + " and 5 in the model"}};
   for (const auto& [tensors, line] : cases) {
@@ -181,6 +184,23 @@ TEST_CASE("tensors_that_do_not_fit_the_model_are_named") {
   CHECK(storage::last_number(folder.path()) == 0);
   CHECK(import_parameters(folder.path() / "absent.npz", folder.path(), job_of_tables()).error().code
         == errc::io_failed);
+}
+
+TEST_CASE("values_that_are_not_finite_are_named_when_imported") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "p.npz";
+  for (const auto& [value, word] :
+       {std::pair{std::nanf(""), "NaN"}, std::pair{-HUGE_VALF, "infinite"}}) {
+    auto bias = tensor_of("bias", {5});
+    bias.values[3] = value;
+    REQUIRE(storage::write_tensors(file, {tensor_of("w", {9000}), bias}));
+    const auto done = import_parameters(file, folder.path(), job_of_tables());
+    REQUIRE_FALSE(done);
+    CHECK(done.error()
+          == failure{errc::malformed,
+                     "tensor 'bias' is " + std::string(word) + " at [3] in " + file.string()});
+  }
+  CHECK(storage::last_number(folder.path()) == 0);
 }
 
 } // namespace run_files_test

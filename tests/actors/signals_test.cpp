@@ -58,14 +58,26 @@ TEST_CASE("more_signals_than_a_pipe_holds_do_no_harm") {
 
 TEST_CASE("the_handlers_found_are_restored") {
   const auto found = action_of(SIGINT);
-  const auto before = signal(SIGTERM, SIG_IGN);
   {
     signal_watch signals;
-    CHECK((action_of(SIGTERM).sa_handler != SIG_IGN));
+    CHECK((action_of(SIGINT).sa_handler != found.sa_handler));
+  }
+  CHECK((action_of(SIGINT).sa_handler == found.sa_handler));
+}
+
+TEST_CASE("signals_that_were_ignored_stay_ignored") {
+  const auto before = signal(SIGTERM, SIG_IGN);
+  const auto before_of_children = signal(SIGCHLD, SIG_IGN);
+  {
+    signal_watch signals;
+    CHECK((action_of(SIGTERM).sa_handler == SIG_IGN));
+    CHECK((action_of(SIGCHLD).sa_handler != SIG_IGN)); // Else no child could be waited for.
+    raise(SIGTERM);
+    CHECK_FALSE(signals.wait(0ms));
   }
   CHECK((action_of(SIGTERM).sa_handler == SIG_IGN));
   signal(SIGTERM, before);
-  CHECK((action_of(SIGINT).sa_handler == found.sa_handler));
+  signal(SIGCHLD, before_of_children);
 }
 
 } // namespace signals_test

@@ -325,17 +325,15 @@ TEST_CASE("after_wind_down_nothing_starts_again") {
   CHECK(f.supervise.running() == 0);
 }
 
-TEST_CASE("a_program_that_is_not_there_is_a_loss") {
+TEST_CASE("a_program_that_is_not_there_is_told_at_once") {
   fixture f{""};
   auto options = f.options("");
   options.executable = "/nowhere";
   supervisor missing{options};
-  REQUIRE(missing.start(f.who, -1, f.now));
-  siginfo_t unused{};
-  waitid(P_PID, static_cast<id_t>(*missing.pid_of(f.who)), &unused, WEXITED | WNOWAIT);
-  const auto losses = missing.tick(f.now);
-  REQUIRE(losses.size() == 1);
-  CHECK(losses[0].how == "exit status 127");
+  CHECK(missing.start(f.who, -1, f.now).error()
+        == failure{errc::io_failed,
+                   "cannot start a process: /nowhere: No such file or directory"});
+  CHECK(missing.running() == 0);
 }
 
 TEST_CASE("only_what_runs_can_be_killed") {

@@ -135,6 +135,12 @@ COMMAND_LINES = [
     ("--data libsvm:{home}/bad.svm,{home}/bad.svm", 1, "bad.svm line 2"),
     ("--data csv:{home}/bad.csv,{home}/bad.csv", 1, "2 columns instead of 3 .*bad.csv line 2"),
     ("--data csv:{home}/bad.csv", 1, "TRAIN,TEST"),
+    ("--data csv:/dev/stdin,/dev/stdin", 1, "cannot read /dev/stdin: it is .*every process"),
+    ("--data libsvm:{home}/pipe,{home}/pipe", 1, "cannot read .*pipe: it is a pipe"),
+    ("--data csv:{home}/data.zst,{home}/data.zst", 1, "data.zst is zstd: unpack it first"),
+    ("--import {home}/pipe.npz", 1, "cannot read .*pipe.npz: it is a pipe"),
+    ("--label kind", 1, "--label needs CSV data, csv:TRAIN,TEST, not 'digits'"),
+    ("--zero-based", 1, "--zero-based needs LIBSVM data, libsvm:TRAIN,TEST, not 'digits'"),
     ("--coordinator-store http://127.0.0.1:1", 2, "is not etcd://HOST:PORT"),
     ("--coordinator-store etcd://127.0.0.1:1", 1, "etcd at 127.0.0.1:1 cannot be reached"),
     ("--standbys 1", 2, "--standbys needs --coordinator-store"),
@@ -181,6 +187,9 @@ class BadInput(cluster.ClusterTest):
         (self.home / "empty").mkdir()
         (self.home / "bad.csv").write_text("1,2,a\n1,b\n")
         (self.home / "bad.svm").write_text("1 1:0.5\n-1 2:x\n")
+        (self.home / "data.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
+        for name in "pipe", "pipe.npz":
+            os.mkfifo(self.home / name)
         for name in "cut", "garbage":
             (self.home / name).mkdir()
         labels = idx(2049, 100) + bytes(100)

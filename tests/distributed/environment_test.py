@@ -1,0 +1,145 @@
+"""Where people start a job: under nohup, in a container, through a dynamic loader, in a directory
+whose name is not UTF-8.
+"""
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import unittest
+
+import cluster
+
+COMMON = ("--model", "softmax", "--epochs", 2, "--workers", 2, "--servers", 1)
+SLOW = cluster.slow([10] * 2)
+
+
+def ignoring(*numbers):
+    """Words that start a program with these signals ignored."""
+    names = " ".join(number.name.removeprefix("SIG") for number in numbers)
+    return ("sh", "-c", f"trap '' {names}; exec \"$@\"", "sh")
+
+
+def can_make_namespaces():
+    return subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"],
+                          capture_output=True).returncode == 0
+
+
+class Signals(cluster.ClusterTest):
+    common = (*COMMON, *SLOW)
+
+    def test_ignored_signals_stay_ignored(self):
+        run = self.start(prefix=ignoring(signal.SIGHUP, signal.SIGINT))
+        run.await_match(r"epoch 0\.[1-9]")
+        for number in (signal.SIGHUP, signal.SIGINT):
+            run.signal(number)
+        self.assertEqual(run.wait(), 0)
+        self.assertNotIn("stopping", run.out)
+        self.assertIn("after 2 of 2", run.out)
+
+    def test_other_signals_still_stop(self):
+        run = self.start(prefix=ignoring(signal.SIGHUP))
+        run.await_match(r"epoch 0\.[1-9]")
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 128 + signal.SIGTERM)
+
+    def test_a_terminal_that_is_closed(self):
+        home = self.home / "terminal"
+        home.mkdir()
+        words = [str(cluster.arguments.programs / "async_sgd"), *map(str, self.common),
+                 "--report", str(home / "report.json"), "--run-dir", str(home / "run")]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execvp("nohup", ["nohup", "sh", "-c", 'exec "$@" > "$0/out" 2>&1', str(home), *words])
+        out = home / "out"
+        cluster.poll(lambda: out.exists() and re.search(r"epoch 0\.[1-9]", out.read_text()), 20,
+                     "training")
+        os.close(terminal)  # The system sends SIGHUP to all processes of the terminal.
+        cluster.poll(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 40, "end of the run")
+        self.assertIn("after 2 of 2", out.read_text())
+        self.assertTrue(json.loads((home / "report.json").read_text())["test_accuracy"])
+
+    def test_death_by_signal_9(self):
+        run = self.start()
+        run.await_match(r"epoch 0\.[1-9]")
+        self.assertTrue(run.kill("worker", 1))
+        self.assertEqual(run.wait(), 0)
+        self.assertIn("worker 1 lost: killed by signal 9 (perhaps out of memory)", run.out)
+        planned = self.finish("--kill", "worker:1@0.3")
+        self.assertRegex(planned.out, r"worker 1 lost: killed by signal 9\n")
+
+
+@unittest.skipUnless(can_make_namespaces(), "needs the right to make namespaces of processes")
+class Containers(cluster.ClusterTest):
+    common = (*COMMON, *SLOW)
+    container = ("unshare", "--pid", "--fork", "--mount-proc")
+
+    def first_process(self, run):
+        """The pid of the program that is process 1 of its container."""
+        def child():
+            return next((pid for pid in cluster.pids()
+                         if cluster.state_and_parent(pid)[1] == run.launcher.pid), None)
+        return cluster.poll(child, 10, "the container's first process")
+
+    def test_process_1_collects_orphans(self):
+        run = self.start(prefix=self.container)
+        first = self.first_process(run)
+        run.await_match(r"epoch 0\.[1-9]")
+        own = sum(cluster.state_and_parent(pid)[1] == first for pid in cluster.pids())
+        for _ in range(5):
+            subprocess.run(["nsenter", "--target", str(first), "--pid", "sh", "-c", "sleep 0.2 &"],
+                           check=True)
+        def children():
+            return sum(cluster.state_and_parent(pid)[1] == first for pid in cluster.pids())
+        self.assertEqual(children(), own + 5)
+        cluster.poll(lambda: children() == own, 5, "orphans are collected")
+        self.assertEqual(run.wait(), 0)
+
+    def test_process_1_is_stopped(self):
+        run = self.start(prefix=self.container)
+        first = self.first_process(run)
+        run.await_match(r"epoch 0\.[1-9]")
+        os.kill(first, signal.SIGTERM)
+        self.assertEqual(run.wait(), 128 + signal.SIGTERM)
+        self.assertIn("continue with --resume", run.out)
+
+    def test_containers_that_start_at_once_in_one_directory(self):
+        shared = self.home / "shared"
+        shared.mkdir()
+        inside = ("sh", "-c", f'cd "{shared}" && exec "$@"', "sh", *self.container)
+        for _ in range(3):  # More than one of them starts within a second.
+            runs = [self.start(prefix=inside, processes=False) for _ in range(3)]
+            for run in runs:
+                self.assertEqual(run.wait(), 0, run.story())
+        self.assertEqual(len(list((shared / "runs").iterdir())), 9)
+
+
+class Starts(cluster.ClusterTest):
+    common = COMMON
+
+    def test_through_the_dynamic_loader(self):
+        loaders = [path for path in ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
+                   if os.path.exists(path)]
+        if not loaders:
+            self.skipTest("no dynamic loader at a known place")
+        self.assertIn("after 2 of 2", self.finish(prefix=(loaders[0],)).out)
+
+    @unittest.skipUnless(can_make_namespaces(), "needs the right to make namespaces")
+    def test_without_proc(self):
+        hidden = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh")
+        self.assertIn("after 2 of 2", self.finish(prefix=hidden).out)
+
+    def test_names_that_are_not_utf_8(self):
+        run = self.start("--checkpoint", self.home / "kept\udcff", name="run\udcfe")
+        self.assertEqual(run.wait(), 0)
+        self.assertIn("kept\\xff", run.report["command"])
+        self.assertIn("kept\\\\xff", (run.directory / "cluster.json").read_text())
+        again = self.finish("--checkpoint", self.home / "kept\udcff", "--resume", "--epochs", 3,
+                            common=COMMON[:2] + COMMON[4:])
+        self.assertIn("restored from checkpoint", again.out)
+        self.assertIn("after 3 of 3", again.out)
+
+
+if __name__ == "__main__":
+    cluster.main(__doc__)

@@ -1,0 +1,89 @@
+"""Limits of the system: a job works below them, or ends within seconds with one line that says what
+it could not have. --table prints how each run ended, of all values; the test takes every third.
+"""
+import os
+import signal
+import time
+
+import cluster
+
+SMALL = ("--model", "softmax", "--epochs", 1, "--workers", 2, "--servers", 2)
+MODES = {"asp": ("--sync", "asp"), "bsp": ("--sync", "bsp"), "allreduce": ("--sync", "allreduce")}
+MODE_OPTIONS = {"allreduce": ("--model", "softmax", "--epochs", 1, "--workers", 2)}
+NOBODY = 65534  # ulimit -u does not bind root.
+MIB = 1 << 20
+
+# Option of prlimit, values, and a word for the table.
+LIMITS = {
+    "ulimit -n": ("nofile", (14, 16, 20, 24, 28, 32, 40, 48, 64, 128)),
+    "ulimit -u": ("nproc", (2, 4, 6, 9, 12, 16, 20, 25, 30, 40, 60)),
+    "ulimit -v": ("as", tuple(n * MIB for n in
+                              (150, 300, 500, 700, 900, 1200, 1500, 2000, 2500, 3000, 4000))),
+    "ulimit -f": ("fsize", (512, 1024, 4096, 16384, 65536, 131072, 262144, 524288, MIB, 4 * MIB)),
+}
+
+
+def prefix(kind, value):
+    words = ["prlimit", f"--{kind}={value}"]
+    if kind == "nproc":
+        words += ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    return words
+
+
+class Limits(cluster.ClusterTest):
+    def setUp(self):
+        super().setUp()
+        self.home.chmod(0o777)
+        self.rows = []
+
+    def start(self, *options, **more):
+        os.umask(0)  # The user of a run may write where this test made directories.
+        return super().start(*options, **more)
+
+    def attempt(self, limit, value, mode):
+        kind, _ = LIMITS[limit]
+        begun = time.monotonic()
+        common = MODE_OPTIONS.get(mode, SMALL)
+        run = self.start(*MODES[mode], common=common, prefix=prefix(kind, value))
+        try:
+            status = run.wait(60)
+        except AssertionError:
+            run.signal(signal.SIGTERM)
+            status = "hangs"
+        seconds = time.monotonic() - begun
+        said = run.err.strip()
+        self.rows.append((limit, value, mode, status, seconds, said))
+        if cluster.arguments.table:
+            print(f"{limit} {value} {mode}: status {status}, {seconds:.1f} s, {said[-300:]!r}", flush=True)
+            run.end()
+            return
+        if status == 0:
+            self.assertIn("test accuracy", run.out)
+            return
+        self.assertEqual(status, 1, run.story())
+        self.assertEqual(said.count("\n"), 0, run.story())
+        self.assertRegex(said, r"limits: .*" + limit, run.story())
+
+    def sweep(self, limit):
+        for value in LIMITS[limit][1][::1 if cluster.arguments.table else 3]:
+            for mode in MODES:
+                with self.subTest(limit=limit, value=value, mode=mode):
+                    self.attempt(limit, value, mode)
+
+    def test_files(self):
+        self.sweep("ulimit -n")
+
+    def test_processes(self):
+        self.sweep("ulimit -u")
+
+    def test_address_space(self):
+        self.sweep("ulimit -v")
+
+    def test_size_of_a_file(self):
+        self.sweep("ulimit -f")
+
+
+if __name__ == "__main__":
+    options = cluster.parser(__doc__)
+    options.add_argument("--table", action="store_true", help="print how each run ended")
+    cluster.main(options=options)
