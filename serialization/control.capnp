@@ -218,6 +218,7 @@ struct ObserverOrders {
   draining @8 :List(UInt32);
   job @9 :Jobs.Job;  # Null: not said.
   coordinator @10 :UInt32;
+  directoryMark @11 :UInt64;
 }
 
 struct Orders {

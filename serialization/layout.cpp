@@ -107,6 +107,29 @@ private:
   std::vector<std::uint64_t> load_;
 };
 
+/// Gives each server that has no partition the lightest one of a server that has several, most of
+/// all: a server without any could never become ready.
+void leave_none_empty(std::vector<std::uint32_t>& owner, const std::vector<std::uint64_t>& weight,
+                      std::uint32_t servers) {
+  std::vector<std::size_t> count(servers, 0);
+  for (const auto server : owner)
+    ++count[server];
+  for (std::uint32_t server = 0; server < servers; ++server) {
+    if (count[server] > 0)
+      continue;
+    const auto giver = static_cast<std::uint32_t>(std::ranges::max_element(count) - count.begin());
+    std::optional<std::size_t> lightest;
+    for (std::size_t p = 0; p < owner.size(); ++p)
+      if (owner[p] == giver && (!lightest || weight[p] < weight[*lightest]))
+        lightest = p;
+    if (count[giver] < 2 || !lightest)
+      return;
+    owner[*lightest] = server;
+    --count[giver];
+    ++count[server];
+  }
+}
+
 } // namespace
 
 std::uint64_t block_elements(const table_spec& table) {
@@ -179,6 +202,7 @@ std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chai
     weight[p] = 1;
   balancer(owner, std::move(full), weight, chains).run();
   balancer(owner, std::move(empty), weight, chains).run();
+  leave_none_empty(owner, weight, chains);
   std::vector<chain_id> map;
   map.reserve(owner.size());
   for (auto server : owner)

@@ -39,8 +39,9 @@ std::uint64_t slab_rows(const table_spec& table);
 /// sparse table counts as 1 MiB in each.
 std::vector<std::uint64_t> partition_bytes(const job_spec& job);
 
-/// Gives each partition a chain: byte-balanced, and moves as few partitions as the balance allows
-/// away from where `previous` had them (empty: no previous map). Deterministic.
+/// Gives each partition a chain: byte-balanced, and no chain without a partition where there are
+/// enough. Moves as few partitions as the balance allows away from where `previous` had them
+/// (empty: no previous map). Deterministic.
 std::vector<chain_id> make_partition_map(const job_spec& job, std::uint32_t chains,
                                          const std::vector<chain_id>& previous);
 

@@ -295,6 +295,7 @@ struct observer_orders {
   std::uint64_t events_total = 0;     ///< Events so far; the last of `events` has this number.
   job_spec job;                       ///< Empty: not said.
   std::uint32_t coordinator = 0;      ///< Which of them leads.
+  std::uint64_t directory_mark = 0;   ///< Of the checkpoint directory; 0: none.
 
   bool operator==(const observer_orders&) const = default;
 };

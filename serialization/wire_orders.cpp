@@ -74,6 +74,7 @@ static void write(const observer_orders& from, schema::ObserverOrders::Builder t
   if (from.job != job_spec{})
     detail::write(from.job, to.initJob());
   to.setCoordinator(from.coordinator);
+  to.setDirectoryMark(from.directory_mark);
 }
 
 static observer_orders read(schema::ObserverOrders::Reader from) {
@@ -88,7 +89,8 @@ static observer_orders read(schema::ObserverOrders::Reader from) {
                        .events = {},
                        .events_total = from.getEventsTotal(),
                        .job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
-                       .coordinator = from.getCoordinator()};
+                       .coordinator = from.getCoordinator(),
+                       .directory_mark = from.getDirectoryMark()};
   check_count(from.getEvents().size(), events_max, "events");
   for (const auto event : from.getEvents())
     made.events.push_back(read_text(event));

@@ -3,9 +3,13 @@
 #include "storage/detail/file.hpp"
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <fcntl.h>
+#include <random>
 #include <string>
 #include <sys/file.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -22,6 +26,11 @@ std::string holder_of(const fs::path& file) {
     return "unknown";
   const auto digits = text->substr(0, text->find_first_not_of("0123456789"));
   return digits.empty() ? "unknown" : digits;
+}
+
+std::uint64_t draw_mark() {
+  std::random_device source;
+  return (std::uint64_t{source()} << 32 | source()) | 1; // Not 0, which says that there is none.
 }
 
 } // namespace
@@ -43,8 +52,8 @@ result<directory_lock> directory_lock::acquire(const fs::path& directory) {
   if (locked != 0)
     return {errc::in_use, "another process uses the directory: " + directory.string() + ", pid "
                             + holder_of(file)};
-  // The pid is for people. On a full disk it is missing, and the lock holds all the same.
-  const auto text = std::to_string(::getpid()) + "\n";
+  // The pid is for people. On a full disk both are missing, and the lock holds all the same.
+  const auto text = std::to_string(::getpid()) + " " + std::to_string(draw_mark()) + "\n";
   if (::ftruncate(number, 0) == 0)
     (void)!::pwrite(number, text.data(), text.size(), 0);
   return lock;
@@ -61,6 +70,18 @@ directory_lock& directory_lock::operator=(directory_lock&& other) noexcept {
 directory_lock::~directory_lock() {
   if (descriptor_ >= 0)
     ::close(descriptor_);
+}
+
+std::optional<std::uint64_t> directory_mark(const fs::path& directory) {
+  const auto text = detail::read_file(directory / "LOCK", 64);
+  const auto space = text ? text->find(' ') : std::string::npos;
+  if (space == std::string::npos)
+    return std::nullopt;
+  std::uint64_t mark = 0;
+  const char* const last = text->data() + text->size();
+  if (std::from_chars(text->data() + space + 1, last, mark).ec != std::errc{})
+    return std::nullopt;
+  return mark;
 }
 
 } // namespace troupe::storage

@@ -3,7 +3,9 @@
 
 #include "serialization/error.hpp"
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 
 namespace troupe::storage {
 
@@ -21,5 +23,9 @@ private:
   explicit directory_lock(int descriptor) : descriptor_(descriptor) {}
   int descriptor_ = -1;
 };
+
+/// Returns the number that the newest holder of the lock drew, by which processes of several hosts
+/// tell whether they see one directory; nothing where there is none.
+std::optional<std::uint64_t> directory_mark(const std::filesystem::path& directory);
 
 } // namespace troupe::storage

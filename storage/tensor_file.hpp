@@ -17,7 +17,8 @@ namespace troupe::storage {
 struct tensor {
   std::string name;
   std::vector<std::uint64_t> shape;
-  std::vector<float> values; ///< Product of `shape` elements.
+  std::vector<float> values;       ///< Product of `shape` elements.
+  std::string converted_from = {}; ///< "float64", where the file's numbers were not float32.
 
   bool operator==(const tensor&) const = default;
 };

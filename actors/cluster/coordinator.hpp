@@ -54,6 +54,7 @@ struct coordinator_options {
   bool checkpoints = true; ///< False: only members' memory (threads without a directory, hogwild).
   bool resume = false;     ///< Start from the newest good checkpoint rather than from nothing.
   std::uint32_t index = 0; ///< Which of the coordinators this is.
+  std::uint64_t directory_mark = 0; ///< Of the checkpoint directory, for hosts that join; 0: none.
 };
 
 // -- effects --

@@ -143,6 +143,7 @@ observer_orders coordinator::orders_for_observer() const {
   mine.events_total = events_total_;
   mine.job = job_;
   mine.coordinator = options_.index;
+  mine.directory_mark = options_.directory_mark;
   return mine;
 }
 

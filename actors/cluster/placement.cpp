@@ -50,8 +50,10 @@ bool placement::is_trusted(const member_id& server) const {
 
 /// Who acts in what is over has missed something: with a lease it would answer reads.
 bool placement::keeps_up(const member_id& server) const {
+  const auto found = alive_.find(server);
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
-    const auto* status = status_of(server, i);
+    const auto* status =
+      found == alive_.end() || i >= found->second.size() ? nullptr : &found->second[i];
     const bool acts_in_the_past =
       status != nullptr && status->epoch != epoch_id{} && status->sealed < records_[i].active.epoch;
     if (acts_in_the_past || delays_[i].late.contains(server))
@@ -318,9 +320,23 @@ std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& m
   return most - std::min(most, load_beside(index, {joiner.index}));
 }
 
+/// Returns whether some server has at least two chains more than another one, which else no move
+/// makes better. Costs little: decide() asks after each report.
+bool placement::is_uneven() const {
+  std::map<std::uint32_t, std::size_t> loads;
+  for (const auto& [server, unused] : alive_)
+    if (!is_leaving(server))
+      loads[server.index] = 0;
+  std::size_t most = 0;
+  for (const auto& chain : records_)
+    for (const auto& member : chain.active.members)
+      most = std::max(most, ++loads[member.index]);
+  return any_of(loads, [&](const auto& x) { return x.second + 2 <= most; });
+}
+
 /// Begins one move, the one that helps most, where all is at rest.
 bool placement::balance() {
-  if (!is_at_rest())
+  if (!is_at_rest() || !(is_uneven() || mutated(mutation::endless_moving)))
     return false;
   std::size_t best_gain = gain_min();
   std::optional<std::pair<std::uint32_t, member_id>> best;

@@ -128,6 +128,7 @@ private:
   };
 
   bool decide(std::uint32_t index, time_point now);
+  bool is_uneven() const;
   bool balance();
   void propose(chain_record& chain, chain_config next, generation_id generation);
   void watch(std::uint32_t index, time_point now);

@@ -21,6 +21,7 @@
 #include "actors/store/server_actor.hpp"
 #include "serialization/quote.hpp"
 #include "serialization/wire.hpp"
+#include "storage/directory_lock.hpp"
 #include "storage/etcd_store.hpp"
 
 #include "caf/actor_system.hpp"
@@ -153,6 +154,8 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
   setup.options.resume = self.cluster.resume;
   setup.options.index = self.who.index;
+  setup.options.directory_mark =
+    storage::directory_mark(self.cluster.checkpoint_directory).value_or(0);
   setup.options.stragglers = straggler_rules(options);
   setup.scrub_interval = options.scrub_interval;
   setup.store = open_store(self, options);

@@ -53,10 +53,20 @@ result<std::vector<storage::tensor>> tensors_of(const std::filesystem::path& fil
   return ordered;
 }
 
+std::string remark_on_conversion(const std::filesystem::path& file,
+                                 const std::vector<storage::tensor>& tensors) {
+  const auto found =
+    std::ranges::find_if(tensors, [](const auto& x) { return !x.converted_from.empty(); });
+  if (found == tensors.end())
+    return "";
+  return file.string() + " holds " + found->converted_from + ": its values become float32";
+}
+
 } // namespace
 
-result<void> import_parameters(const std::filesystem::path& file,
-                               const std::filesystem::path& checkpoints, const job_spec& job) {
+result<std::string> import_parameters(const std::filesystem::path& file,
+                                      const std::filesystem::path& checkpoints,
+                                      const job_spec& job) {
   auto tensors = tensors_of(file, job);
   if (!tensors)
     return tensors.error();
@@ -82,7 +92,10 @@ result<void> import_parameters(const std::filesystem::path& file,
   auto part = (*writer)->write(what);
   if (!part)
     return part.error();
-  return storage::commit(checkpoints, {1, job, {}, 0, {}, {*std::move(part)}});
+  auto committed = storage::commit(checkpoints, {1, job, {}, 0, {}, {*std::move(part)}});
+  if (!committed)
+    return committed.error();
+  return remark_on_conversion(file, *tensors);
 }
 
 } // namespace troupe

@@ -231,6 +231,10 @@ private:
   void follow(const job_news& news, time_point now) {
     if (!is_main() && news.orders.job != job_spec{} && news.orders.job != job_)
       follow_main_host(news.orders.job);
+    if (!is_main() && !is_directory_checked_ && news.orders.directory_mark != 0) {
+      is_directory_checked_ = true;
+      required(check_shared_directory(options_, cluster_, news.orders.directory_mark));
+    }
     const auto what = watch_->follow(news, now);
     if (what.coordinator_back)
       statistics_.coordinator_back(now);
@@ -354,6 +358,7 @@ private:
   time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
   time_point started_at_{0};
   time_point shown_at_{0};
+  bool is_directory_checked_ = false; ///< Against that of the main host.
 };
 
 } // namespace

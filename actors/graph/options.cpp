@@ -108,8 +108,7 @@ result<kill_plan> parse_kill(const std::string& text) {
   const auto seconds =
     at == std::string::npos ? std::nullopt : number_from<double>(text.substr(at + 1));
   if (!seconds || !(*seconds >= 0) || *seconds > 1e7)
-    return {errc::invalid_argument,
-            quote(text) + " is not ROLE:INDEX@SECONDS, such as worker:1@3"};
+    return {errc::invalid_argument, quote(text) + " is not ROLE:INDEX@SECONDS, such as worker:1@3"};
   auto who = parse_process(text.substr(0, at));
   if (!who)
     return who.error();
@@ -152,6 +151,11 @@ result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) 
 run_mode run_options::mode() const {
   const bool hogwild = sync.mode == consistency_mode::hogwild;
   return asked_mode.value_or(hogwild ? run_mode::threads : run_mode::processes);
+}
+
+bool run_options::needs_run_directory() const {
+  return mode() == run_mode::processes
+         || (mode() == run_mode::threads && import_file && !checkpoint_directory);
 }
 
 std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) const {

@@ -104,6 +104,8 @@ struct run_options {
 
   /// The mode that was asked for, else the one that fits the consistency.
   run_mode mode() const;
+  /// Returns whether there are logs to keep, or imported parameters and no other place for them.
+  bool needs_run_directory() const;
   /// Gives these tables the consistency and optimiser of the command line.
   std::vector<table_spec> configured(std::vector<table_spec> tables) const;
 };

@@ -116,7 +116,7 @@ result<void> validate(const run_options& options) {
                    "state of the coordinator that they replace");
   if (threads && options.tls_directory)
     return invalid(single + " has no links to encrypt: leave out --tls");
-  if (threads && options.given.contains("--run-dir"))
+  if (!options.needs_run_directory() && options.given.contains("--run-dir"))
     return invalid(single + " writes no logs: leave out --run-dir");
   if (const auto name = first_given({"--checkpoint", "--checkpoint-every", "--checkpoint-keep",
                                      "--checkpoint-scrub", "--resume", "--import"});
@@ -124,14 +124,14 @@ result<void> validate(const run_options& options) {
     return invalid("--simulate begins with the initial values and keeps no checkpoints: leave out "
                    + name);
   if (const auto name =
-        first_given({"--checkpoint-every", "--checkpoint-keep", "--checkpoint-scrub", "--import"});
+        first_given({"--checkpoint-every", "--checkpoint-keep", "--checkpoint-scrub"});
       threads && !options.checkpoint_directory && !name.empty())
     return invalid(name + " with --threads needs --checkpoint DIR: say where to keep them");
   if (const auto name = first_given({"--listen", "--report", "--export", "--import", "--resume",
                                      "--coordinator-store", "--standbys"});
       options.join && !name.empty())
     return invalid(name + " is for the host that starts the job: leave it out with --join");
-  if (options.listen && (options.listen->host == "0.0.0.0" || options.listen->host == "::"))
+  if (options.listen && is_wildcard(*options.listen))
     return invalid("--listen needs the address at which other hosts reach this one, not "
                    + options.listen->host);
   if (options.join && options.join->port == 0)

@@ -120,23 +120,37 @@ std::set<role> roles_here(const run_options& options) {
   return here;
 }
 
-/// With its directories named. What was made until an error is in `made`.
-result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
+/// Errors: invalid_argument, where the parameters of the job are no content of that file.
+result<void> check_tensor_files(const run_options& options, const job_spec& job) {
   if (options.export_file || options.import_file)
     for (const auto& table : job.tables)
       if (table.is_sparse())
         return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
                                           + table.name
                                           + "' is sparse: use --checkpoint and --resume"};
-  const bool needs_run_directory = options.mode() == run_mode::processes;
+  if (options.export_file && options.export_file->extension() == ".npy" && job.tables.size() != 1)
+    return {errc::invalid_argument,
+            "--export " + options.export_file->string() + ": a .npy file holds one tensor and the "
+              + "model has " + std::to_string(job.tables.size()) + ": use .npz or .safetensors"};
+  return {};
+}
+
+/// With its directories named. What was made until an error is in `made`.
+result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
+  if (auto fit = check_tensor_files(options, job); !fit)
+    return fit;
+  const bool needs_run_directory = options.needs_run_directory();
   const auto& run = options.run_directory;
   if (needs_run_directory)
     if (auto locked = lock_directory(run, made.locks); !locked)
       return locked.error();
   if (options.join)
     return {}; // Checkpoints are the business of the host that runs the coordinator.
-  if (!options.checkpoint_directory && needs_run_directory)
+  if (!options.checkpoint_directory && needs_run_directory) {
     options.checkpoint_directory = run / "checkpoints";
+    if (options.mode() != run_mode::processes)
+      made.remarks.push_back("checkpoints in " + options.checkpoint_directory->string());
+  }
   if (!options.checkpoint_directory)
     return {};
   auto& checkpoints = *options.checkpoint_directory;
@@ -156,9 +170,13 @@ result<void> prepare_named(run_options& options, const job_spec& job, prepared_d
                                       + checkpoints.string() + ", or choose another directory"};
   if (auto prepared = prepare_store(options, checkpoints); !prepared)
     return prepared.error();
-  if (options.import_file)
-    if (auto imported = import_parameters(*options.import_file, checkpoints, job); !imported)
+  if (options.import_file) {
+    auto imported = import_parameters(*options.import_file, checkpoints, job);
+    if (!imported)
       return imported.error();
+    if (!imported->empty())
+      made.remarks.push_back(*std::move(imported));
+  }
   if (options.resume)
     if (auto fits = check_resume(checkpoints, job, made.remarks); !fits)
       return fits.error();
@@ -192,7 +210,7 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (run.empty()) {
     run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
                       getpid());
-    if (options.mode() == run_mode::processes) {
+    if (options.needs_run_directory()) {
       auto directory = make_new_directory(run);
       if (!directory)
         return directory.error();
@@ -237,6 +255,10 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   auto chosen = local_endpoint(*listener);
   if (!chosen)
     return chosen.error();
+  if (is_wildcard(*chosen)) // By its name, as the user's number was checked.
+    return failure{errc::invalid_argument, "--listen needs the address at which other hosts reach "
+                                           "this one: "
+                                             + where.host + " is " + chosen->host};
   made.listener = *listener;
   cluster.coordinator = *std::move(chosen);
   cluster.listen_host = where.host;
@@ -247,12 +269,29 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
       if (!is_loopback({host, port}))
         made.remarks.push_back("etcd at " + to_string(endpoint{host, port})
                                + " without encryption: only for networks that you trust");
+  const bool means_this_host =
+    where.host == "127.0.0.1" || where.host == "::1" || where.host == "localhost";
+  if (is_loopback(cluster.coordinator) && !means_this_host)
+    made.remarks.push_back("listening on " + to_string(cluster.coordinator)
+                           + ", which no other host can reach: give --listen the address that "
+                             "other hosts use");
   if (!is_loopback(where))
     made.remarks.push_back("listening on " + to_string(cluster.coordinator)
                            + (options.tls_directory
                                 ? ", encrypted"
                                 : " without encryption: only for networks that you trust"));
   return made;
+}
+
+result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,
+                                    std::uint64_t mark) {
+  const auto& directory = cluster.checkpoint_directory;
+  if (!roles_here(options).contains(role::server) || storage::directory_mark(directory) == mark)
+    return {};
+  return {errc::invalid_argument,
+          "--checkpoint " + directory.string()
+            + " is not the directory of the main host: mount the file system that has it on both "
+              "hosts, and give its path here"};
 }
 
 std::size_t arena_bytes_of(const job_spec& job) {

@@ -8,6 +8,7 @@
 #include "storage/directory_lock.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,6 +45,11 @@ struct prepared_place {
 /// Opens the coordinator's socket, or finds the way to the one that --join names.
 /// Errors: invalid_argument, io_failed, in_use.
 result<prepared_place> choose_place(const run_options& options, const job_spec& job);
+
+/// Checks that the checkpoint directory of servers of this host is the one of the main host, whose
+/// storage::directory_mark() is `mark`. Errors: invalid_argument.
+result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,
+                                    std::uint64_t mark);
 
 /// Returns transport_options::arena_bytes for a link of the job: room for dozens of its models, so
 /// that a job of few parameters takes little address space.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <string_view>
 
@@ -218,10 +219,19 @@ std::string render_line(const progress_snapshot& snapshot) {
   return line + fmt::format(", active members {}/{}", active, all);
 }
 
-progress_display::progress_display(std::FILE* out, bool terminal)
-    : out_(out), terminal_(terminal) {}
+progress_display::progress_display(std::FILE* out, bool terminal, bool color)
+    : out_(out), terminal_(terminal), color_(color) {}
 
-bool progress_display::is_terminal(std::FILE* out) { return isatty(fileno(out)) == 1; }
+bool progress_display::is_terminal(std::FILE* out) {
+  const char* const kind = std::getenv("TERM");
+  return isatty(fileno(out)) == 1 && kind != nullptr && *kind != '\0'
+         && std::string_view{kind} != "dumb";
+}
+
+bool progress_display::wants_color() {
+  const char* const no = std::getenv("NO_COLOR");
+  return no == nullptr || *no == '\0';
+}
 
 void progress_display::event(const std::string& text, std::chrono::nanoseconds elapsed) {
   std::string line = fmt::format("[{:>8}] {}", time_text(elapsed), without_controls(text));
@@ -298,7 +308,7 @@ std::string progress_display::draw_block(screen_size now) {
     return "\x1b[J";
   // One column stays free: behind a full line terminals differ in where the cursor is.
   const unsigned columns = std::max(2u, now.columns) - 1;
-  std::vector<std::string> lines = render(*last_, columns, true);
+  std::vector<std::string> lines = render(*last_, columns, color_);
   // A block higher than the screen could not be reached again with the cursor.
   const std::size_t rows = std::max(2u, now.rows - 1);
   if (lines.size() > rows) {

@@ -58,9 +58,13 @@ std::string render_line(const progress_snapshot& snapshot);
 /// leaves the terminal's settings as they were, so that a killed program leaves no trace.
 class progress_display {
 public:
-  /// `terminal`: redraw with ANSI sequences; is_terminal(out) says what is sensible.
-  progress_display(std::FILE* out, bool terminal);
+  /// `terminal`: redraw with ANSI sequences, in colours where `color` is true too.
+  progress_display(std::FILE* out, bool terminal, bool color = true);
+  /// Returns whether `out` is a terminal that knows ANSI sequences: not where TERM is "dumb" or
+  /// missing.
   static bool is_terminal(std::FILE* out);
+  /// Returns false where the environment has a NO_COLOR that is not empty (no-color.org).
+  static bool wants_color();
 
   /// One line with its time. Control characters are replaced.
   void event(const std::string& text, std::chrono::nanoseconds elapsed);
@@ -84,6 +88,7 @@ private:
 
   std::FILE* out_;
   bool terminal_;
+  bool color_;
   std::optional<progress_snapshot> last_;
   std::size_t drawn_rows_ = 0;     ///< Rows of the block that stands on the screen.
   screen_size drawn_size_;         ///< Size of the screen at that time.

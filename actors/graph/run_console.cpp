@@ -13,7 +13,8 @@
 namespace troupe {
 
 run_console::run_console(std::string program)
-    : program_(std::move(program)), screen_(stdout, progress_display::is_terminal(stdout)) {}
+    : program_(std::move(program)),
+      screen_(stdout, progress_display::is_terminal(stdout), progress_display::wants_color()) {}
 
 void run_console::keep_in(const std::filesystem::path& run_directory,
                           const std::vector<std::string>& command) {

@@ -58,6 +58,24 @@ bool is_loopback(const endpoint& where) {
   return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
+bool is_wildcard(const endpoint& where) {
+  const auto addresses = detail::numeric_address(where);
+  return addresses && std::ranges::any_of(*addresses, [](const detail::socket_address& x) {
+           if (x.storage.ss_family == AF_INET) {
+             sockaddr_in v4;
+             std::memcpy(&v4, &x.storage, sizeof v4);
+             return v4.sin_addr.s_addr == INADDR_ANY;
+           }
+           sockaddr_in6 v6;
+           std::memcpy(&v6, &x.storage, sizeof v6);
+           const auto& bytes = v6.sin6_addr.s6_addr;
+           const bool is_mapped_any =
+             IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)
+             && std::all_of(bytes + 12, bytes + 16, [](std::uint8_t byte) { return byte == 0; });
+           return IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr) || is_mapped_any;
+         });
+}
+
 result<endpoint> local_endpoint(int descriptor) {
   detail::socket_address address;
   address.size_bytes = sizeof address.storage;

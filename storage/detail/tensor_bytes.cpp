@@ -99,6 +99,8 @@ result<tensor> tensor_of(std::string name, std::vector<std::uint64_t> shape, std
     return {errc::malformed, "shape and size of the values differ: tensor " + troupe::quote(name)
                                + ", " + std::to_string(bytes.size()) + " bytes"};
   tensor made{std::move(name), std::move(shape), std::vector<float>(*count)};
+  if (format.type != number_format::kind::f32)
+    made.converted_from = format.name();
   if (format.type == number_format::kind::f32 && !format.big_endian) {
     if (!bytes.empty())
       std::memcpy(made.values.data(), bytes.data(), bytes.size());

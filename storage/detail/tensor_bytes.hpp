@@ -27,6 +27,12 @@ struct number_format {
   bool big_endian = false;
 
   std::size_t bytes() const { return type == kind::f64 ? 8 : type == kind::f32 ? 4 : 2; }
+  const char* name() const {
+    return type == kind::f64   ? "float64"
+           : type == kind::f16 ? "float16"
+           : type == kind::f32 ? "float32"
+                               : "bfloat16";
+  }
 };
 
 /// Copies the values, converted to f32.

@@ -36,6 +36,15 @@ TEST_CASE("loopback_addresses_are_told_from_others") {
     CHECK_MESSAGE(!is_loopback({host, 1}), host);
 }
 
+TEST_CASE("each_spelling_of_all_addresses_is_known") {
+  for (const std::string host : {"0.0.0.0", "0", "0x0", "0.0", "::", "0::0", "0:0:0:0:0:0:0:0",
+                                 "::ffff:0.0.0.0", "::ffff:0:0"})
+    CHECK_MESSAGE(is_wildcard({host, 1}), host);
+  for (const std::string host : {"127.0.0.1", "0.0.0.1", "1.0.0.0", "::1", "::ffff:0.0.0.1",
+                                 "localhost", "zero.example.org", ""})
+    CHECK_MESSAGE(!is_wildcard({host, 1}), host);
+}
+
 TEST_CASE("a_route_is_two_numeric_addresses") {
   const auto loopback = route_to({"localhost", 4000});
   REQUIRE(loopback);

@@ -388,6 +388,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
      "--here: the job has no worker 65536, only 0 to 65535"},
     {{"--here", "server:1"}, "--here without --listen or --join"},
     {{"--listen", "0.0.0.0:4000"}, "--listen needs the address at which other hosts reach"},
+    {{"--listen", "0:4000"}, "--listen needs the address at which other hosts reach"},
+    {{"--listen", "[0::0]:4000"}, "--listen needs the address at which other hosts reach"},
     {{"--join", "1.2.3.4:5", "--here", "server:1"}, "--join with a server needs --checkpoint"},
     {{"--here", "coordinator:0"}, "--here: the job has no second coordinator"},
     {{"--threads", "--coordinator-store", "etcd://a:1"}, "--threads has no coordinator to lose"},

@@ -186,6 +186,24 @@ TEST_CASE("tensors_that_do_not_fit_the_model_are_named") {
         == errc::io_failed);
 }
 
+TEST_CASE("numbers_that_are_converted_when_imported_are_told") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "bias.npy";
+  auto job = job_of_tables();
+  std::erase_if(job.tables, [](const auto& table) { return table.name != "bias"; });
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }";
+  header.resize(117, ' ');
+  header += '\n';
+  std::string bytes{"\x93NUMPY\x01\x00\x76\x00", 10};
+  bytes += header;
+  for (const double x : {1.0, 2.0, 3.0, 4.0, 5.0})
+    bytes.append(reinterpret_cast<const char*>(&x), sizeof x);
+  std::ofstream{file, std::ios::binary} << bytes;
+  const auto done = import_parameters(file, folder.path(), job);
+  REQUIRE(done);
+  CHECK(*done == file.string() + " holds float64: its values become float32");
+}
+
 TEST_CASE("values_that_are_not_finite_are_named_when_imported") {
   const temporary_directory folder;
   const auto file = folder.path() / "p.npz";

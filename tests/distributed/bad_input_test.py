@@ -64,6 +64,8 @@ COMMAND_LINES = [
     ("--listen 203.0.113.9:4000", 2, "--listen 203.0.113.9:4000 needs --tls DIR"),
     ("--listen 203.0.113.9:4000 --allow-plaintext-on-network", 1,
      "cannot listen on 203.0.113.9:4000"),
+    ("--listen 0:4000 --allow-plaintext-on-network", 2, "--listen needs the address"),
+    ("--listen [0::0]:4000 --allow-plaintext-on-network", 2, "--listen needs the address"),
     ("--join host-a:4000 --here worker:0", 2, "--join host-a:4000 needs --tls DIR"),
     ("--tls {home}/missing", 1, "cannot read .*missing/ca.pem: No such file"),
     ("--tls {home}/empty --allow-plaintext-on-network", 2, "choose one"),
@@ -95,7 +97,7 @@ COMMAND_LINES = [
     ("--kill worker:0", 2, "ROLE:INDEX@SECONDS"),
     ("--kill worker:9@1", 2, "only workers 0 to 3"),
     ("--workers 2 --", 2, "-- is not used"),
-    ("--threads --import x.npz", 2, "--import with --threads needs --checkpoint"),
+    ("--threads --import {home}/x.npz", 1, "cannot open .*x.npz"),
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
     ("--slow 9:5", 2, "no worker 9"),
     ("--stragglers shoot", 2, "'shoot' is none of off, watch, relieve, backup, evict"),
@@ -125,6 +127,8 @@ COMMAND_LINES = [
     ("--report {home}/empty", 1, "it is a directory"),
     ("--export {home}/missing/p.npz", 1, "cannot write .*missing/p.npz.*: No such"),
     ("--export {home}/p.txt", 1, "wanted .npy, .npz or .safetensors"),
+    ("--export {home}/p.npy", 1, "a .npy file holds one tensor and the model has 4: use .npz"),
+    ("--threads --export {home}/p.npy", 1, "a .npy file holds one tensor and the model has 4"),
     ("--checkpoint {home}/bad.csv/x", 1, "cannot write to the directory"),
     ("--checkpoint /proc/x", 1, "cannot write to the directory"),
     ("--run-dir {home}/bad.csv/x", 1, "cannot write to the directory"),
@@ -164,6 +168,7 @@ def idx(magic, *sizes):
 
 class BadInput(cluster.ClusterTest):
     small = ("--model", "softmax", "--epochs", 1)
+    joint = (*small, "--workers", 2, "--servers", 2)
 
     def note(self, words, run, line):
         table.append((str(words).replace(str(self.home), "DIR"), run.launcher.poll(),
@@ -182,6 +187,10 @@ class BadInput(cluster.ClusterTest):
         self.assertLess(len(lines[0]), 500)
         self.note(" ".join(words), run, lines[0])
         return run
+
+    def cluster_text(self, run):
+        file = run.directory / "cluster.json"
+        return cluster.poll(lambda: file.exists() and file.read_text(), 20, "cluster.json")
 
     def write_bad_files(self):
         (self.home / "empty").mkdir()
@@ -226,6 +235,45 @@ class BadInput(cluster.ClusterTest):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             self.refused(f"--listen 127.0.0.1:{port}", 1, "Address already in use")
+
+    def test_more_members_than_full_partitions(self):
+        """A model of few values leaves most partitions empty; each chain gets one all the same."""
+        for words in ("--servers 4 --partitions 4", "--servers 4 --partitions 4 --threads",
+                      "--servers 4 --partitions 4 --simulate", "--chains 62",
+                      "--servers 64 --threads", "--servers 16"):
+            with self.subTest(words):
+                run = self.finish(*words.split(), common=self.small, processes=False)
+                self.assertIn("after 1 of 1 passes", run.out)
+                self.note(words, run, run.out.splitlines()[-1])
+
+    def test_an_address_that_no_other_host_reaches_is_told(self):
+        run = self.finish("--listen", "127.0.1.1:0", common=self.small)
+        self.assertRegex(run.out, r"listening on 127\.0\.1\.1:\d+, which no other host can reach")
+        self.assertNotIn("can reach", self.finish("--listen", "127.0.0.1:0", common=self.small).out)
+
+    def test_parameters_for_threads_need_no_directory(self):
+        parameters = self.home / "p.npz"
+        self.finish("--threads", "--export", parameters, common=self.small, processes=False)
+        run = self.finish("--threads", "--import", parameters, common=self.small, processes=False)
+        kept = re.search(r"checkpoints in (runs/\S+)", run.out)
+        self.assertTrue(kept and (run.home / kept[1]).is_dir(), run.out)
+        named = self.finish("--threads", "--import", parameters, "--run-dir", self.home / "named",
+                            common=self.small, processes=False)
+        self.assertIn(f"checkpoints in {self.home / 'named'}/checkpoints", named.out)
+        self.refused(f"--threads --import {parameters} --checkpoint {self.home / 'c'} "
+                     f"--run-dir {self.home / 'r'}", 2, "leave out --run-dir")
+
+    def test_a_server_joins_with_another_checkpoint_directory(self):
+        main = self.start("--listen", "127.0.0.1:0", "--here", "worker:0,worker:1,server:0",
+                          "--checkpoint", self.home / "shared", common=self.joint)
+        where = re.search(r'"coordinator":"([^"]+)"', self.cluster_text(main))[1]
+        join = ("--join", where, "--here", "server:1", "--checkpoint")
+        self.refused([*self.joint, *join, self.home / "mine"], 1,
+                     "--checkpoint .*mine is not the directory of the main host")
+        self.assertIsNone(main.launcher.poll())
+        right = self.start(*join, self.home / "shared", common=self.joint)
+        self.assertEqual([main.wait(60), right.wait(60)], [0, 0])
+        self.assertIn("after 1 of 1 passes", main.out)
 
     # -- checkpoints --
 
@@ -439,8 +487,8 @@ class BadInput(cluster.ClusterTest):
 
     def test_join_with_another_model(self):
         where = f"127.0.0.1:{free_port()}"
-        run = self.start("--listen", where, "--here", "server:0,server:1,worker:0,worker:1,worker:2",
-                         common=self.small)
+        run = self.start("--listen", where, "--here",
+                         "server:0,server:1,worker:0,worker:1,worker:2", common=self.small)
         run.await_text("worker 2 joined")
         self.refused(f"--model mlp:8 --epochs 1 --join {where} --here worker:3", 1, "another job")
         self.assertIsNone(run.launcher.poll())

@@ -51,6 +51,7 @@ class Signals(cluster.ClusterTest):
                  "--report", str(home / "report.json"), "--run-dir", str(home / "run")]
         pid, terminal = pty.fork()
         if pid == 0:
+            os.chdir(home)  # nohup makes a nohup.out.
             os.execvp("nohup", ["nohup", "sh", "-c", 'exec "$@" > "$0/out" 2>&1', str(home), *words])
         out = home / "out"
         cluster.poll(lambda: out.exists() and re.search(r"epoch 0\.[1-9]", out.read_text()), 20,
@@ -59,6 +60,36 @@ class Signals(cluster.ClusterTest):
         cluster.poll(lambda: os.waitpid(pid, os.WNOHANG)[0] == pid, 40, "end of the run")
         self.assertIn("after 2 of 2", out.read_text())
         self.assertTrue(json.loads((home / "report.json").read_text())["test_accuracy"])
+
+    def in_a_terminal(self, **settings):
+        """Returns what a run writes to a terminal, in an environment with these settings."""
+        home = self.home / "-".join(["terminal", *settings.values()])
+        home.mkdir()
+        words = [str(cluster.arguments.programs / "async_sgd"), *map(str, COMMON)]
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(home)
+            os.execve(words[0], words, dict(os.environ, **settings))
+        said = bytearray()
+        while True:
+            try:
+                said += os.read(terminal, 65536)
+            except OSError:  # The other end is closed.
+                break
+        os.close(terminal)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+        self.assertIn(b"after 2 of 2", said)
+        return bytes(said)
+
+    def test_terminals_that_know_less(self):
+        escape, colors = b"\x1b", (b"\x1b[3", b"\x1b[1m")
+        self.assertNotIn(escape, self.in_a_terminal(TERM="dumb"))
+        self.assertNotIn(escape, self.in_a_terminal(TERM=""))
+        plain = self.in_a_terminal(TERM="xterm", NO_COLOR="1")
+        self.assertIn(escape, plain)
+        self.assertFalse([color for color in colors if color in plain])
+        colored = self.in_a_terminal(TERM="xterm", NO_COLOR="")
+        self.assertTrue(all(color in colored for color in colors))
 
     def test_death_by_signal_9(self):
         run = self.start()

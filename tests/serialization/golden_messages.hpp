@@ -179,7 +179,8 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     .events = {"worker 0 joined", "checkpoint 7"},
     .events_total = 12,
     .job = golden_replicated_job(),
-    .coordinator = 2};
+    .coordinator = 2,
+    .directory_mark = 0}; // As messages of earlier versions are read.
   const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
   const auto pushed = std::make_shared<const update>(push);
   const auto pushed_rows = std::make_shared<const update>(

@@ -159,6 +159,21 @@ TEST_CASE("every server has a partition where there are enough") {
   }
 }
 
+TEST_CASE("no chain is without a partition, full or empty, where there are enough") {
+  random_source random{9};
+  for (int i = 0; i < 200; ++i) {
+    const auto partitions = 1u << random.below(7);
+    const auto job = job_of({table_of(random.below(10'000) + 1)}, partitions);
+    std::vector<chain_id> map;
+    for (int step = 0; step < 3; ++step) {
+      const auto chains = static_cast<std::uint32_t>(1 + random.below(partitions));
+      map = make_partition_map(job, chains, map);
+      const auto load = loads(map, chains, std::vector<std::uint64_t>(partitions, 1));
+      CHECK(*std::min_element(load.begin(), load.end()) >= 1);
+    }
+  }
+}
+
 TEST_CASE("a partition map that is balanced already stays") {
   random_source random{4};
   for (int i = 0; i < 100; ++i) {

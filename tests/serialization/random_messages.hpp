@@ -198,7 +198,8 @@ inline observer_orders random_observer_orders(random_source& random) {
           random.several([&] { return random.text(); }),
           random.number(),
           random.chance() ? random_job(random) : job_spec{},
-          random.number32()};
+          random.number32(),
+          random.number()};
 }
 
 inline server_orders random_server_orders(random_source& random) {

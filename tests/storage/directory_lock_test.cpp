@@ -5,7 +5,9 @@
 #include "doctest/doctest.h"
 
 #include <csignal>
+#include <cstdint>
 #include <fstream>
+#include <optional>
 #include <sys/wait.h>
 #include <utility>
 
@@ -32,6 +34,26 @@ TEST_CASE("a lock moves with its owner and ends with it") {
     CHECK(!directory_lock::acquire(home.path()));
   }
   CHECK(directory_lock::acquire(home.path()));
+}
+
+TEST_CASE("each holder draws a mark that others can read") {
+  const temporary_directory home;
+  CHECK(!directory_mark(home.path()));
+  std::optional<std::uint64_t> first;
+  {
+    const auto lock = directory_lock::acquire(home.path());
+    REQUIRE(lock);
+    first = directory_mark(home.path());
+    REQUIRE(first);
+    CHECK(*first != 0);
+  }
+  const auto again = directory_lock::acquire(home.path());
+  REQUIRE(again);
+  CHECK(directory_mark(home.path()) != first);
+  std::ofstream{home.path() / "LOCK"} << "4711\n"; // As earlier versions wrote it.
+  CHECK(!directory_mark(home.path()));
+  std::ofstream{home.path() / "LOCK"} << "4711 x\n";
+  CHECK(!directory_mark(home.path()));
 }
 
 TEST_CASE("a process that is killed leaves no lock behind") {
