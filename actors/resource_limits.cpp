@@ -31,7 +31,7 @@ namespace troupe {
 namespace {
 
 struct known_limit {
-  int number;
+  decltype(RLIMIT_AS) number;
   resource what;
   const char* name; ///< As a shell calls it.
   rlim_t unit;      ///< Bytes of one, as the shell counts.
@@ -52,19 +52,29 @@ struct cgroup_file {
   const char* second_version;
 };
 
-/// Returns the directory of this process's control group: of the controller's own hierarchy, else
-/// of the common one.
+/// Appends `root` + `path` and the directories around it, up to `root`.
+void add_with_parents(const std::string& root, std::string path,
+                      std::vector<std::string>& directories) {
+  while (path.size() > 1) {
+    directories.push_back(root + path);
+    path.resize(path.rfind('/'));
+  }
+}
+
+/// Returns the directories that may have limits on this process: those of its control group and of
+/// the groups around that one, in the controller's own hierarchy and in the common one, and their
+/// roots, which a container may see in place of its group.
 std::vector<std::string> cgroup_directories(const std::string& controller) {
   std::ifstream groups{"/proc/self/cgroup"};
   std::vector<std::string> directories;
   for (std::string line; std::getline(groups, line);) {
+    const auto at = line.find(":" + controller + ":");
     if (line.starts_with("0::"))
-      directories.push_back("/sys/fs/cgroup" + line.substr(3));
-    else if (const auto at = line.find(":" + controller + ":"); at != std::string::npos)
-      directories.push_back("/sys/fs/cgroup/" + controller
-                            + line.substr(at + controller.size() + 2));
+      add_with_parents("/sys/fs/cgroup", line.substr(3), directories);
+    else if (at != std::string::npos)
+      add_with_parents("/sys/fs/cgroup/" + controller, line.substr(at + controller.size() + 2),
+                       directories);
   }
-  // A container may see its own group as the root.
   directories.insert(directories.end(), {"/sys/fs/cgroup", "/sys/fs/cgroup/" + controller});
   return directories;
 }
@@ -87,6 +97,7 @@ struct ending {
   last_line_writer write;
   int status = EXIT_FAILURE;
   std::unique_ptr<std::array<char, 65'536>> reserve; ///< Memory for the last line.
+  std::string line_of_abort; ///< Made beforehand: memory may be damaged or locked then.
 };
 
 ending& chosen_ending() {
@@ -96,7 +107,7 @@ ending& chosen_ending() {
 
 std::atomic<bool> is_ending{false};
 
-[[noreturn]] void end_with(const std::string& why) noexcept {
+[[noreturn]] void end_process(const std::string& why) noexcept {
   auto& chosen = chosen_ending();
   chosen.write(why);
   _exit(chosen.status);
@@ -117,19 +128,25 @@ void enter_ending() {
 /// Is installed as the handler of `new`.
 void on_no_memory() {
   enter_ending();
-  end_with("out of memory" + limits_suffix(resource::memory));
+  end_process("out of memory" + limits_suffix(resource::memory));
 }
 
 /// Is called within the handler of an exception, or where there is none to be handled.
 void on_terminate() {
   enter_ending();
-  end_with(std::current_exception() ? exception_text() : "a thread was destroyed while it ran");
+  end_process(std::current_exception() ? exception_text()
+                                       : "std::terminate was called without an exception: a thread "
+                                         "was destroyed while it ran, or a pure virtual function "
+                                         "was called");
 }
 
-/// A library that cannot go on aborts after a line of its own.
+/// Is installed where there are limits. A library that cannot go on has written a line of its own.
+/// Only async-signal-safe calls.
 void on_abort(int) {
-  enter_ending();
-  end_with("a library aborted" + limits_suffix(resource::any));
+  const auto& chosen = chosen_ending();
+  [[maybe_unused]] const auto told =
+    write(STDERR_FILENO, chosen.line_of_abort.data(), chosen.line_of_abort.size());
+  _exit(chosen.status);
 }
 
 } // namespace
@@ -138,11 +155,11 @@ std::string limits_on(resource what) {
   std::vector<std::string> texts;
   const auto wanted = [what](resource kind) {
     const bool is_any = kind == resource::memory || kind == resource::threads;
-    return what == kind || (what == resource::any && is_any);
+    return what == kind || (what == resource::memory_or_threads && is_any);
   };
   for (const auto& known : known_limits) {
     rlimit limit{};
-    if (wanted(known.what) && getrlimit(static_cast<__rlimit_resource>(known.number), &limit) == 0
+    if (wanted(known.what) && getrlimit(known.number, &limit) == 0
         && limit.rlim_cur != RLIM_INFINITY)
       texts.push_back(fmt::format("{} {}", known.name, limit.rlim_cur / known.unit));
   }
@@ -161,10 +178,9 @@ std::string limits_suffix(resource what) {
 }
 
 std::string with_limits(const std::string& text) {
-  constexpr std::array causes{std::pair{EMFILE, resource::files},
-                              std::pair{ENFILE, resource::files}, std::pair{EAGAIN, resource::any},
-                              std::pair{ENOMEM, resource::memory},
-                              std::pair{EFBIG, resource::file_size}};
+  constexpr std::array causes{
+    std::pair{EMFILE, resource::files}, std::pair{EAGAIN, resource::memory_or_threads},
+    std::pair{ENOMEM, resource::memory}, std::pair{EFBIG, resource::file_size}};
   for (const auto& [number, what] : causes)
     if (text.ends_with(std::strerror(number)))
       return text + limits_suffix(what);
@@ -206,7 +222,10 @@ void end_where_resources_lack(last_line_writer write, int status) {
   chosen.reserve = std::make_unique<std::array<char, 65'536>>();
   std::set_new_handler(on_no_memory);
   std::set_terminate(on_terminate);
-  signal(SIGABRT, on_abort);
+  if (const auto limits = limits_suffix(resource::memory_or_threads); !limits.empty()) {
+    chosen.line_of_abort = "aborted, for the reason in the line above" + limits + "\n";
+    signal(SIGABRT, on_abort);
+  }
   signal(SIGXFSZ, SIG_IGN); // A child inherits that.
 }
 
@@ -221,7 +240,8 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   const int problem = next(thread, attributes, run, argument);
   if (problem == EAGAIN && troupe::chosen_ending().write) {
     troupe::enter_ending();
-    troupe::end_with("cannot start a thread" + troupe::limits_suffix(troupe::resource::any));
+    troupe::end_process("cannot start a thread"
+                        + troupe::limits_suffix(troupe::resource::memory_or_threads));
   }
   return problem;
 }

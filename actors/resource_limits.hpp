@@ -14,7 +14,7 @@ enum class resource {
   threads,
   files,
   file_size,
-  any, ///< Memory and threads.
+  memory_or_threads,
 };
 
 /// Returns the finite limits on `what`, such as "ulimit -u 40, cgroup's pids.max 100"; empty where
@@ -42,8 +42,10 @@ using last_line_writer = std::function<void(const std::string& why)>;
 /// From now on the process ends at once, with `status`, where memory cannot be allocated, a thread
 /// cannot start, or an exception is not caught: `write` gets one line that names the limits. A
 /// process that went on without its memory or threads would leave others waiting: CAF counts a
-/// thread before it starts it, and waits for ever for one that never ran. A file beyond the limit
-/// on its size becomes an error of the write instead of a signal.
+/// thread before it starts it, and waits for ever for one that never ran. Code that could do with
+/// less memory gets none either: it does not see the exception. A file beyond the limit on its size
+/// becomes an error of the write instead of a signal. Where there are limits, a line that names
+/// them also follows what a library writes before it aborts.
 void end_where_resources_lack(last_line_writer write, int status);
 
 } // namespace troupe

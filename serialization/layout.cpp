@@ -107,15 +107,15 @@ private:
   std::vector<std::uint64_t> load_;
 };
 
-/// Gives each server that has no partition the lightest one of a server that has several, most of
-/// all: a server without any could never become ready.
+/// Moves one partition to each chain that has none: the lightest partition of the chain that has
+/// most. A chain without a partition never becomes ready.
 void leave_none_empty(std::vector<std::uint32_t>& owner, const std::vector<std::uint64_t>& weight,
-                      std::uint32_t servers) {
-  std::vector<std::size_t> count(servers, 0);
-  for (const auto server : owner)
-    ++count[server];
-  for (std::uint32_t server = 0; server < servers; ++server) {
-    if (count[server] > 0)
+                      std::uint32_t chains) {
+  std::vector<std::size_t> count(chains, 0);
+  for (const auto chain : owner)
+    ++count[chain];
+  for (std::uint32_t chain = 0; chain < chains; ++chain) {
+    if (count[chain] > 0)
       continue;
     const auto giver = static_cast<std::uint32_t>(std::ranges::max_element(count) - count.begin());
     std::optional<std::size_t> lightest;
@@ -124,9 +124,9 @@ void leave_none_empty(std::vector<std::uint32_t>& owner, const std::vector<std::
         lightest = p;
     if (count[giver] < 2 || !lightest)
       return;
-    owner[*lightest] = server;
+    owner[*lightest] = chain;
     --count[giver];
-    ++count[server];
+    ++count[chain];
   }
 }
 

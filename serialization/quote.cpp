@@ -57,6 +57,16 @@ void append_escaped(std::string_view bytes, std::string& to) {
 
 } // namespace
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const auto next = first_of(text);
+    if (!next.valid)
+      return false;
+    text.remove_prefix(next.bytes);
+  }
+  return true;
+}
+
 std::string quote(std::string_view text) {
   constexpr std::size_t characters_max = 40;
   return "'" + printable(text, characters_max) + "'";

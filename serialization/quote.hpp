@@ -19,6 +19,9 @@ std::string printable(std::string_view text, std::size_t limit = 1000);
 /// a message of a library that repeats what it was given.
 std::string with_short_words(std::string_view text);
 
+/// Returns whether it is UTF-8 as RFC 3629 defines it.
+bool is_utf8(std::string_view text);
+
 /// Writes a backslash, a control character and each byte that is not UTF-8 as \xNN, so that JSON
 /// can hold any path. Text without them stays as it is.
 std::string escape_bytes(std::string_view text);

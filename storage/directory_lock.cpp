@@ -56,6 +56,7 @@ result<directory_lock> directory_lock::acquire(const fs::path& directory) {
   const auto text = std::to_string(::getpid()) + " " + std::to_string(draw_mark()) + "\n";
   if (::ftruncate(number, 0) == 0)
     (void)!::pwrite(number, text.data(), text.size(), 0);
+  (void)!::fdatasync(number); // Another host that shares the directory is to see it.
   return lock;
 }
 

@@ -1,6 +1,7 @@
 #include "storage/job_difference.hpp"
 
 #include "serialization/quote.hpp"
+#include "storage/tensor_file.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,10 +15,7 @@ namespace {
 std::string shape_of(const table_spec& table) {
   if (table.is_sparse())
     return "sparse with rows of " + std::to_string(table.width);
-  std::string text;
-  for (const auto extent : table.shape)
-    text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text.empty() ? "a scalar" : text;
+  return shape_text(table.shape);
 }
 
 std::string both(const std::string& there, const std::string& here) {

@@ -320,8 +320,8 @@ std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& m
   return most - std::min(most, load_beside(index, {joiner.index}));
 }
 
-/// Returns whether some server has at least two chains more than another one, which else no move
-/// makes better. Costs little: decide() asks after each report.
+/// Returns whether two servers differ by two chains or more; otherwise no move helps. Costs little,
+/// because decide() asks after each report.
 bool placement::is_uneven() const {
   std::map<std::uint32_t, std::size_t> loads;
   for (const auto& [server, unused] : alive_)

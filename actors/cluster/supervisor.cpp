@@ -27,9 +27,9 @@ std::string file_name(process_name who) {
   return name + ".log";
 }
 
-// Runs in the child; only async-signal-safe calls. `problem`: where errno goes if exec fails.
+// Runs in the child; only async-signal-safe calls. Writes errno to `error_pipe` if exec fails.
 [[noreturn]] void become(const char* executable, char* const* arguments, int log, int inherited,
-                         pid_t parent, int problem) {
+                         pid_t parent, int error_pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) // It died before the line above.
     _exit(1);
@@ -49,7 +49,7 @@ std::string file_name(process_name who) {
     fcntl(inherited, F_SETFD, 0);
   execv(executable, arguments);
   const int why = errno;
-  [[maybe_unused]] const auto told = write(problem, &why, sizeof why);
+  [[maybe_unused]] const auto told = write(error_pipe, &why, sizeof why);
   _exit(127);
 }
 
@@ -67,7 +67,7 @@ int errno_of_exec(int pipe_end) {
   return got == sizeof why ? why : 0;
 }
 
-/// Explains an end that the launcher did not plan.
+/// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
   auto text = "killed by signal " + std::to_string(number);
   if (number != SIGKILL || planned)
@@ -135,7 +135,7 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   const int exec_problem = errno_of_exec(exec_pipe[0]);
   close(exec_pipe[0]);
   if (pid < 0)
-    return cannot_start(std::strerror(fork_problem) + limits_suffix(resource::any));
+    return cannot_start(std::strerror(fork_problem) + limits_suffix(resource::memory_or_threads));
   if (exec_problem != 0) {
     waitpid(pid, nullptr, 0);
     return cannot_start(options_.executable.string() + ": " + std::strerror(exec_problem));
@@ -176,9 +176,10 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
     return;
   }
   const bool deposed = WIFEXITED(status) && WEXITSTATUS(status) == deposed_status;
+  const auto kills = out_of_memory_kills();
+  const auto fresh_kills = kills - std::exchange(out_of_memory_kills_, kills);
   const auto how = WIFSIGNALED(status)
-                     ? text_of_signal(WTERMSIG(status), what.killed_at.has_value(),
-                                      out_of_memory_kills() - out_of_memory_kills_)
+                     ? text_of_signal(WTERMSIG(status), what.killed_at.has_value(), fresh_kills)
                    : deposed ? last_words(who)
                              : "exit status " + std::to_string(WEXITSTATUS(status));
   const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;

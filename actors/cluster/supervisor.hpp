@@ -111,7 +111,7 @@ private:
   std::string last_words(process_name who) const;
 
   supervisor_options options_;
-  std::uint64_t out_of_memory_kills_; ///< When this began.
+  std::uint64_t out_of_memory_kills_; ///< Those that are accounted for.
   std::map<process_name, process> processes_;
   std::set<process_name> leaving_;
   bool winding_down_ = false;

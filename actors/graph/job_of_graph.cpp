@@ -38,8 +38,7 @@ std::string graph_difference(const job_spec& theirs, const graph& described,
     mine.name = theirs.name.substr(0, theirs.name.find(" on ")) + mine.name;
   if (fingerprint(mine) == fingerprint(theirs))
     return {};
-  return "this worker's graph differs from that of the job: it belongs to another "
-         + storage::job_difference(theirs, mine);
+  return "this worker's graph belongs to another " + storage::job_difference(theirs, mine);
 }
 
 std::string overruled(const run_options& options, const job_spec& mine, const job_spec& theirs) {

@@ -358,7 +358,7 @@ private:
   time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
   time_point started_at_{0};
   time_point shown_at_{0};
-  bool is_directory_checked_ = false; ///< Against that of the main host.
+  bool is_directory_checked_ = false; ///< It was compared with the main host's.
 };
 
 } // namespace

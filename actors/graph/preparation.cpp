@@ -120,7 +120,7 @@ std::set<role> roles_here(const run_options& options) {
   return here;
 }
 
-/// Errors: invalid_argument, where the parameters of the job are no content of that file.
+/// Errors: invalid_argument, where the file cannot hold the job's parameters.
 result<void> check_tensor_files(const run_options& options, const job_spec& job) {
   if (options.export_file || options.import_file)
     for (const auto& table : job.tables)
@@ -137,8 +137,6 @@ result<void> check_tensor_files(const run_options& options, const job_spec& job)
 
 /// With its directories named. What was made until an error is in `made`.
 result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
-  if (auto fit = check_tensor_files(options, job); !fit)
-    return fit;
   const bool needs_run_directory = options.needs_run_directory();
   const auto& run = options.run_directory;
   if (needs_run_directory)
@@ -201,8 +199,12 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
                                                  const job_spec& job) {
   auto& run = options.run_directory;
   std::error_code none;
-  const bool is_new = run.empty() || !std::filesystem::exists(run, none);
+  const bool is_unnamed = run.empty();
+  const bool is_new = is_unnamed || !std::filesystem::exists(run, none);
+  const bool needs_directory = options.needs_run_directory();
   prepared_directories made;
+  if (auto fit = check_tensor_files(options, job); !fit)
+    return fit.error();
   if (auto fits = compression_of(options, job); !fits)
     return fits.error();
   if (auto remark = remark_on_compression(options, job); !remark.empty())
@@ -210,7 +212,7 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
   if (run.empty()) {
     run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
                       getpid());
-    if (options.needs_run_directory()) {
+    if (needs_directory) {
       auto directory = make_new_directory(run);
       if (!directory)
         return directory.error();
@@ -222,8 +224,8 @@ result<prepared_directories> prepare_directories(const std::string& name, run_op
     prepared = begin_recording(options, job);
   if (prepared)
     return made;
-  if (is_new
-      && !made.locks.empty()) // The first one is its own: nobody else has put anything there.
+  // An unnamed one was made above, another one with its lock: no other process uses it.
+  if (is_new && needs_directory && (is_unnamed || !made.locks.empty()))
     std::filesystem::remove_all(run, none);
   return prepared.error();
 }
@@ -255,7 +257,7 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   auto chosen = local_endpoint(*listener);
   if (!chosen)
     return chosen.error();
-  if (is_wildcard(*chosen)) // By its name, as the user's number was checked.
+  if (is_wildcard(*chosen)) // A name may resolve to it; validate() has checked numbers.
     return failure{errc::invalid_argument, "--listen needs the address at which other hosts reach "
                                            "this one: "
                                              + where.host + " is " + chosen->host};

@@ -95,7 +95,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   end_where_resources_lack(
     [name = name_, is_child = !child_.empty()](const std::string& why) {
       if (is_child) // A log has times; the launcher shows its last line without them.
-        fmt::print(stderr, "{}\n", log_line(why, std::chrono::system_clock::now()));
+        fmt::print(stderr, "{}\n",
+                   log_line(printable(with_limits(why)), std::chrono::system_clock::now()));
       else
         complain(name, why, EXIT_FAILURE);
     },
@@ -110,7 +111,9 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   };
   // A link takes up to four: its socket and what both sides map; a store has dozens of its own.
   const auto members =
-    options_.servers + options_.workers + options_.backup_workers + options_.standbys;
+    options_.mode() != run_mode::processes
+      ? 0
+      : options_.servers + options_.workers + options_.backup_workers + options_.standbys;
   if (auto allowed = allow_open_files(48 + 4 * std::uint64_t{members}); !allowed)
     return complain(name_, allowed.error().text, EXIT_FAILURE);
   try {

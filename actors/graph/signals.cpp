@@ -39,8 +39,8 @@ signal_watch::signal_watch() {
   ours.sa_flags = SA_RESTART;
   for (std::size_t i = 0; i < watched.size(); ++i) {
     sigaction(watched[i], nullptr, &found_actions[i]);
-    // nohup and shells' background jobs start a program with signals that it is not to see. Ended
-    // processes are always collected.
+    // nohup and background jobs start a program with some signals ignored; they stay ignored.
+    // SIGCHLD is always handled, because children must be waited for.
     if (watched[i] == SIGCHLD || found_actions[i].sa_handler != SIG_IGN)
       sigaction(watched[i], &ours, nullptr);
   }

@@ -74,6 +74,10 @@ void remark_csv(const csv_file& file, std::span<const class_count> classes,
   if (file.header_like_row)
     remarks.push_back(line + " of " + file.path
                       + " is taken for a row, although it could be a header");
+  for (const auto& one : classes)
+    if (is_missing(one.name))
+      remarks.push_back("label " + troupe::quote(one.name) + " of " + file.path
+                        + " is taken for a class: is it a missing value?");
   if (!file.header.empty() && file.header[0].empty() && file.label != 0)
     remarks.push_back(
       "column 1 of " + file.path

@@ -34,11 +34,7 @@ bool lacks_label(std::string_view label) {
 class csv_parser {
 public:
   csv_parser(const input_text& from, const data_options& options, const csv_file* train)
-      : from_(from), options_(options), train_(train),
-        records_(from.text, separator_of(from.text)) {
-    file_.path = from.path;
-    file_.separator = separator_of(from.text);
-  }
+      : csv_parser(from, options, train, separator_of(from.text)) {}
 
   result<csv_file> parse() {
     csv_fields fields;
@@ -55,6 +51,13 @@ public:
   }
 
 private:
+  csv_parser(const input_text& from, const data_options& options, const csv_file* train,
+             char separator)
+      : from_(from), options_(options), train_(train), records_(from.text, separator) {
+    file_.path = from.path;
+    file_.separator = separator;
+  }
+
   result<void> choose_label(const csv_fields& fields) {
     if (fields.size() < 2)
       return bad_line("a single column and no feature in " + troupe::quote(fields[0])

@@ -76,7 +76,7 @@ float softmax(float* row, std::size_t classes) {
 }
 
 /// OpenBLAS tries for ever to allocate a buffer that it cannot have, one for each thread that
-/// multiplies. Looks whether it can be had, then has OpenBLAS take it. Throws std::runtime_error.
+/// multiplies. Checks that the address space is free, then makes OpenBLAS allocate it. Throws std::runtime_error.
 void take_blas_buffer() {
   constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 65'536;
   static std::mutex mutex;

@@ -16,13 +16,14 @@ struct known_head {
 /// Formats that people take for data files, by their first bytes.
 constexpr std::array foreign_heads{
   known_head{"\x28\xb5\x2f\xfd"sv, "zstd"},
-  known_head{"PK\3\4"sv, "zip"},
+  known_head{"PK\3\4"sv, "zip, or a spreadsheet to be saved as CSV"},
   known_head{"PK\5\6"sv, "zip"},
   known_head{"\x04\x22\x4d\x18"sv, "lz4"},
   known_head{"\x02\x21\x4c\x18"sv, "lz4"},
   known_head{"\x1f\x9d"sv, "compress (.Z)"},
   known_head{"\x1f\xa0"sv, "compress (.Z)"},
   known_head{"\x1f\x1e"sv, "pack (.z)"},
+  known_head{"PAR1"sv, "Parquet, to be saved as CSV"},
   known_head{"7z\xbc\xaf\x27\x1c"sv, "7z"},
   known_head{"Rar!\x1a\7"sv, "rar"},
   known_head{"\x5d\0\0"sv, "lzma"},

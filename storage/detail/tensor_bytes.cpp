@@ -15,25 +15,9 @@ static_assert(std::endian::native == std::endian::little && sizeof(float) == 4);
 
 namespace {
 
-/// Well-formed as RFC 3629 has it, and without the NUL at which some readers end a name.
+/// Some readers end a name at a NUL.
 bool is_name(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned lead = byte(i);
-    const std::size_t length = lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (lead == 0 || (lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || text.size() - i < length)
-      return false;
-    for (std::size_t j = 1; j < length; ++j)
-      if ((byte(i + j) & 0xc0) != 0x80)
-        return false;
-    // Overlong forms, surrogates, and what lies above U+10FFFF.
-    const unsigned second = length > 1 ? byte(i + 1) : 0;
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f)
-        || (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
-      return false;
-    i += length;
-  }
-  return true;
+  return is_utf8(text) && text.find('\0') == std::string_view::npos;
 }
 
 /// The bits of a number in either order of bytes.

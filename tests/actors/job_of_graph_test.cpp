@@ -43,10 +43,9 @@ TEST_CASE("a_worker_with_other_data_is_told_that_the_data_differ") {
   CHECK(graph_difference(theirs, described, options).empty());
   auto other = described;
   other.name_data("data 18");
-  CHECK(
-    graph_difference(theirs, other, options)
-    == "this worker's graph differs from that of the job: it belongs to another data set: it is "
-       "'data 17' there and 'data 18' here: the files, or the options that read them, differ");
+  CHECK(graph_difference(theirs, other, options)
+        == "this worker's graph belongs to another data set: it is "
+           "'data 17' there and 'data 18' here: the files, or the options that read them, differ");
   options.seed = 99;
   CHECK(graph_difference(theirs, described, options)
           .ends_with("another job: the seed is 1 there "

@@ -51,8 +51,12 @@ class Signals(cluster.ClusterTest):
                  "--report", str(home / "report.json"), "--run-dir", str(home / "run")]
         pid, terminal = pty.fork()
         if pid == 0:
-            os.chdir(home)  # nohup makes a nohup.out.
-            os.execvp("nohup", ["nohup", "sh", "-c", 'exec "$@" > "$0/out" 2>&1', str(home), *words])
+            try:
+                os.chdir(home)  # nohup makes a nohup.out.
+                os.execvp("nohup", ["nohup", "sh", "-c", 'exec "$@" > "$0/out" 2>&1', str(home),
+                                    *words])
+            finally:
+                os._exit(127)
         out = home / "out"
         cluster.poll(lambda: out.exists() and re.search(r"epoch 0\.[1-9]", out.read_text()), 20,
                      "training")
@@ -68,8 +72,11 @@ class Signals(cluster.ClusterTest):
         words = [str(cluster.arguments.programs / "async_sgd"), *map(str, COMMON)]
         pid, terminal = pty.fork()
         if pid == 0:
-            os.chdir(home)
-            os.execve(words[0], words, dict(os.environ, **settings))
+            try:
+                os.chdir(home)
+                os.execve(words[0], words, dict(os.environ, **settings))
+            finally:
+                os._exit(127)
         said = bytearray()
         while True:
             try:
@@ -117,14 +124,14 @@ class Containers(cluster.ClusterTest):
         run = self.start(prefix=self.container)
         first = self.first_process(run)
         run.await_match(r"epoch 0\.[1-9]")
-        own = sum(cluster.state_and_parent(pid)[1] == first for pid in cluster.pids())
-        for _ in range(5):
-            subprocess.run(["nsenter", "--target", str(first), "--pid", "sh", "-c", "sleep 0.2 &"],
-                           check=True)
+
         def children():
             return sum(cluster.state_and_parent(pid)[1] == first for pid in cluster.pids())
-        self.assertEqual(children(), own + 5)
-        cluster.poll(lambda: children() == own, 5, "orphans are collected")
+        own = children()
+        subprocess.run(["nsenter", "--target", str(first), "--pid", "sh", "-c",
+                        "for i in 1 2 3 4 5; do sleep 1 & done"], check=True)
+        cluster.poll(lambda: children() == own + 5, 5, "orphans are there")
+        cluster.poll(lambda: children() == own, 10, "orphans are collected")
         self.assertEqual(run.wait(), 0)
 
     def test_process_1_is_stopped(self):

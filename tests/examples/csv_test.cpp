@@ -148,6 +148,12 @@ TEST_CASE("both files must have the same columns in the same order") {
                 {"column 1 is 'y', but 'x' in the training file", "test line 1"});
   CHECK(load_dataset("csv:" + train + "," + folder.write("test", "1,2,a\n")));
   CHECK(load_dataset("csv:" + folder.write("bare", "1,2,a\n3,4,b\n") + "," + train));
+  const auto holes = folder.write("holes", "1,2,a\n2,3,NA\n3,4,NA\n4,5,a\n");
+  const auto missing = load_dataset("csv:" + holes + "," + holes);
+  REQUIRE(missing);
+  CHECK(missing->remarks[1]
+        == "label 'NA' of " + holes + " is taken for a class: is it a missing value?");
+
   const auto numbers = folder.write("numbers", "0,1,2\n1,2,7\n3,4,8\n");
   const auto one_row = load_dataset("csv:" + numbers + "," + folder.write("one", "0,1,2\n5,6,7\n"));
   REQUIRE(one_row);

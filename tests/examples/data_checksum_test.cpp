@@ -51,7 +51,7 @@ TEST_CASE("the checksum is that of the values, not of how they are written") {
         == checksum_of_files("csv", "x;y;kind\r\n1.0;+5;a\r\n\"2\";7e0;b\r\n", "1,2,a"));
 }
 
-TEST_CASE("drawn digits have a checksum without being drawn") {
+TEST_CASE("drawn digits have the checksum of their seed") {
   const auto data = load_dataset("digits");
   REQUIRE(data);
   CHECK(checksum_of(*data) == checksum_of(*load_dataset("digits")));

@@ -90,18 +90,20 @@ TEST_CASE("every truncation and every flipped bit of a packed file is found") {
 
 TEST_CASE("other packings are named, with what to do") {
   const temp_folder folder;
-  const std::pair<std::string, std::string> heads[] = {{"\x28\xb5\x2f\xfd", "zstd"},
-                                                       {"PK\3\4", "zip"},
-                                                       {"PK\5\6", "zip"},
-                                                       {"\x04\x22\x4d\x18", "lz4"},
-                                                       {"\x02\x21\x4c\x18", "lz4"},
-                                                       {"\x50\x2a\x4d\x18", "zstd or lz4"},
-                                                       {"\x1f\x9d", "compress (.Z)"},
-                                                       {"7z\xbc\xaf\x27\x1c", "7z"},
-                                                       {"Rar!\x1a\7", "rar"},
-                                                       {"\x5d\0\0\x80"s, "lzma"},
-                                                       {"LZIP\1", "lzip"},
-                                                       {"\x89LZO\0\r\n\x1a\n"s, "lzop"}};
+  const std::pair<std::string, std::string> heads[] = {
+    {"\x28\xb5\x2f\xfd", "zstd"},
+    {"PK\3\4", "zip, or a spreadsheet to be saved as CSV"},
+    {"PAR1", "Parquet, to be saved as CSV"},
+    {"PK\5\6", "zip"},
+    {"\x04\x22\x4d\x18", "lz4"},
+    {"\x02\x21\x4c\x18", "lz4"},
+    {"\x50\x2a\x4d\x18", "zstd or lz4"},
+    {"\x1f\x9d", "compress (.Z)"},
+    {"7z\xbc\xaf\x27\x1c", "7z"},
+    {"Rar!\x1a\7", "rar"},
+    {"\x5d\0\0\x80"s, "lzma"},
+    {"LZIP\1", "lzip"},
+    {"\x89LZO\0\r\n\x1a\n"s, "lzop"}};
   const std::string good = folder.write("good", "1,2,a\n3,4,b\n");
   for (const auto& [head, name] : heads) {
     const auto file = folder.write("data.csv", head + "rest");
@@ -120,6 +122,7 @@ TEST_CASE("other packings are named, with what to do") {
 TEST_CASE("what is not a regular file is refused at once, by its kind") {
   const temp_folder folder;
   const auto good = folder.write("good", "1,2,a\n3,4,b\n");
+  const auto good_rows = folder.write("good.svm", "1 1:2\n0 1:3\n");
   const std::string pipe = folder.path() + "/pipe", socket_path = folder.path() + "/socket";
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
   const int socket_end = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -140,10 +143,9 @@ TEST_CASE("what is not a regular file is refused at once, by its kind") {
     {"/proc/" + std::to_string(getpid()) + "/fd/" + number, "it is an open file of one process"},
     {link, "it is an open file of one process"}};
   for (const auto& [path, part] : cases)
-    for (const std::string kind : {"csv:", "libsvm:"}) {
-      check_refused(kind + path + "," + good, errc::io_failed, {"cannot read " + path, part});
-      check_refused(kind + good + "," + path, kind == "csv:" ? errc::io_failed : errc::malformed,
-                    {});
+    for (const auto& [kind, right] : {std::pair{"csv:", good}, std::pair{"libsvm:", good_rows}}) {
+      check_refused(kind + path + "," + right, errc::io_failed, {"cannot read " + path, part});
+      check_refused(kind + right + "," + path, errc::io_failed, {"cannot read " + path, part});
     }
   close(open_file);
   close(socket_end);
