@@ -182,7 +182,8 @@ private:
     take_judgements(now);
     tell_coordinator();
     if (now - shown_at_ >= show_interval) {
-      show(statistics_.snapshot(now));
+      const auto picture = statistics_.snapshot(now);
+      show(picture);
       shown_at_ = now;
     }
   }
@@ -212,6 +213,8 @@ private:
       if (loss.member.role == role::coordinator && options_.etcd)
         bury(loss);
     }
+    for (const auto& line : processes_->notices(now))
+      event(line);
     if (!processes_->failed().empty())
       watch_->give_up(processes_->failed(), now);
     if (const auto since = watch_->training_since())

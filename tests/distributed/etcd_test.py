@@ -89,6 +89,7 @@ class EtcdTest(cluster.ClusterTest):
         self.etcd.signal_all(signal.SIGSTOP)
         run.await_match(r"coordinator( 1)? lost: no longer leads: cannot renew its lease: "
                         r"etcd at 127.0.0.1:\d+ did not answer.*; training waits until etcd answers")
+        run.await_match(r"\] coordinator.*: waits for etcd: etcd at 127.0.0.1:\d+ ", 5)
         time.sleep(3)
         self.assertEqual(run.out.count("coordinator back"), 0)
         self.etcd.signal_all(signal.SIGCONT)
