@@ -6,6 +6,7 @@
 #include "actors/exception_text.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/missing_members.hpp"
 #include "actors/graph/peer_board.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/run_console.hpp"
@@ -132,6 +133,8 @@ private:
     judge(now);
     if (now - shown_at_ >= show_interval) {
       const auto shown = statistics_.snapshot(now);
+      if (const auto line = missing_.look(shown, now))
+        event(*line);
       console_.show(shown);
       shown_at_ = now;
     }
@@ -351,6 +354,7 @@ private:
   std::optional<peer_board> board_;
   std::vector<int> listeners_;
   std::optional<supervisor> supervisor_;
+  missing_members missing_;
   std::unique_ptr<evaluator> evaluator_;
   std::future<judgement> judging_;
   bool judging_last_ = false; ///< What is judged is the end.

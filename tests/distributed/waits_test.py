@@ -59,8 +59,16 @@ class Waits(cluster.ClusterTest):
         run.kill("worker", 1)
         run.await_match(r"\] coordinator: cannot accept a connection: Too many open files", SOON)
         run.await_match(r"worker 1: waits for the coordinator: 127.0.0.1:\d+ ", SOON)
+        run.await_text("is still without worker 1", SOON)
         undo()
         self.end(run)
+
+    def test_members_of_another_host(self):
+        run = self.start("--samples", 1000, "--listen", "127.0.0.1:0", "--here",
+                         "worker:1")
+        run.await_text("waits for server 0, server 1, worker 0\n", SOON)
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(20), 128 + signal.SIGTERM)
 
     def test_a_coordinator_that_stands_still(self):
         run = self.start("--samples", 3000)
