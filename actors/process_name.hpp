@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -21,5 +22,8 @@ inline process_name process_of(const member_id& who) { return {who.role, who.ind
 
 /// "server 0", "worker 3", "launcher 0"; of coordinators there is one: "coordinator".
 std::string to_string(const process_name& who);
+
+/// Returns "server 3, worker 1 (and 4 more)": at most eight by name.
+std::string list_of(const std::vector<std::string>& names);
 
 } // namespace troupe

@@ -41,13 +41,21 @@ result<std::unique_ptr<etcd_leadership>> etcd_leadership::campaign(leadership_op
       made->options_.log(text);
     told = text;
   };
+  std::string waited_for;
+  const auto wait_for = [&](const std::string& what) {
+    if (made->options_.waits && what != waited_for)
+      made->options_.waits(what);
+    waited_for = what;
+  };
   while (true) {
     const auto outcome = made->try_to_lead();
     if (!outcome && reaction_to(outcome.error().code) == reaction::stop)
       return outcome.error();
+    const auto missing = outcome ? "" : "waits for etcd: " + outcome.error().text;
+    wait_for(missing);
     if (outcome && *outcome)
       break;
-    tell(outcome ? "stands by" : "waits for etcd: " + outcome.error().text);
+    tell(outcome ? "stands by" : missing);
     detail::pause(poll_interval);
   }
   tell("leads");

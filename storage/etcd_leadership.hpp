@@ -26,6 +26,8 @@ struct leadership_options {
   /// Larger: a slower takeover, and longer outages of etcd that nobody notices.
   std::chrono::seconds lease{2};
   std::function<void(std::string)> log; ///< Gets one line when the wait begins or its reason ends.
+  /// Gets why it waits for etcd when that changes; an empty text where it waits no longer.
+  std::function<void(std::string)> waits{};
 };
 
 /// Thread-safe. A thread of its own renews the lease.

@@ -50,7 +50,8 @@ result<std::unique_ptr<etcd_store>> etcd_store::campaign(const etcd_candidate& w
   auto lead = etcd_leadership::campaign({.endpoints = who.etcd.endpoints,
                                          .key = key_of(who.etcd, "leader"),
                                          .who = who.who,
-                                         .log = who.log});
+                                         .log = who.log,
+                                         .waits = who.waits});
   if (!lead)
     return lead.error();
   return std::unique_ptr<etcd_store>{new etcd_store{who, *std::move(lead)}};

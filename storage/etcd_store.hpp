@@ -19,6 +19,7 @@ struct etcd_candidate {
   etcd_address etcd; ///< With a job.
   std::string who;   ///< For others: address, process.
   std::function<void(std::string)> log;
+  std::function<void(std::string)> waits{}; ///< As of leadership_options.
 };
 
 /// What is saved is written only if this process leads at that moment, so a deposed one never

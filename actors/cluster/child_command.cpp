@@ -8,7 +8,7 @@ std::vector<std::string> child_arguments(const child_identity& who) {
   const auto& self = who.self;
   return {"--child", std::to_string(static_cast<int>(self.role)) + ":" + std::to_string(self.index)
                        + ":" + std::to_string(self.incarnation.value) + ":"
-                       + std::to_string(who.inherited)};
+                       + std::to_string(who.inherited) + ":" + std::to_string(who.notices)};
 }
 
 result<child_identity> parse_child(const std::string& text) {
@@ -25,8 +25,8 @@ result<child_identity> parse_child(const std::string& text) {
     return true;
   };
   if (!take(kind) || !take(who.self.index) || !take(who.self.incarnation.value)
-      || !take(who.inherited, true) || kind > static_cast<unsigned>(role::worker)
-      || who.inherited < -1)
+      || !take(who.inherited) || !take(who.notices, true)
+      || kind > static_cast<unsigned>(role::worker) || who.inherited < -1 || who.notices < -1)
     return wrong;
   who.self.role = static_cast<role>(kind);
   return who;

@@ -28,8 +28,8 @@ std::string file_name(process_name who) {
 }
 
 // Runs in the child; only async-signal-safe calls. Writes errno to `error_pipe` if exec fails.
-[[noreturn]] void become(const char* executable, char* const* arguments, int log, int inherited,
-                         pid_t parent, int error_pipe) {
+[[noreturn]] void become(const char* executable, char* const* arguments, int log,
+                         const child_identity& who, pid_t parent, int error_pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) // It died before the line above.
     _exit(1);
@@ -45,8 +45,9 @@ std::string file_name(process_name who) {
   dup2(log, STDERR_FILENO);
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
-  if (inherited >= 0)
-    fcntl(inherited, F_SETFD, 0);
+  for (const int kept : {who.inherited, who.notices})
+    if (kept >= 0)
+      fcntl(kept, F_SETFD, 0);
   execv(executable, arguments);
   const int why = errno;
   [[maybe_unused]] const auto told = write(error_pipe, &why, sizeof why);
@@ -111,7 +112,9 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
     return {errc::io_failed, "cannot write " + log_path.string() + ": " + std::strerror(errno)};
   what.incarnation = {draw_random()};
   auto words = options_.command;
-  for (auto& word : child_arguments({{who.role, who.index, what.incarnation}, what.inherited}))
+  const child_identity child{
+    {who.role, who.index, what.incarnation}, what.inherited, pipe_.writing_end()};
+  for (auto& word : child_arguments(child))
     words.push_back(std::move(word));
   words.insert(words.end(), {"--run-dir", options_.run_directory.string()});
   std::vector<char*> arguments;
@@ -128,8 +131,7 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   const auto pid = fork();
   const int fork_problem = errno;
   if (pid == 0)
-    become(options_.executable.c_str(), arguments.data(), log, what.inherited, parent,
-           exec_pipe[1]);
+    become(options_.executable.c_str(), arguments.data(), log, child, parent, exec_pipe[1]);
   close(log);
   close(exec_pipe[1]);
   const int exec_problem = errno_of_exec(exec_pipe[0]);
@@ -145,6 +147,12 @@ result<void> supervisor::launch(process_name who, process& what, time_point now)
   what.killed_at.reset();
   what.start_at.reset();
   return {};
+}
+
+std::vector<std::string> supervisor::notices(time_point now) {
+  for (const auto& each : pipe_.read())
+    notices_.take(each, now);
+  return notices_.lines(now);
 }
 
 std::vector<supervisor::loss> supervisor::tick(time_point now) {
@@ -169,6 +177,7 @@ std::vector<supervisor::loss> supervisor::tick(time_point now) {
 void supervisor::ended(process_name who, process& what, int status, time_point now,
                        std::vector<loss>& losses) {
   const auto pid = std::exchange(what.pid, 0);
+  notices_.forget(who);
   if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
     const auto name = to_string(who);
     const auto words = last_words(who);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "actors/cluster/notice_board.hpp"
+#include "actors/cluster/notice_pipe.hpp"
 #include "actors/own_executable.hpp"
 #include "actors/process_name.hpp"
 #include "serialization/error.hpp"
@@ -70,6 +72,8 @@ public:
   /// Collects ended processes, orphans among them, and starts again those whose pause is over. A
   /// start that fails is tried again as after a quick death.
   std::vector<loss> tick(time_point now);
+  /// What processes wait for, as lines for the user.
+  std::vector<std::string> notices(time_point now);
   /// SIGKILL. Errors: invalid_argument where no such process runs.
   result<void> kill(process_name who, time_point now);
   /// These are not started again once they have ended, whatever their end; others are.
@@ -111,6 +115,8 @@ private:
   std::string last_words(process_name who) const;
 
   supervisor_options options_;
+  notice_pipe pipe_;
+  notice_board notices_;
   std::uint64_t out_of_memory_kills_; ///< Those that are accounted for.
   std::map<process_name, process> processes_;
   std::set<process_name> leaving_;

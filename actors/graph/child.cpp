@@ -1,6 +1,7 @@
 #include "actors/graph/child.hpp"
 
 #include "actors/cluster/coordinator_actor.hpp"
+#include "actors/cluster/notice_pipe.hpp"
 #include "actors/exception_text.hpp"
 #include "actors/graph/actor_config.hpp"
 #include "actors/graph/cluster_file.hpp"
@@ -33,9 +34,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,31 +47,56 @@ namespace troupe {
 
 namespace {
 
+/// Writes a line into the log. Returns why it is not there, for a person; empty: it is. A full disk
+/// must not end the process.
+std::string try_to_log(const std::string& text) {
+  const auto line = log_line(printable(text), std::chrono::system_clock::now()) + "\n";
+  errno = 0;
+  const auto written = std::fwrite(line.data(), 1, line.size(), stderr);
+  if (written == line.size() && std::fflush(stderr) == 0)
+    return "";
+  return std::string{"cannot write its log: "} + std::strerror(errno);
+}
+
 // The last line of the log is what the launcher shows.
 [[noreturn]] void end_with(int status, const std::string& why) {
-  fmt::print(stderr, "{}\n",
-             log_line(printable(with_limits(why)), std::chrono::system_clock::now()));
+  (void)try_to_log(with_limits(why));
   std::fflush(nullptr);
   _exit(status);
 }
 
 [[noreturn]] void give_up(const std::string& why) { end_with(hopeless_status, why); }
 
-void log(const std::string& text) {
-  fmt::print(stderr, "{}\n", log_line(printable(text), std::chrono::system_clock::now()));
-  std::fflush(stderr);
-}
+/// How a process is heard: by its log, and on the launcher's console where it waits.
+struct process_voice {
+  explicit process_voice(const child_identity& who)
+      : notices{notice_writer{who.notices, process_of(who.self)}} {}
+
+  std::function<void(const std::string&)> log() const {
+    return [to = notices](const std::string& text) {
+      if (const auto problem = try_to_log(text); !problem.empty())
+        to.say("log", problem + "; it would say: " + text);
+    };
+  }
+  notice_sink waits() const {
+    return [to = notices](const std::string& topic, const std::string& text) {
+      to.say(topic, with_limits(text));
+    };
+  }
+
+  notice_writer notices;
+};
 
 /// Orders to stop come over several links.
 constexpr std::chrono::seconds end_of_others{3};
 
 struct child_process {
-  child_process(const child_identity& identity, cluster_file from,
+  child_process(const child_identity& identity, const process_voice& voice, cluster_file from,
                 std::optional<codec_options> compression, const send_limits& limits,
                 transport_options transport)
-      : who(identity.self), cluster(std::move(from)), compressed(std::move(compression)),
-        how(std::move(transport)), system(config),
-        links(system, introduction(who), log, how, limits) {}
+      : who(identity.self), log(voice.log()), waits(voice.waits()), cluster(std::move(from)),
+        compressed(std::move(compression)), how(std::move(transport)), system(config),
+        links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
     return {.version = wire::protocol_version,
@@ -82,7 +111,8 @@ struct child_process {
   coordinator_connector coordinator(const member_id& beside) {
     if (beside == who)
       return coordinator();
-    others.push_back(std::make_unique<node>(system, introduction(beside), log, how));
+    others.push_back(
+      std::make_unique<node>(system, introduction(beside), log, how, send_limits{}, waits));
     return coordinator_over(*others.back());
   }
   coordinator_connector coordinator_over(const node& over) const {
@@ -120,6 +150,8 @@ struct child_process {
   }
 
   member_id who;
+  std::function<void(const std::string&)> log;
+  notice_sink waits;
   cluster_file cluster;
   std::optional<codec_options> compressed; ///< Of a worker that does so.
   transport_options how;
@@ -136,7 +168,8 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
   if (options.etcd) {
     auto store = storage::etcd_store::campaign(
       {etcd_of(options, checkpoints),
-       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), log});
+       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), self.log,
+       [&self](const std::string& what) { self.waits("etcd", what); }});
     if (!store)
       give_up(store.error().text);
     return *std::move(store);
@@ -160,7 +193,7 @@ void run_coordinator_process(child_process& self, const run_options& options, in
   setup.scrub_interval = options.scrub_interval;
   setup.store = open_store(self, options);
   setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
-  setup.log = log;
+  setup.log = self.log;
   auto files = spawn_checkpointer(
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
@@ -184,7 +217,8 @@ void run_server_process(child_process& self, const run_options& options) {
                      self.links.to_peers()};
   how.apply_batch = options.apply_batch;
   how.directory = self.cluster.checkpoint_directory;
-  how.log = log;
+  how.log = self.log;
+  how.waits = self.waits;
   how.record = recording_of(options);
   auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
   self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
@@ -200,8 +234,9 @@ void run_worker_process(child_process& self, const run_options& options,
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   if (self.compressed) {
     if (self.compressed->keeps_residual())
-      log("compresses gradients; what an earlier process of this worker had not sent is dropped");
-    values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, log);
+      self.log(
+        "compresses gradients; what an earlier process of this worker had not sent is dropped");
+    values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, self.log);
   }
   const auto tally =
     std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
@@ -241,13 +276,13 @@ void run_worker_process(child_process& self, const run_options& options,
 [[noreturn]] void run_role(child_process& self, const child_identity& who,
                            const run_options& options, const std::function<graph()>& build) {
   try {
-    log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+    self.log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
     switch (who.self.role) {
     case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
     case role::server: run_server_process(self, options); break;
     default: run_worker_process(self, options, build); break;
     }
-    log("ends");
+    self.log("ends");
     std::fflush(nullptr);
     _exit(EXIT_SUCCESS);
   } catch (...) {
@@ -270,10 +305,12 @@ int run_child(const child_identity& who, const run_options& options,
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
     give_up(cluster.error().text);
+  const process_voice voice{who};
   try {
     if (options.allreduce) {
+      const auto log = voice.log();
       log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
-      if (auto done = run_peer(who, *cluster, options, build(), log); !done)
+      if (auto done = run_peer(who, *cluster, options, build(), log, voice.waits()); !done)
         give_up(done.error().text);
       log("ends");
       std::fflush(nullptr);
@@ -297,8 +334,8 @@ int run_child(const child_identity& who, const run_options& options,
         give_up(made.error().text);
       compressed = *std::move(made);
     }
-    child_process self{who, *std::move(cluster), std::move(compressed), limits,
-                       std::move(transport)};
+    child_process self{
+      who, voice, *std::move(cluster), std::move(compressed), limits, std::move(transport)};
     run_role(self, who, options, build);
   } catch (...) {
     give_up(exception_text());

@@ -24,6 +24,8 @@ public:
   result<void> start(int listener, time_point now);
   /// As supervisor::tick; the workers of one process are lost one by one.
   std::vector<supervisor::loss> tick(time_point now);
+  /// What they wait for, as lines for the user.
+  std::vector<std::string> notices(time_point now) { return supervisor_.notices(now); }
   /// Carries out what --kill says; the lines for the user.
   std::vector<std::string> kill_planned(time_point training_since, time_point now);
 

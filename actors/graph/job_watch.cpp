@@ -23,6 +23,12 @@ constexpr std::chrono::seconds own_pause{2};
 constexpr std::chrono::milliseconds late_words{500};
 // After the user's wish to stop: time for the last checkpoint.
 constexpr std::chrono::seconds stop_timeout{30};
+// Where no coordinator answers: time for one to come and write it; or to hear of the wish at all,
+// where nothing was trained yet.
+constexpr std::chrono::seconds stop_silence{5};
+constexpr std::chrono::seconds early_stop_silence{2};
+// A failure ends the job after so long where no coordinator is there to order the end.
+constexpr std::chrono::seconds failed_silence{2};
 // Deaths of long ago have been heard; a report should stay small.
 constexpr std::size_t deaths_max = 64;
 
@@ -169,10 +175,19 @@ job_watch::standing job_watch::look(time_point now, std::size_t processes) {
   };
   if (stopped_at_once_)
     return standing::abandoned;
+  if (stop_asked_at_ && !ended_at_ && !gave_up_at_ && !training_since_
+      && is_silent_since(*stop_asked_at_, early_stop_silence, now)) {
+    stopped_at_once_ = true; // Nothing is lost by it.
+    return abandon("stopped before the training began: no word from the coordinator");
+  }
+  if (stop_asked_at_ && !ended_at_ && !gave_up_at_
+      && is_silent_since(*stop_asked_at_, stop_silence, now))
+    return abandon("no last checkpoint, as no coordinator answers; stopped without it");
   if (stop_asked_at_ && now - *stop_asked_at_ > stop_timeout)
     return abandon("no last checkpoint within 30 s; stopped without it");
   // Without a coordinator nobody orders the end.
-  if (gave_up_at_ && now - *gave_up_at_ > end_timeout)
+  if (gave_up_at_
+      && (now - *gave_up_at_ > end_timeout || is_silent_since(*gave_up_at_, failed_silence, now)))
     return standing::over;
   if (ended_at_)
     return processes == 0 || now - *ended_at_ > end_timeout ? standing::over : standing::running;
@@ -180,6 +195,11 @@ job_watch::standing job_watch::look(time_point now, std::size_t processes) {
       && now - heard_at_.value_or(started_at_) > (heard_at_ ? silence_timeout : join_timeout))
     return abandon("no job answers at " + options_.coordinator);
   return standing::running;
+}
+
+/// Whether nothing was heard of a coordinator for so long, nor since `begin`.
+bool job_watch::is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const {
+  return now - std::max(begin, heard_at_.value_or(started_at_)) > time;
 }
 
 int job_watch::exit_status() const {

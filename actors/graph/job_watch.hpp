@@ -78,6 +78,7 @@ private:
   void hear(const job_news& news, time_point now, watch_decision& what);
   void look_for_coordinator(const job_news& news, time_point now, watch_decision& what);
   void show_events(const job_news& news, watch_decision& what);
+  bool is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const;
   void ask_judge(const observer_orders& status, watch_decision& what);
 
   watch_options options_;

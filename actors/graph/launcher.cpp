@@ -8,6 +8,7 @@
 #include "actors/graph/job_watch.hpp"
 #include "actors/graph/judge_actor.hpp"
 #include "actors/graph/local_cluster.hpp"
+#include "actors/graph/missing_members.hpp"
 #include "actors/graph/observer_actor.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/run_console.hpp"
@@ -182,7 +183,10 @@ private:
     take_judgements(now);
     tell_coordinator();
     if (now - shown_at_ >= show_interval) {
-      show(statistics_.snapshot(now));
+      const auto picture = statistics_.snapshot(now);
+      if (const auto line = in_one_process() ? std::nullopt : missing_.look(picture, now))
+        event(*line);
+      show(picture);
       shown_at_ = now;
     }
   }
@@ -212,6 +216,8 @@ private:
       if (loss.member.role == role::coordinator && options_.etcd)
         bury(loss);
     }
+    for (const auto& line : processes_->notices(now))
+      event(line);
     if (!processes_->failed().empty())
       watch_->give_up(processes_->failed(), now);
     if (const auto since = watch_->training_since())
@@ -343,6 +349,7 @@ private:
   std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< None where all is in this one.
   std::optional<job_watch> watch_;
+  missing_members missing_;
 
   std::shared_ptr<observer_board> board_ = std::make_shared<observer_board>();
   std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();

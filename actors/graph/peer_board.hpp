@@ -53,8 +53,7 @@ public:
     // From rank 0:
     std::atomic<std::uint64_t> begun{0};      ///< The clock with which the run began.
     std::atomic<std::uint64_t> checkpoint{0}; ///< The newest committed one.
-    std::atomic<std::uint64_t> checkpoint_failures{0};
-    std::atomic<bool> unsaved{false}; ///< The last checkpoint could not be written.
+    std::atomic<bool> unsaved{false};         ///< The last checkpoint could not be written.
     /// How often parameters were offered to the launcher; they stay until it has taken them.
     std::atomic<std::uint64_t> offered{0};
     std::atomic<std::uint64_t> taken{0}; ///< From the launcher.

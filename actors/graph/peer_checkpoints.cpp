@@ -9,8 +9,8 @@ namespace troupe {
 
 peer_checkpoints::peer_checkpoints(const cluster_file& cluster, peer_board& board,
                                    const std::function<void(const std::string&)>& log,
-                                   std::uint64_t clock)
-    : cluster_(cluster), board_(board), log_(log),
+                                   const notice_sink& waits, std::uint64_t clock)
+    : cluster_(cluster), board_(board), log_(log), waits_(waits),
       last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
       written_clock_(clock) {}
 
@@ -37,10 +37,7 @@ void peer_checkpoints::begin(const peer_model& model) {
 result<void> peer_checkpoints::finish() {
   if (!writing_.valid())
     return {};
-  auto done = writing_.get();
-  if (!done)
-    board_.head().checkpoint_failures.fetch_add(1);
-  return done;
+  return writing_.get();
 }
 
 bool peer_checkpoints::is_busy() const {
@@ -49,6 +46,14 @@ bool peer_checkpoints::is_busy() const {
 }
 
 result<void> peer_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
+  auto done = try_to_write(std::move(what), std::move(images));
+  if (waits_)
+    waits_("checkpoint", done ? "" : "no checkpoint: " + done.error().text);
+  return done;
+}
+
+result<void> peer_checkpoints::try_to_write(storage::manifest what,
+                                            std::vector<partition_image> images) {
   const auto& directory = cluster_.checkpoint_directory;
   if (!writer_) {
     auto opened = storage::checkpoint_writer::open(directory, {0}, {0});

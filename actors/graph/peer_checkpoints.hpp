@@ -4,6 +4,7 @@
 #include "actors/clock.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/peer_board.hpp"
+#include "actors/notice_sink.hpp"
 #include "actors/training/peer_model.hpp"
 #include "serialization/error.hpp"
 #include "storage/checkpoint_writer.hpp"
@@ -23,7 +24,8 @@ class peer_checkpoints {
 public:
   /// Borrowed: all of it. `clock`: that with which this process begins.
   peer_checkpoints(const cluster_file& cluster, peer_board& board,
-                   const std::function<void(const std::string&)>& log, std::uint64_t clock);
+                   const std::function<void(const std::string&)>& log, const notice_sink& waits,
+                   std::uint64_t clock);
 
   /// By time or by clocks; never while one is being written.
   bool due(std::uint64_t clock) const;
@@ -34,11 +36,13 @@ public:
 
 private:
   bool is_busy() const;
+  result<void> try_to_write(storage::manifest what, std::vector<partition_image> images);
   result<void> write(storage::manifest what, std::vector<partition_image> images);
 
   const cluster_file& cluster_;
   peer_board& board_;
   const std::function<void(const std::string&)>& log_;
+  const notice_sink& waits_;
   std::uint64_t last_;
   time_point written_at_;
   std::uint64_t written_clock_;

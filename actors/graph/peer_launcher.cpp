@@ -6,6 +6,7 @@
 #include "actors/exception_text.hpp"
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/job_of_graph.hpp"
+#include "actors/graph/missing_members.hpp"
 #include "actors/graph/peer_board.hpp"
 #include "actors/graph/preparation.hpp"
 #include "actors/graph/run_console.hpp"
@@ -40,6 +41,10 @@ constexpr std::chrono::seconds frozen_max{15};
 constexpr std::chrono::seconds round_max{1};
 /// For processes that have nothing to do any more.
 constexpr std::chrono::seconds last_exits_max{5};
+/// After the user's wish to stop: for ranks to hear of it, where they have not come together yet.
+constexpr std::chrono::seconds early_stop_max{2};
+/// For the last checkpoint.
+constexpr std::chrono::seconds stop_max{30};
 
 class peer_launcher {
 public:
@@ -127,14 +132,15 @@ private:
     statistics_.observe(picture(), now);
     judge(now);
     if (now - shown_at_ >= show_interval) {
-      console_.show(statistics_.snapshot(now));
+      const auto shown = statistics_.snapshot(now);
+      if (const auto line = missing_.look(shown, now))
+        event(*line);
+      console_.show(shown);
       shown_at_ = now;
     }
     auto& head = board_->head();
-    if (head.checkpoint_failures > failures_told_) {
-      failures_told_ = head.checkpoint_failures;
-      event("a checkpoint could not be written: see logs/worker-0.log");
-    }
+    if (stop_asked_at_ && !head.done)
+      look_for_stop(now);
     if (head.done && !leaving_at_) {
       supervisor_->wind_down();
       leaving_at_ = now;
@@ -150,8 +156,18 @@ private:
       over_ = true;
       return;
     }
+    stop_asked_at_ = steady_now();
     board_->head().stop = true;
     event("stopping: a last checkpoint is written; again to stop at once");
+  }
+
+  void look_for_stop(time_point now) {
+    const auto passed = now - *stop_asked_at_;
+    if (!training_since_ && passed > early_stop_max)
+      failure_ = "stopped before the training began";
+    else if (passed > stop_max)
+      failure_ = "no last checkpoint within 30 s; stopped without it";
+    over_ = over_ || !failure_.empty();
   }
 
   void watch_processes(time_point now) {
@@ -160,6 +176,8 @@ private:
       event(fmt::format("{} died ({})", to_string(process_of(loss.member)), loss.how));
       statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
     }
+    for (const auto& line : supervisor_->notices(now))
+      event(line);
     if (!losses.empty()) {
       auto& head = board_->head();
       head.losses.fetch_add(1);
@@ -336,14 +354,14 @@ private:
   std::optional<peer_board> board_;
   std::vector<int> listeners_;
   std::optional<supervisor> supervisor_;
+  missing_members missing_;
   std::unique_ptr<evaluator> evaluator_;
   std::future<judgement> judging_;
   bool judging_last_ = false; ///< What is judged is the end.
-  std::optional<time_point> training_since_, leaving_at_;
+  std::optional<time_point> training_since_, stop_asked_at_, leaving_at_;
   std::vector<heard_from> heard_; ///< By rank.
   time_point looked_at_{0};
   std::string failure_;
-  std::uint64_t failures_told_ = 0;
   int stop_signal_ = 0;
   bool last_judged_ = false;
   bool over_ = false;

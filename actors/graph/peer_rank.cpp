@@ -47,9 +47,11 @@ constexpr std::size_t floats_per_number = 2;
 class peer_rank {
 public:
   peer_rank(const child_identity& who, const cluster_file& cluster, peer_board board,
-            const graph& described, const std::function<void(const std::string&)>& log)
+            const graph& described, const std::function<void(const std::string&)>& log,
+            const notice_sink& waits)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
-        log_(log), model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
+        log_(log), waits_(waits),
+        model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
         line_(board_.line(who.self.index)) {
     for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
       addresses_.push_back({"127.0.0.1", board_.line(rank).port});
@@ -60,7 +62,7 @@ public:
     if (auto restored = restore(); !restored)
       return restored;
     if (who_.index == 0)
-      checkpoints_.emplace(cluster_, board_, log_, model_.clock());
+      checkpoints_.emplace(cluster_, board_, log_, waits_, model_.clock());
     while (true) {
       auto team = form();
       if (!team)
@@ -123,6 +125,7 @@ private:
     line_.training = false;
     link_team_options how;
     how.forming = waiting_told;
+    how.waits = waits_;
     how.deadline = gradient_max;
     how.wanted = [this] { return board_.head().losses == generation_; };
     while (true) {
@@ -284,6 +287,7 @@ private:
   const cluster_file& cluster_;
   peer_board board_;
   const std::function<void(const std::string&)>& log_;
+  const notice_sink& waits_;
   peer_model model_;
   peer_sum sum_{model_, who_.index};
   peer_line& line_;
@@ -302,13 +306,14 @@ private:
 
 result<void> run_peer(const child_identity& who, const cluster_file& cluster,
                       const run_options& options, const graph& described,
-                      const std::function<void(const std::string&)>& log) {
+                      const std::function<void(const std::string&)>& log,
+                      const notice_sink& waits) {
   if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
   auto board = peer_board::open(options.run_directory);
   if (!board)
     return board.error();
-  return peer_rank{who, cluster, *std::move(board), described, log}.run();
+  return peer_rank{who, cluster, *std::move(board), described, log, waits}.run();
 }
 
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "actors/graph/cluster_file.hpp"
 #include "actors/graph/graph.hpp"
 #include "actors/graph/options.hpp"
+#include "actors/notice_sink.hpp"
 
 #include <functional>
 #include <string>
@@ -15,6 +16,6 @@ namespace troupe {
 /// again.
 result<void> run_peer(const child_identity& who, const cluster_file& cluster,
                       const run_options& options, const graph& described,
-                      const std::function<void(const std::string&)>& log);
+                      const std::function<void(const std::string&)>& log, const notice_sink& waits);
 
 } // namespace troupe

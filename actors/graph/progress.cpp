@@ -92,10 +92,10 @@ std::string time_text(std::chrono::nanoseconds elapsed) {
   const double seconds = std::chrono::duration<double>(elapsed).count();
   if (seconds < 100.0)
     return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<std::uint64_t>(seconds);
-  if (whole < 3600)
-    return fmt::format("{}:{:02}", whole / 60, whole % 60);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  const auto full = static_cast<std::uint64_t>(seconds);
+  if (full < 3600)
+    return fmt::format("{}:{:02}", full / 60, full % 60);
+  return fmt::format("{}:{:02}:{:02}", full / 3600, full / 60 % 60, full % 60);
 }
 
 /// "812", "81.2k", "3.40M"
@@ -109,7 +109,7 @@ std::string count_text(double x) {
 
 std::string megabytes_text(double bytes) { return fmt::format("{:.1f} MB/s", bytes / 1e6); }
 
-/// "waiting for worker 2, worker 3".
+/// "waiting for worker 2, worker 3"; where all have come, for those that are still loading.
 std::string missing_text(const progress_snapshot& x) {
   if (x.processes.empty())
     return "waiting for the coordinator";
@@ -117,6 +117,10 @@ std::string missing_text(const progress_snapshot& x) {
   for (const auto& process : x.processes)
     if (process.state == member_state::absent || process.dead)
       names.push_back(process.name);
+  if (names.empty())
+    for (const auto& process : x.processes)
+      if (process.state == member_state::joining || process.state == member_state::restoring)
+        names.push_back(process.name + " (" + state_of(process).text + ")");
   if (names.empty())
     return "all are there";
   const auto more = names.size() - std::min(names.size(), listed_names_max);

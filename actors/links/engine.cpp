@@ -2,6 +2,7 @@
 
 #include "actors/links/thread_without_signals.hpp"
 #include "actors/links/unix_stream.hpp"
+#include "actors/resource_limits.hpp"
 #include "serialization/wire.hpp"
 
 #include <sys/socket.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
 namespace troupe {
@@ -231,14 +233,20 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
     peer.size_bytes = sizeof peer.storage;
     detail::descriptor made{::accept4(from.socket.get(), reinterpret_cast<sockaddr*>(&peer.storage),
                                       &peer.size_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC)};
+    const int problem = made ? 0 : errno;
     if (made) {
+      tell_lack("");
       welcome(detail::accept_stream(std::move(made), peer, context_.options, from.beside));
       continue;
     }
     // These stay until something is freed: to ask again at once would only burn time.
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+    if (problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM) {
       pause(key, from);
-    if (errno != ECONNABORTED && errno != EINTR)
+      tell_lack(with_limits(std::string{"cannot accept a connection: "} + std::strerror(problem)));
+    } else if (problem == EAGAIN || problem == EWOULDBLOCK) {
+      tell_lack(""); // The system looks for a descriptor first, then for who wants it.
+    }
+    if (problem != ECONNABORTED && problem != EINTR)
       return;
   }
 }
@@ -263,6 +271,11 @@ void transport::engine::pause(std::uint64_t key, listener& which) {
   context_.poll.change(which.socket.get(), key, 0);
   which.paused_until = clock::now() + accept_pause;
   next_check_ = std::min(next_check_, which.paused_until);
+}
+
+void transport::engine::tell_lack(const std::string& why) {
+  if (std::exchange(lack_, why) != why && context_.events.hampered)
+    context_.events.hampered(why);
 }
 
 void transport::engine::tidy(std::uint64_t key, detail::connection& link) {

@@ -64,6 +64,7 @@ private:
   void accept_on(std::uint64_t key, listener& from);
   void welcome(detail::accepted_stream accepted);
   void pause(std::uint64_t key, listener& which);
+  void tell_lack(const std::string& why);
   /// After every call on a connection: forgets it where it is finished.
   void tidy(std::uint64_t key, detail::connection& link);
   void check_times();
@@ -83,6 +84,7 @@ private:
   std::vector<std::uint64_t> unread_;  ///< Keys to be dispatched again without an event.
   std::vector<connection_ptr> corked_; ///< They have to flush at the end of the round.
   std::unordered_map<std::uint64_t, listener> listeners_;
+  std::string lack_;         ///< What hampered() was told last.
   std::size_t accepted_ = 0; ///< Accepted connections in links_.
   clock::time_point next_check_ = clock::time_point::max();
   clock::duration check_interval_min_;

@@ -1,6 +1,7 @@
 #include "actors/links/link_team.hpp"
 
 #include "actors/links/team_meeting.hpp"
+#include "actors/process_name.hpp"
 #include "kernels/schedules/strategies.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -94,11 +95,14 @@ public:
       return listening.error();
     std::unique_lock lock{mutex_};
     const auto until = clock::now() + options_.forming;
+    auto tell_at = clock::now() + options_.waiting_told;
     auto retry_at = clock::now();
     while (true) {
       if (meeting_.take_complete())
         tell_all(all_linked);
       formed_ = meeting_.is_formed();
+      if (formed_ || (options_.wanted && !options_.wanted()))
+        tell_waits("team", "");
       if (formed_)
         return {};
       if (options_.wanted && !options_.wanted())
@@ -106,6 +110,10 @@ public:
       const auto now = clock::now();
       if (now >= until)
         return {errc::timed_out, late_text()};
+      if (now >= tell_at) {
+        tell_waits("team", "waits for " + missing_text());
+        tell_at = now + options_.waiting_told;
+      }
       if (now >= retry_at) {
         for (const auto other : meeting_.wanted())
           meeting_.connecting(other, links_.connect(addresses[other]));
@@ -231,6 +239,7 @@ private:
       news_.notify_all();
     };
     made.rejected = [](const std::string&, const failure&) {};
+    made.hampered = [this](const std::string& why) { tell_waits("accept", why); };
     made.settle = [this] {
       const std::lock_guard lock{mutex_};
       go_on();
@@ -245,6 +254,23 @@ private:
     return rank_name(late) + (meeting_.link_to(late) ? " did not find all others" : " did not come")
            + " within " + std::to_string(options_.forming.count() / 1000) + " s"
            + (why_not_.empty() ? "" : ": " + why_not_);
+  }
+
+  /// Ranks that this one has no link with; else one that lacks links with others.
+  std::string missing_text() const {
+    std::vector<std::string> missing;
+    for (std::uint32_t other = 0; other < ranks(); ++other)
+      if (other != rank() && !meeting_.link_to(other))
+        missing.push_back(to_string(process_name{role::worker, other}));
+    if (!missing.empty())
+      return list_of(missing) + (why_not_.empty() ? "" : ": " + why_not_);
+    return to_string(process_name{role::worker, *meeting_.first_missing()})
+           + ", which waits for others";
+  }
+
+  void tell_waits(const std::string& topic, const std::string& text) const {
+    if (options_.waits)
+      options_.waits(topic, text);
   }
 
   /// Of a team that is formed.

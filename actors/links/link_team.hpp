@@ -21,6 +21,7 @@
 
 #include "actors/links/parts_flow.hpp"
 #include "actors/links/transport.hpp"
+#include "actors/notice_sink.hpp"
 #include "kernels/executors/progress.hpp"
 #include "serialization/error.hpp"
 
@@ -40,6 +41,9 @@ struct link_team_options {
   std::chrono::milliseconds forming{30'000};
   /// Forming ends soon after this says no; empty: it never does.
   std::function<bool()> wanted;
+  /// Gets what it waits for: a rank, for more than `waiting_told`; or what others are let in with.
+  notice_sink waits;
+  std::chrono::milliseconds waiting_told{3'000};
   /// Without anything that arrives for so long, a sum that all wait for fails.
   std::chrono::milliseconds deadline{30'000};
   /// Time that a team's end waits for ranks that are still adding up. Larger: a rank that hangs

@@ -88,7 +88,7 @@ struct node::services {
 };
 
 node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
-           transport_options options, const send_limits& limits)
+           transport_options options, const send_limits& limits, notice_sink waits)
     : services_(std::make_shared<services>(system, limits)) {
   self.reads = all_encodings;
   services_->links = std::make_shared<detail::switchboard>(
@@ -97,7 +97,7 @@ node::node(caf::actor_system& system, hello self, std::function<void(std::string
       const auto alive = weak.lock();
       return alive ? alive->accept(link, peer) : std::nullopt;
     },
-    std::move(log), std::move(options));
+    std::move(log), std::move(waits), std::move(options));
 }
 
 node::~node() {

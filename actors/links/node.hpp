@@ -5,6 +5,7 @@
 #include "actors/kv.hpp"
 #include "actors/links/send_window.hpp"
 #include "actors/links/transport.hpp"
+#include "actors/notice_sink.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -19,8 +20,9 @@ namespace troupe {
 class node {
 public:
   /// `log`: gets one line for each peer that was turned away; called on the transport's thread.
+  /// `waits`: gets who is not reached for some seconds, and what it lacks to let others in.
   node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
-       transport_options options = {}, const send_limits& limits = {});
+       transport_options options = {}, const send_limits& limits = {}, notice_sink waits = {});
   ~node();
   node(const node&) = delete;
   node& operator=(const node&) = delete;

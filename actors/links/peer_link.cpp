@@ -1,5 +1,6 @@
 // peer_link: a peer_sink that stands for a server in another process.
 #include "actors/links/switchboard.hpp"
+#include "actors/process_name.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -24,7 +25,7 @@ struct peer_link_shell {
     if (!alive)
       return;
     if (!link)
-      link = alive->connect(where, caf::actor_cast<link_owner>(self));
+      link = alive->connect(where, to_string(process_of(whom)), caf::actor_cast<link_owner>(self));
     if (is_open)
       alive->send(*link, what);
     else if (waiting.size() < waiting_max)

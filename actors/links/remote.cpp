@@ -5,6 +5,7 @@
 #include "actors/links/switchboard.hpp"
 #include "actors/links/traffic_class.hpp"
 #include "actors/open_requests.hpp"
+#include "actors/process_name.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -138,7 +139,7 @@ struct remote_shell {
     if (link)
       return;
     if (auto alive = board.lock())
-      link = alive->connect(where, caf::actor_cast<link_owner>(self));
+      link = alive->connect(where, to_string(process_of(whom)), caf::actor_cast<link_owner>(self));
     else
       fail_all({errc::peer_lost, "this process is shutting down"});
   }

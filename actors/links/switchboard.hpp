@@ -6,6 +6,8 @@
 #include "actors/lane.hpp"
 #include "actors/links/send_window.hpp"
 #include "actors/links/transport.hpp"
+#include "actors/links/unreached_peers.hpp"
+#include "actors/notice_sink.hpp"
 #include "serialization/wire.hpp"
 
 #include <functional>
@@ -34,9 +36,10 @@ public:
   using acceptor = std::function<std::optional<link_owner>(link_id, const hello&)>;
 
   switchboard(caf::actor_system& system, hello self, acceptor accept,
-              std::function<void(std::string)> log, transport_options options);
+              std::function<void(std::string)> log, notice_sink waits, transport_options options);
 
-  link_id connect(const endpoint& where, const link_owner& owner);
+  /// `name`: of whom is expected there, for a person.
+  link_id connect(const endpoint& where, const std::string& name, const link_owner& owner);
   std::size_t send(link_id link, const message& what) { return transport_->send(link, what); }
   void close(link_id link) { transport_->close(link); }
   troupe::transport& transport() { return *transport_; }
@@ -45,11 +48,14 @@ public:
 
 private:
   std::optional<link_owner> owner_of(link_id link);
+  void tell(const std::vector<reach_notice>& all) const;
 
   acceptor accept_;
   std::function<void(std::string)> log_;
+  notice_sink waits_;
   std::mutex mutex_;
   std::unordered_map<link_id, link_owner> owners_;
+  unreached_peers unreached_;
   lane lane_; ///< The transport's thread.
   /// Last member: its thread ends before what the callbacks use.
   std::unique_ptr<troupe::transport> transport_;

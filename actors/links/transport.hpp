@@ -69,6 +69,9 @@ struct link_events {
   /// sent in them and in this one leave together. Also called after rounds that brought none, and
   /// after the last `lost`.
   std::function<void()> settle{};
+  /// Nobody can be let in for lack of something, such as open files; tried again now and then. Once
+  /// for each lack; without a text: it is over.
+  std::function<void(const std::string& why)> hampered{};
 };
 
 /// Thread-safe. The destructor closes all links without waiting for peers (what is queued is gone,

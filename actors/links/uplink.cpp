@@ -34,7 +34,7 @@ struct uplink_shell {
     if (link || pausing || turned_away)
       return;
     if (auto alive = board.lock())
-      link = alive->connect(where, caf::actor_cast<link_owner>(self));
+      link = alive->connect(where, "the coordinator", caf::actor_cast<link_owner>(self));
   }
 
   void opened(link_id which, const hello& peer) {

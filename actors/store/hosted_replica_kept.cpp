@@ -102,6 +102,8 @@ void hosted_replica::keep_present() {
   keep(values_->pin(replica_->state()->partitions()), [this](const result<void>& done) {
     if (!done) // What it has kept before is still there.
       log(done.error().text);
+    if (const auto& waits = context_->options.waits)
+      waits("kept-" + std::to_string(chain_.value), done ? "" : done.error().text);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "actors/clock.hpp"
 #include "actors/kv.hpp"
+#include "actors/notice_sink.hpp"
 #include "actors/store/chain.hpp"
 #include "actors/store/checkpointer.hpp"
 #include "actors/store/push_recorder.hpp"
@@ -36,6 +37,7 @@ struct server_options {
   /// Where it keeps states of its replicas for itself (storage/kept_state.hpp); empty: nowhere.
   std::filesystem::path directory{};
   std::function<void(const std::string&)> log{}; ///< Lines for a person; null: for nobody.
+  notice_sink waits{};                           ///< What it cannot do for now.
   std::optional<record_options> record{};        ///< Nullopt: what it applies is not written down.
   bool own_thread = true; ///< Fills fresh partitions on a thread of their own.
   std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.

@@ -75,8 +75,8 @@ float softmax(float* row, std::size_t classes) {
   return most + std::log(sum);
 }
 
-/// OpenBLAS tries for ever to allocate a buffer that it cannot have, one for each thread that
-/// multiplies. Checks that the address space is free, then makes OpenBLAS allocate it. Throws std::runtime_error.
+/// Checks that the address space for a buffer of OpenBLAS is free, then makes OpenBLAS allocate it:
+/// one for each thread that multiplies. OpenBLAS itself tries for ever. Throws std::runtime_error.
 void take_blas_buffer() {
   constexpr std::size_t buffer_bytes = (std::size_t{128} << 20) + 65'536;
   static std::mutex mutex;

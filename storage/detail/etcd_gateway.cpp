@@ -81,16 +81,32 @@ result<answer> post(const etcd_endpoint& where, const std::string& path, const s
   request.body = body;
   request.set_header("Content-Type", "application/json");
   answer got;
+  request.response_handler = [&](const httplib::Response& head) {
+    got.status = head.status;
+    return true;
+  };
   request.content_receiver = [&](const char* data, std::size_t size, auto, auto) {
     got.text.append(data, size);
     return got.text.size() <= answer_bytes_max && clock::now() - began <= deadline;
   };
   const auto outcome = http.send(request);
-  if (!outcome)
+  // The library takes trailers behind the answer, which etcd sends where it refuses, for an error.
+  const bool is_whole = outcome || (got.status != 0 && json::accept(got.text));
+  if (!is_whole)
     return no_answer(where, outcome.error(),
                      std::chrono::duration_cast<milliseconds>(clock::now() - began), deadline);
-  got.status = outcome->status;
   return got;
+}
+
+/// Returns what the user can do about a refusal, as far as that is known.
+std::string remedy_for(const std::string& words) {
+  const auto says = [&](const char* part) { return words.find(part) != std::string::npos; };
+  if (says("space exceeded"))
+    return "; make room in it (compact, defragment) and disarm its alarm: etcdctl alarm disarm";
+  if (says("user name is empty") || says("auth token") || says("permission denied"))
+    return "; it asks for a password, which this program cannot give: use an etcd without "
+           "authentication";
+  return "";
 }
 
 bool knows_no_leader(const etcd_endpoint& where) {
@@ -119,13 +135,12 @@ result<json> ask_etcd(const etcd_endpoint& where, const std::string& path, const
   const auto& details = problem != document.end() && problem->is_object() ? *problem : document;
   const auto code = details.find("code");
   const auto words = details.find("message");
-  const auto text =
-    name_of(where) + ": "
-    + (words != details.end() && words->is_string() ? words->get<std::string>()
-                                                    : "status " + std::to_string(got->status));
+  const auto text = words != details.end() && words->is_string()
+                      ? words->get<std::string>()
+                      : "status " + std::to_string(got->status);
   if (code != details.end() && (*code == unavailable || *code == deadline_exceeded))
-    return {errc::not_ready, text};
-  return {errc::io_failed, text};
+    return {errc::not_ready, name_of(where) + ": " + text};
+  return {errc::io_failed, name_of(where) + " refuses: " + text + remedy_for(text)};
 }
 
 } // namespace troupe::storage::detail

@@ -184,9 +184,15 @@ TEST_CASE("a_process_that_cannot_be_kept_alive_fails_the_job_with_or_without_a_c
   f.watch.give_up("worker 1: nobody listens", 2s);
   CHECK(f.watch.report().failed == "server 0: the disk is full");
   CHECK(f.watch.failure() == "server 0: the disk is full");
-  CHECK(f.watch.look(6s, 5) == standing::running);
-  CHECK(f.watch.look(6001ms, 5) == standing::over);
+  CHECK(f.watch.look(3s, 5) == standing::running);
+  CHECK(f.watch.look(3001ms, 5) == standing::over); // Nobody is there to tell the others.
   CHECK(f.watch.exit_status() == 1);
+  fixture heard;
+  heard.watch.give_up("server 0: the disk is full", 1s);
+  for (heard.now = 1s; heard.now < 6s; heard.now += 1s)
+    heard.follow();
+  CHECK(heard.watch.look(6s, 5) == standing::running);
+  CHECK(heard.watch.look(6001ms, 5) == standing::over);
 }
 
 TEST_CASE("a_job_that_failed_says_why") {
@@ -283,10 +289,31 @@ TEST_CASE("a_user_who_stops_twice_is_obeyed_at_once") {
 TEST_CASE("a_last_checkpoint_that_takes_too_long_is_not_waited_for") {
   fixture f;
   f.watch.stop(2, 0s);
+  for (; f.now < 30s; f.now += 1s)
+    f.follow(job_phase::training);
   CHECK(f.watch.look(30s, 5) == standing::running);
   CHECK(f.watch.look(30'001ms, 5) == standing::abandoned);
   CHECK(f.watch.failure() == "no last checkpoint within 30 s; stopped without it");
   CHECK(f.watch.exit_status() == 1);
+}
+
+TEST_CASE("a_last_checkpoint_is_not_waited_for_where_no_coordinator_answers") {
+  fixture f;
+  f.follow(job_phase::training);
+  f.watch.stop(15, 60s);
+  CHECK(f.watch.look(65s, 5) == standing::running);
+  CHECK(f.watch.look(65'001ms, 5) == standing::abandoned);
+  CHECK(f.watch.failure() == "no last checkpoint, as no coordinator answers; stopped without it");
+  CHECK(f.watch.exit_status() == 1);
+}
+
+TEST_CASE("before_the_training_there_is_nothing_to_wait_for") {
+  fixture f;
+  f.watch.stop(15, 60s);
+  CHECK(f.watch.look(62s, 5) == standing::running);
+  CHECK(f.watch.look(62'001ms, 5) == standing::abandoned);
+  CHECK(f.watch.failure() == "stopped before the training began: no word from the coordinator");
+  CHECK(f.watch.exit_status() == 143);
 }
 
 TEST_CASE("who_joined_judges_nothing_and_leaves_a_job_that_is_silent") {

@@ -15,6 +15,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -435,6 +436,30 @@ TEST_CASE("a_rank_that_never_comes_is_named") {
   REQUIRE_FALSE(team);
   CHECK_EQ(team.error().code, errc::timed_out);
   CHECK(team.error().text.starts_with("rank 0 did not come within"));
+}
+
+TEST_CASE("a_rank_that_does_not_come_is_told_of_while_it_is_waited_for") {
+  meeting place{2};
+  auto options = options_of(false);
+  options.waiting_told = 50ms;
+  std::mutex mutex;
+  std::vector<std::pair<std::string, std::string>> told;
+  std::atomic<bool> is_told{false};
+  options.waits = [&](const std::string& topic, const std::string& text) {
+    const std::lock_guard lock{mutex};
+    told.emplace_back(topic, text);
+    is_told = true;
+    is_told.notify_all();
+  };
+  on_threads(2, [&](std::uint32_t rank) {
+    if (rank == 1)
+      is_told.wait(false);
+    CHECK(place.form(rank, rank == 0 ? options : options_of(false)));
+  });
+  REQUIRE(told.size() >= 2);
+  CHECK(told.front().first == "team");
+  CHECK(told.front().second.starts_with("waits for worker 1"));
+  CHECK(told.back() == std::pair<std::string, std::string>{"team", ""});
 }
 
 } // namespace troupe::link_team_test

@@ -123,6 +123,8 @@ TEST_CASE("render says who is missing while a job gathers, and no rates") {
   CHECK(render(x, 80, false)[1] == "waiting for server 0, worker 0");
   x.processes.resize(2);
   x.processes[0].state = member_state::joining;
+  CHECK(render(x, 80, false)[1] == "waiting for server 0 (joining), server 1 (restoring)");
+  x.processes[0].state = x.processes[1].state = member_state::active;
   CHECK(render(x, 80, false)[1] == "all are there");
   x.processes.clear();
   CHECK(render(x, 80, false)[1] == "waiting for the coordinator");

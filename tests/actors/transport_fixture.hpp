@@ -135,6 +135,9 @@ public:
   bool wait_rejected(std::size_t count = 1) {
     return wait([&] { return rejected.size() >= count; });
   }
+  bool wait_hampered(std::size_t count) {
+    return wait([&] { return hampered.size() >= count; });
+  }
   link_id only_link() {
     std::scoped_lock lock{mutex};
     return opened.at(0).link;
@@ -146,6 +149,7 @@ public:
   std::vector<message> received;
   std::vector<failure> lost;
   std::vector<failure> rejected;
+  std::vector<std::string> hampered;
   bool broken_promise = false; ///< Something followed `lost`, or it came twice.
   std::map<std::uint64_t, bool> ended;
   transport links; ///< Last: its thread uses the others.
@@ -168,6 +172,11 @@ private:
     events.rejected = [this](const std::string&, const failure& why) {
       std::scoped_lock lock{mutex};
       rejected.push_back(why);
+      changed.notify_all();
+    };
+    events.hampered = [this](const std::string& why) {
+      std::scoped_lock lock{mutex};
+      hampered.push_back(why);
       changed.notify_all();
     };
     return events;

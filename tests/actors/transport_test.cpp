@@ -4,6 +4,9 @@
 
 #include "doctest/doctest.h"
 
+#include <sys/resource.h>
+#include <sys/socket.h>
+
 #include <array>
 #include <atomic>
 #include <random>
@@ -126,6 +129,30 @@ TEST_CASE("large_tensors_arrive_intact_and_aligned_in_both_directions_at_once") 
         CHECK(reinterpret_cast<std::uintptr_t>(at_server[0].values.get()) % 64 == 0);
       }
     }
+}
+
+TEST_CASE("without_a_descriptor_for_a_peer_that_is_told_and_the_peer_gets_in_later") {
+  side server;
+  const auto where = server.listen();
+  const auto there = detail::resolve(where)->front();
+  const detail::descriptor peer{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit none = before;
+  none.rlim_cur = 3; // Others may be free below, but not below this.
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const int problem = ::connect(peer.get(), there.get(), there.size_bytes);
+  const bool told = server.wait_hampered(1);
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE(problem == 0);
+  REQUIRE(told);
+  REQUIRE(server.wait_hampered(2));
+  CHECK(server.hampered[0]
+        == "cannot accept a connection: Too many open files; limits: ulimit -n 3");
+  CHECK(server.hampered[1].empty());
+  const auto first = bytes_of(hello_of());
+  REQUIRE(::send(peer.get(), first.data(), first.size(), 0) == std::ssize(first));
+  CHECK(server.wait_opened());
 }
 
 TEST_CASE("a_higher_class_overtakes_a_large_tensor") {

@@ -22,11 +22,17 @@ def free_port():
         return one.getsockname()[1]
 
 
-class Etcd:
-    """`patient`: its leases last 8 s, not 2, so that a machine that stands still ends none."""
+def in_base64(text):
+    return base64.b64encode(text.encode()).decode()
 
-    def __init__(self, home: pathlib.Path, members=1, patient=False):
+
+class Etcd:
+    """`patient`: its leases last 8 s, not 2, so that a machine that stands still ends none.
+    `options`: more of etcd's own."""
+
+    def __init__(self, home: pathlib.Path, members=1, patient=False, options=()):
         self.home = home
+        self.options = options
         self.times = ["--heartbeat-interval", "500", "--election-timeout", "5000"] if patient else []
         self.ports = [(free_port(), free_port()) for _ in range(members)]
         self.processes = [None] * members
@@ -47,7 +53,7 @@ class Etcd:
              "--listen-client-urls", client, "--advertise-client-urls", client,
              "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
              "--initial-cluster", everyone, "--logger", "zap", "--log-level", "error",
-             "--unsafe-no-fsync", *self.times],
+             "--unsafe-no-fsync", *self.times, *self.options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def signal_all(self, number):
@@ -74,8 +80,11 @@ class Etcd:
         return int(self.status(index).get("leader", 0)) != 0
 
     def status(self, index):
-        where = f"http://127.0.0.1:{self.ports[index][0]}/v3/maintenance/status"
-        with urllib.request.urlopen(where, b"{}", timeout=5) as answer:
+        return self.ask("/v3/maintenance/status", {}, index)
+
+    def ask(self, path, question, index=0):
+        where = f"http://127.0.0.1:{self.ports[index][0]}{path}"
+        with urllib.request.urlopen(where, json.dumps(question).encode(), timeout=5) as answer:
             return json.load(answer)
 
     def raft_leader(self):
@@ -88,11 +97,23 @@ class Etcd:
         return status["header"]["member_id"] == status.get("leader")
 
     def get(self, key):
-        question = json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode()
-        where = f"http://127.0.0.1:{self.ports[0][0]}/v3/kv/range"
-        with urllib.request.urlopen(where, question, timeout=5) as answer:
-            found = json.load(answer).get("kvs")
+        found = self.ask("/v3/kv/range", {"key": in_base64(key)}).get("kvs")
         return base64.b64decode(found[0]["value"]) if found else None
+
+    def fill(self):
+        """Until it refuses for lack of space; it needs a small --quota-backend-bytes."""
+        for number in range(1000):
+            try:
+                self.ask("/v3/kv/put", {"key": in_base64(f"k{number}"), "value": "A" * 1_000_000})
+            except urllib.error.HTTPError:
+                return
+        raise AssertionError("etcd has room for everything")
+
+    def demand_passwords(self):
+        for path, question in (("user/add", {"name": "root", "password": "secret"}),
+                               ("role/add", {"name": "root"}),
+                               ("user/grant", {"user": "root", "role": "root"}), ("enable", {})):
+            self.ask("/v3/auth/" + path, question)
 
     def leader(self, job):
         """Pid of the coordinator that leads; None where none does."""

@@ -11,7 +11,12 @@ import cluster
 import etcd
 
 ELEMENTS = 100_000
+NO_SPACE = (r"etcd at 127.0.0.1:\d+ refuses: etcdserver: mvcc: database space exceeded; "
+            r"make room in it .*etcdctl alarm disarm")
+NO_PASSWORD = (r"etcd at 127.0.0.1:\d+ refuses: etcdserver: user name is empty; "
+               r"it asks for a password")
 WORKERS = 4
+SMALL = ("--quota-backend-bytes", str(16 << 20))
 
 
 @unittest.skipUnless(etcd.is_installed(), "etcd is not installed (apt-get install etcd-server)")
@@ -21,9 +26,12 @@ class EtcdTest(cluster.ClusterTest):
               "--epochs", 1, "--checkpoint-every", "300ms",
               *cluster.slow([4] * WORKERS))
 
-    def begin(self, samples, *options, members=1, patient=False):
-        self.etcd = etcd.Etcd(self.home, members, patient)
+    def begin_etcd(self, members=1, patient=False, options=()):
+        self.etcd = etcd.Etcd(self.home, members, patient, options)
         self.addCleanup(self.etcd.end_all)
+
+    def begin(self, samples, *options, members=1, patient=False, etcd_options=()):
+        self.begin_etcd(members, patient, etcd_options)
         self.samples = samples
         run = self.start("--samples", samples, "--coordinator-store", self.etcd.url + "/job", *options)
         run.await_text("training with 4 workers")
@@ -81,6 +89,7 @@ class EtcdTest(cluster.ClusterTest):
         self.etcd.signal_all(signal.SIGSTOP)
         run.await_match(r"coordinator( 1)? lost: no longer leads: cannot renew its lease: "
                         r"etcd at 127.0.0.1:\d+ did not answer.*; training waits until etcd answers")
+        run.await_match(r"\] coordinator.*: waits for etcd: etcd at 127.0.0.1:\d+ ", 5)
         time.sleep(3)
         self.assertEqual(run.out.count("coordinator back"), 0)
         self.etcd.signal_all(signal.SIGCONT)
@@ -120,6 +129,44 @@ class EtcdTest(cluster.ClusterTest):
         self.assertEqual(run.wait(20), 1)
         self.assertEqual(len(run.err.splitlines()), 1, run.err)
         self.assertRegex(run.err, pattern)
+
+    def test_no_space_at_the_start(self):
+        self.begin_etcd(options=SMALL)
+        self.etcd.fill()
+        self.refused(self.etcd.url, NO_SPACE)
+
+    def test_no_space_later(self):
+        run = self.begin(100_000, etcd_options=SMALL)
+        run.await_text("checkpoint 1 committed")
+        self.etcd.fill()
+        run.await_match("the job failed: .*" + NO_SPACE, 5)
+        self.assert_ends(run, 1, 5)
+        self.assertRegex(run.err, NO_SPACE)
+
+    def test_a_password_is_wanted(self):
+        self.begin_etcd()
+        self.etcd.demand_passwords()
+        self.refused(self.etcd.url, NO_PASSWORD)
+        self.assertEqual(self.runs[-1].logs, {})  # No process was started for it.
+
+    def test_a_password_is_wanted_later(self):
+        run = self.begin(100_000)
+        self.etcd.demand_passwords()
+        run.await_match("the job failed: .*" + NO_PASSWORD, 5)
+        self.assert_ends(run, 1, 5)
+
+    def assert_ends(self, run, status, seconds):
+        began = time.monotonic()
+        self.assertEqual(run.launcher.wait(30), status)
+        self.assertLess(time.monotonic() - began, seconds)
+
+    def test_stopped_while_etcd_is_lost(self):
+        run = self.begin(100_000)
+        self.etcd.signal_all(signal.SIGSTOP)
+        run.await_match("coordinator lost: no longer leads")
+        run.signal(signal.SIGTERM)
+        self.assert_ends(run, 1, 8)
+        self.assertIn("no last checkpoint, as no coordinator answers", run.err)
 
     def test_bad_input(self):
         self.refused(f"etcd://127.0.0.1:{etcd.free_port()}", r"etcd at 127.0.0.1:\d+ cannot be reached")

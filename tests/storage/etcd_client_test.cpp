@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <future>
+#include <sstream>
 #include <thread>
 
 namespace troupe::storage::etcd_client_test {
@@ -47,6 +48,55 @@ private:
   int port_ = 0;
   std::thread thread_;
 };
+
+/// Answers one connection with these bytes and closes it.
+class raw_gateway {
+public:
+  explicit raw_gateway(std::string answer) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    REQUIRE(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0);
+    REQUIRE(::listen(listener_, 1) == 0);
+    REQUIRE(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread{[this, answer = std::move(answer)] {
+      const int link = ::accept(listener_, nullptr, nullptr);
+      char asked[4096];
+      [[maybe_unused]] const auto read = ::recv(link, asked, sizeof asked, 0);
+      [[maybe_unused]] const auto sent = ::send(link, answer.data(), answer.size(), MSG_NOSIGNAL);
+      ::shutdown(link, SHUT_WR);
+      while (::recv(link, asked, sizeof asked, 0) > 0)
+        ; // Else the rest of the question would reset the link.
+      ::close(link);
+    }};
+  }
+  ~raw_gateway() {
+    thread_.join();
+    ::close(listener_);
+  }
+  raw_gateway(const raw_gateway&) = delete;
+  raw_gateway& operator=(const raw_gateway&) = delete;
+
+  etcd_endpoint where() const { return {"127.0.0.1", port_}; }
+
+private:
+  const int listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+/// As etcd 3.4 refuses: in chunks, with a trailer.
+std::string refusal(const std::string& status, const std::string& body) {
+  std::ostringstream size;
+  size << std::hex << body.size();
+  return "HTTP/1.1 " + status
+         + "\r\nContent-Type: application/json\r\nTrailer: Grpc-Trailer-Content-Type\r\n"
+           "Transfer-Encoding: chunked\r\n\r\n"
+         + size.str() + "\r\n" + body
+         + "\r\n0\r\nGrpc-Trailer-Content-Type: application/grpc\r\n\r\n";
+}
 
 const std::string header = R"("header":{"revision":"7"})";
 
@@ -141,6 +191,36 @@ TEST_CASE("what etcd refuses is told in its words and not tried again") {
   CHECK(outcome.error().code == errc::io_failed);
   CHECK(outcome.error().text.find("database space exceeded") != std::string::npos);
   CHECK(asked == 1);
+}
+
+TEST_CASE("a refusal with trailers is told in etcd's words, with what to do") {
+  const raw_gateway full{
+    refusal("429 Too Many Requests",
+            R"({"message":"etcdserver: mvcc: database space exceeded","code":8})")};
+  const auto refused = etcd_client{{full.where()}}.write({{}, "key", "value"}, 2s);
+  REQUIRE(!refused);
+  CHECK(refused.error().code == errc::io_failed);
+  CHECK(refused.error().text
+        == "etcd at " + to_string(full.where())
+             + " refuses: etcdserver: mvcc: database space exceeded; make room in it (compact, "
+               "defragment) and disarm its alarm: etcdctl alarm disarm");
+  const raw_gateway locked{
+    refusal("400 Bad Request", R"({"message":"etcdserver: user name is empty","code":3})")};
+  const auto unknown = etcd_client{{locked.where()}}.get("key", 2s);
+  REQUIRE(!unknown);
+  CHECK(unknown.error().code == errc::io_failed);
+  CHECK(unknown.error().text
+        == "etcd at " + to_string(locked.where())
+             + " refuses: etcdserver: user name is empty; it asks for a password, which this "
+               "program cannot give: use an etcd without authentication");
+}
+
+TEST_CASE("an answer that is cut off is none") {
+  auto bytes = refusal("200 OK", "{" + header + "}");
+  const raw_gateway cut{bytes.substr(0, bytes.find('}'))};
+  const auto outcome = etcd_client{{cut.where()}}.get("key", 2s);
+  REQUIRE(!outcome);
+  CHECK(outcome.error().code == errc::peer_lost);
 }
 
 TEST_CASE("answers of another form than etcd's are malformed") {

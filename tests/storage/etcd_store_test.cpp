@@ -102,6 +102,27 @@ TEST_CASE("etcd: who leads keeps its lease, and a successor finds what was saved
   CHECK(second->save({6, {3}, 77, {{1}}, {}, {}, {}, 13}));
 }
 
+TEST_CASE("etcd: a candidate says why it waits, and when it waits no longer") {
+  if (!etcd_cluster::is_installed())
+    return;
+  etcd_cluster cluster{1};
+  cluster.kill(0);
+  std::promise<void> waited;
+  std::vector<std::string> told;
+  etcd_candidate who{{cluster.endpoints(), "job"}, "me", {}};
+  who.waits = [&](const std::string& text) {
+    if (told.empty())
+      waited.set_value();
+    told.push_back(text);
+  };
+  auto made = std::async(std::launch::async, [&] { return etcd_store::campaign(who); });
+  waited.get_future().wait();
+  cluster.start(0);
+  REQUIRE(made.get());
+  CHECK(told.front().starts_with("waits for etcd: etcd at 127.0.0.1:"));
+  CHECK(told.back().empty());
+}
+
 TEST_CASE("etcd: a leader that is known to be dead is followed before its lease ends") {
   if (!etcd_cluster::is_installed())
     return;

@@ -1,0 +1,57 @@
+// Which notices of the processes of a host become lines on the console, and when.
+#pragma once
+
+#include "actors/clock.hpp"
+#include "actors/cluster/notice_pipe.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+struct notice_board_options {
+  /// A notice waits so long for others that say the same, for one line.
+  std::chrono::milliseconds together{300};
+  /// One process's notices of one topic become a line at most so often; those between are lost.
+  std::chrono::milliseconds pause{5000};
+  /// Lines a second, of all.
+  std::size_t rate_max = 5;
+};
+
+/// A plain state machine.
+///
+/// Invariants:
+/// (1) a notice that does not change and is not over becomes one line.
+/// (2) in no second are there more than rate_max lines; what had to wait comes later, if it still
+///     holds.
+class notice_board {
+public:
+  explicit notice_board(notice_board_options options = {}) : options_(options) {}
+
+  void take(const notice& what, time_point now);
+  /// The process has ended: what it was told to wait for is over.
+  void forget(process_name who);
+  /// The lines that are due.
+  std::vector<std::string> lines(time_point now);
+
+private:
+  struct entry {
+    std::string text; ///< Empty: over.
+    std::string told; ///< What stands on the console; empty: nothing, or it was over since.
+    time_point changed_at{0};
+    std::optional<time_point> told_at;
+  };
+
+  bool is_due(const entry& of, time_point now) const;
+
+  notice_board_options options_;
+  std::map<std::pair<process_name, std::string>, entry> entries_; ///< By process and topic.
+  std::vector<time_point> told_at_;                               ///< Lines of the last second.
+};
+
+} // namespace troupe

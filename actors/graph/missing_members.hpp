@@ -1,0 +1,41 @@
+// Whom a job waits for, or goes on without: a line for the user where that lasts for some seconds.
+#pragma once
+
+#include "actors/clock.hpp"
+#include "actors/graph/progress.hpp"
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct missing_options {
+  /// A member that is not there for so long is told of. Shorter: ordinary restarts are told too.
+  std::chrono::milliseconds patience{4000};
+  /// Between two lines.
+  std::chrono::milliseconds pause{5000};
+};
+
+/// A plain state machine.
+///
+/// Invariants:
+/// (1) a line names all that were missing for `patience`, as far as list_of() does.
+/// (2) the same list makes one line, until one of them is there or another one is missing.
+class missing_members {
+public:
+  explicit missing_members(missing_options options = {}) : options_(options) {}
+
+  /// The line that is due.
+  std::optional<std::string> look(const progress_snapshot& job, time_point now);
+
+private:
+  missing_options options_;
+  std::map<std::string, time_point> since_; ///< By name: those that are missing.
+  std::vector<std::string> told_;
+  std::optional<time_point> told_at_;
+};
+
+} // namespace troupe

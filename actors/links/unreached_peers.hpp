@@ -1,0 +1,51 @@
+// Which processes a process tries to reach in vain, for a person.
+#pragma once
+
+#include "actors/links/transport.hpp"
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace troupe::detail {
+
+/// What is to be told of one address. Without a text: it is reached, or not wanted any more.
+struct reach_notice {
+  std::string address;
+  std::string text;
+
+  bool operator==(const reach_notice&) const = default;
+};
+
+/// A plain state machine.
+///
+/// Invariants:
+/// (1) an address is told of once connections to it have failed for `patience` and none was made.
+/// (2) the same failure of it is told once, until it is over.
+class unreached_peers {
+public:
+  using clock = std::chrono::steady_clock;
+
+  explicit unreached_peers(std::chrono::milliseconds patience) : patience_(patience) {}
+
+  /// `name`: of whom is expected there.
+  void connecting(link_id link, const std::string& address, const std::string& name,
+                  clock::time_point now);
+  std::vector<reach_notice> opened(link_id link);
+  std::vector<reach_notice> lost(link_id link, const failure& why, clock::time_point now);
+
+private:
+  struct peer {
+    std::string name;
+    clock::time_point since; ///< The first attempt of those that failed.
+    clock::time_point tried_at;
+    std::string told;
+  };
+
+  std::chrono::milliseconds patience_;
+  std::map<link_id, std::string> attempts_; ///< Links that are not open: their addresses.
+  std::map<std::string, peer> peers_;       ///< By address: those that are not reached.
+};
+
+} // namespace troupe::detail
