@@ -58,19 +58,18 @@ std::string try_to_log(const std::string& text) {
   return std::string{"cannot write its log: "} + std::strerror(errno);
 }
 
-// The last line of the log is what the launcher shows.
-[[noreturn]] void end_with(int status, const std::string& why) {
-  (void)try_to_log(with_limits(why));
-  std::fflush(nullptr);
-  _exit(status);
-}
-
-[[noreturn]] void give_up(const std::string& why) { end_with(hopeless_status, why); }
-
 /// How a process is heard: by its log, and on the launcher's console where it waits.
 struct process_voice {
   explicit process_voice(const child_identity& who)
       : notices{notice_writer{who.notices, process_of(who.self)}} {}
+
+  /// The last line of the log is what the launcher shows.
+  [[noreturn]] void end_with(int status, const std::string& why) const {
+    log()(with_limits(why));
+    std::fflush(nullptr);
+    _exit(status);
+  }
+  [[noreturn]] void give_up(const std::string& why) const { end_with(hopeless_status, why); }
 
   std::function<void(const std::string&)> log() const {
     return [to = notices](const std::string& text) {
@@ -91,12 +90,12 @@ struct process_voice {
 constexpr std::chrono::seconds end_of_others{3};
 
 struct child_process {
-  child_process(const child_identity& identity, const process_voice& voice, cluster_file from,
+  child_process(const child_identity& identity, const process_voice& heard, cluster_file from,
                 std::optional<codec_options> compression, const send_limits& limits,
                 transport_options transport)
-      : who(identity.self), log(voice.log()), waits(voice.waits()), cluster(std::move(from)),
-        compressed(std::move(compression)), how(std::move(transport)), system(config),
-        links(system, introduction(who), log, how, limits, waits) {}
+      : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
+        cluster(std::move(from)), compressed(std::move(compression)), how(std::move(transport)),
+        system(config), links(system, introduction(who), log, how, limits, waits) {}
 
   hello introduction(const member_id& as) const {
     return {.version = wire::protocol_version,
@@ -116,7 +115,8 @@ struct child_process {
     return coordinator_over(*others.back());
   }
   coordinator_connector coordinator_over(const node& over) const {
-    return over.to_coordinator(cluster.coordinator, [](const failure& why) { give_up(why.text); });
+    return over.to_coordinator(cluster.coordinator,
+                               [to = voice](const failure& why) { to.give_up(why.text); });
   }
 
   /// Until all end as they were told to; one that does so alone takes the others along, and the
@@ -144,12 +144,13 @@ struct child_process {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
+      voice.end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
     log("ended by " + system.render(end));
     _exit(EXIT_FAILURE);
   }
 
   member_id who;
+  process_voice voice;
   std::function<void(const std::string&)> log;
   notice_sink waits;
   cluster_file cluster;
@@ -171,12 +172,12 @@ std::unique_ptr<storage::coordinator_store> open_store(const child_process& self
        name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), self.log,
        [&self](const std::string& what) { self.waits("etcd", what); }});
     if (!store)
-      give_up(store.error().text);
+      self.voice.give_up(store.error().text);
     return *std::move(store);
   }
   auto store = storage::coordinator_store::open(checkpoints);
   if (!store)
-    give_up(store.error().text);
+    self.voice.give_up(store.error().text);
   return *std::move(store);
 }
 
@@ -198,18 +199,18 @@ void run_coordinator_process(child_process& self, const run_options& options, in
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
-    end_with(service.error().code == errc::fenced ? deposed_status : hopeless_status,
-             service.error().text);
+    self.voice.end_with(service.error().code == errc::fenced ? deposed_status : hopeless_status,
+                        service.error().text);
   self.links.serve_coordinator(*service);
   if (auto listening = self.links.listen_on(inherited); !listening)
-    give_up(listening.error().text);
+    self.voice.give_up(listening.error().text);
   self.wait_for(*service);
 }
 
 void run_server_process(child_process& self, const run_options& options) {
   auto listening = self.links.listen({self.cluster.listen_host, 0});
   if (!listening)
-    give_up(listening.error().text);
+    self.voice.give_up(listening.error().text);
   auto files = spawn_checkpointer(
     self.system,
     {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpoint_keep});
@@ -229,7 +230,7 @@ void run_worker_process(child_process& self, const run_options& options,
                         const std::function<graph()>& build) {
   const auto described = build();
   if (auto differs = graph_difference(self.cluster.job, described, options); !differs.empty())
-    give_up(differs);
+    self.voice.give_up(differs);
   auto values =
     spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
   if (self.compressed) {
@@ -286,7 +287,7 @@ void run_worker_process(child_process& self, const run_options& options,
     std::fflush(nullptr);
     _exit(EXIT_SUCCESS);
   } catch (...) {
-    give_up(exception_text());
+    self.voice.give_up(exception_text());
   }
 }
 
@@ -302,23 +303,23 @@ void show_name(const process_name& who) {
 int run_child(const child_identity& who, const run_options& options,
               const std::function<graph()>& build) {
   show_name(process_of(who.self));
+  const process_voice voice{who};
   auto cluster = read_cluster_file(options.run_directory);
   if (!cluster)
-    give_up(cluster.error().text);
-  const process_voice voice{who};
+    voice.give_up(cluster.error().text);
   try {
     if (options.allreduce) {
       const auto log = voice.log();
       log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
       if (auto done = run_peer(who, *cluster, options, build(), log, voice.waits()); !done)
-        give_up(done.error().text);
+        voice.give_up(done.error().text);
       log("ends");
       std::fflush(nullptr);
       _exit(EXIT_SUCCESS);
     }
     auto certificate = load_certificate(options, who.self.role);
     if (!certificate)
-      give_up(certificate.error().text);
+      voice.give_up(certificate.error().text);
     send_limits limits;
     limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
     limits.key_book = options.key_book;
@@ -331,14 +332,14 @@ int run_child(const child_identity& who, const run_options& options,
     if (who.self.role == role::worker) {
       auto made = compression_of(options, cluster->job);
       if (!made)
-        give_up(made.error().text);
+        voice.give_up(made.error().text);
       compressed = *std::move(made);
     }
     child_process self{
       who, voice, *std::move(cluster), std::move(compressed), limits, std::move(transport)};
     run_role(self, who, options, build);
   } catch (...) {
-    give_up(exception_text());
+    voice.give_up(exception_text());
   }
 }
 

@@ -1,9 +1,11 @@
 """A job whose coordinator keeps its state in etcd: standbys take over, nothing is lost or done twice.
 --kills 50 for a longer trial.
 """
+import contextlib
 import os
 import re
 import signal
+import subprocess
 import time
 import unittest
 
@@ -134,6 +136,24 @@ class EtcdTest(cluster.ClusterTest):
         self.begin_etcd(options=SMALL)
         self.etcd.fill()
         self.refused(self.etcd.url, NO_SPACE)
+
+    def test_last_words_without_a_log(self):
+        """A process that cannot go on says why, though the disk has no room for its log."""
+        logs = self.home / "run" / "logs"
+        logs.mkdir(parents=True)
+        if os.getuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", logs],
+                                              check=False).returncode != 0:
+            self.skipTest("cannot mount a small disk here")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", logs], check=True)
+        with contextlib.suppress(OSError):
+            (logs / "filler").write_bytes(bytes(128 << 10))
+        self.begin_etcd(options=SMALL)
+        self.etcd.fill()
+        run = self.start("--samples", 100, "--coordinator-store", self.etcd.url, "--run-dir",
+                         self.home / "run", processes=False)
+        self.assertEqual(run.wait(20), 1)
+        self.assertRegex(run.out, r"\] coordinator: cannot write its log: No space left on device; "
+                         "it would say: " + NO_SPACE)
 
     def test_no_space_later(self):
         run = self.begin(100_000, etcd_options=SMALL)
