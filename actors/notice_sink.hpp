@@ -1,4 +1,4 @@
-// How a part of a process tells a person what it waits for: see cluster/notice_pipe.
+// A function by which a part of a process tells a person why it waits; see cluster/notice_pipe.
 #pragma once
 
 #include <functional>
@@ -6,8 +6,8 @@
 
 namespace troupe {
 
-/// Gets what the process waits for in one respect, its topic (a word), when that changes; an empty
-/// text where it waits no longer. Thread-safe; does not block. May be empty.
+/// Takes the reason for a wait when it changes, under a topic (a word); an empty text ends it.
+/// Thread-safe; does not block. May be empty.
 using notice_sink = std::function<void(const std::string& topic, const std::string& text)>;
 
 } // namespace troupe

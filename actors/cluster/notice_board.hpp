@@ -1,4 +1,4 @@
-// Which notices of the processes of a host become lines on the console, and when.
+// Decides which notices of a host's processes become lines on the console, and when.
 #pragma once
 
 #include "actors/clock.hpp"
@@ -15,11 +15,11 @@
 namespace troupe {
 
 struct notice_board_options {
-  /// A notice waits so long for others that say the same, for one line.
+  /// A notice waits so long for others with the same text, which then share its line.
   std::chrono::milliseconds together{300};
-  /// One process's notices of one topic become a line at most so often; those between are lost.
+  /// The least time between two lines on one topic of one process; notices between them are lost.
   std::chrono::milliseconds pause{5000};
-  /// Lines a second, of all.
+  /// The most lines in a second, of all processes together.
   std::size_t rate_max = 5;
 };
 
@@ -27,22 +27,22 @@ struct notice_board_options {
 ///
 /// Invariants:
 /// (1) a notice that does not change and is not over becomes one line.
-/// (2) in no second are there more than rate_max lines; what had to wait comes later, if it still
-///     holds.
+/// (2) in no second are there more than rate_max lines; a notice that had to wait is told later, if
+///     it still holds.
 class notice_board {
 public:
   explicit notice_board(notice_board_options options = {}) : options_(options) {}
 
   void take(const notice& what, time_point now);
-  /// The process has ended: what it was told to wait for is over.
+  /// Says that the process has ended, and with it all its waits.
   void forget(process_name who);
-  /// The lines that are due.
+  /// Returns the lines that are due.
   std::vector<std::string> lines(time_point now);
 
 private:
   struct entry {
     std::string text; ///< Empty: over.
-    std::string told; ///< What stands on the console; empty: nothing, or it was over since.
+    std::string told; ///< The text of its last line; empty: none, or it was over since.
     time_point changed_at{0};
     std::optional<time_point> told_at;
   };

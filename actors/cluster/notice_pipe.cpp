@@ -17,11 +17,11 @@ namespace troupe {
 
 namespace {
 
-/// Characters; the longest have four bytes.
+/// A limit in characters, of which the longest have four bytes.
 constexpr std::size_t text_max = 900;
 constexpr std::size_t topic_bytes_max = 100;
 static_assert(4 * text_max + topic_bytes_max + 100 < PIPE_BUF);
-/// Taken in one call, so that whoever writes all the time does not hold up the launcher.
+/// A limit for one call, so that a process that writes all the time does not hold up the launcher.
 constexpr int reads_max = 16;
 
 /// Takes the next word off, with the space behind it.
@@ -68,7 +68,7 @@ std::vector<notice> notice_reader::read(std::string_view bytes) {
     begin = end + 1;
   }
   rest_.erase(0, begin);
-  if (rest_.size() > PIPE_BUF) // Nobody who keeps to the form writes that.
+  if (rest_.size() > PIPE_BUF) // It is no line of a notice_writer.
     rest_.clear();
   return all;
 }

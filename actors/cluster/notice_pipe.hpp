@@ -1,8 +1,9 @@
-// What a process of a job waits for or cannot do reaches the launcher's console over a pipe: its
-// log is seen by nobody while it waits. One pipe for all processes of a launcher.
+// A pipe brings notices to the launcher's console: each process of a job tells why it waits, or
+// that it cannot do something, because no person reads its log meanwhile. A launcher has one pipe
+// for all its processes.
 //
 // A notice is a line, "ROLE INDEX TOPIC TEXT", in one write of at most PIPE_BUF bytes, so that
-// those of several processes do not mix.
+// notices of several processes do not mix.
 #pragma once
 
 #include "actors/process_name.hpp"
@@ -25,27 +26,27 @@ struct notice {
 /// Returns the line, with its newline; at most PIPE_BUF bytes.
 std::string encode(const notice& what);
 
-/// Takes lines apart that come in any pieces. What is no notice is left out.
+/// Takes lines apart that come in any pieces. It skips lines that are no notices.
 class notice_reader {
 public:
   std::vector<notice> read(std::string_view bytes);
 
 private:
-  std::string rest_; ///< A line without its end.
+  std::string rest_; ///< The beginning of a line whose end has not come yet.
 };
 
 /// The launcher's end. Thread safety: none.
 class notice_pipe {
 public:
-  /// Without descriptors to be had it brings nothing.
+  /// Makes the pipe. If the process may open no more files, no notice ever comes.
   notice_pipe();
   ~notice_pipe();
   notice_pipe(const notice_pipe&) = delete;
   notice_pipe& operator=(const notice_pipe&) = delete;
 
-  /// What a process is to have; closes on exec. -1: there is none.
+  /// Returns the descriptor that a process writes to, which closes on exec; -1: there is no pipe.
   int writing_end() const { return ends_[1]; }
-  /// What has come since the last call.
+  /// Returns the notices that have come since the last call.
   std::vector<notice> read();
 
 private:
@@ -53,13 +54,14 @@ private:
   notice_reader lines_;
 };
 
-/// A process's end. Thread-safe.
+/// The writing end, in a process of the job. Thread-safe.
 class notice_writer {
 public:
-  /// `descriptor`: of notice_pipe, which from now on closes on exec; -1: notices go nowhere.
+  /// Takes the descriptor of a notice_pipe, which then closes on exec. -1: no notice is sent.
   notice_writer(int descriptor, process_name self);
 
-  /// Never blocks: a launcher that stands still loses notices. Without a text: it is over.
+  /// Writes a notice; an empty text says that the wait is over. It never blocks: notices are lost
+  /// while the launcher does not read.
   void say(const std::string& topic, const std::string& text) const;
 
 private:

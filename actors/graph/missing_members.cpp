@@ -16,15 +16,15 @@ bool is_loading(const process_progress& which) {
   return which.state == member_state::joining || which.state == member_state::restoring;
 }
 
-/// "server-3" is "server 3" for a person; of coordinators one is enough.
+/// Returns "server 3" for "server-3", and one name for all coordinators.
 std::string name_of(const process_progress& which) {
   auto name = which.name;
   std::ranges::replace(name, '-', ' ');
   return which.is_coordinator ? "the coordinator" : name;
 }
 
-/// Returns those that are away, in the order of the picture; where all are there those that load:
-/// others join only once no server is missing.
+/// Returns the members that are away, in the order of the snapshot, or, if there are none, the
+/// members that load.
 std::vector<std::string> names_of_missing(const progress_snapshot& job) {
   std::vector<std::string> names;
   if (job.phase != job_phase::gathering && job.phase != job_phase::training)

@@ -1,4 +1,4 @@
-// Whom a job waits for, or goes on without: a line for the user where that lasts for some seconds.
+// Names the members that a job waits for, or trains without, once that lasts for some seconds.
 #pragma once
 
 #include "actors/clock.hpp"
@@ -13,9 +13,9 @@
 namespace troupe {
 
 struct missing_options {
-  /// A member that is not there for so long is told of. Shorter: ordinary restarts are told too.
+  /// A member that is missing for so long is named. Shorter: ordinary restarts are named too.
   std::chrono::milliseconds patience{4000};
-  /// Between two lines.
+  /// The least time between two lines.
   std::chrono::milliseconds pause{5000};
 };
 
@@ -28,12 +28,12 @@ class missing_members {
 public:
   explicit missing_members(missing_options options = {}) : options_(options) {}
 
-  /// The line that is due.
+  /// Returns the line that is due.
   std::optional<std::string> look(const progress_snapshot& job, time_point now);
 
 private:
   missing_options options_;
-  std::map<std::string, time_point> since_; ///< By name: those that are missing.
+  std::map<std::string, time_point> since_; ///< The missing members, by name.
   std::vector<std::string> told_;
   std::optional<time_point> told_at_;
 };

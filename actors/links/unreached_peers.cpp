@@ -6,7 +6,7 @@ namespace troupe::detail {
 
 namespace {
 
-/// An address that nobody has tried to reach for so long is not waited for.
+/// An address is forgotten if there was no attempt to reach it for so long.
 constexpr std::chrono::seconds wanted_time{30};
 
 } // namespace

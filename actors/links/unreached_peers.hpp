@@ -1,4 +1,4 @@
-// Which processes a process tries to reach in vain, for a person.
+// Tells a person which other processes a process cannot reach.
 #pragma once
 
 #include "actors/links/transport.hpp"
@@ -10,7 +10,7 @@
 
 namespace troupe::detail {
 
-/// What is to be told of one address. Without a text: it is reached, or not wanted any more.
+/// A text about one address; empty: it is reached, or not wanted any more.
 struct reach_notice {
   std::string address;
   std::string text;
@@ -21,15 +21,15 @@ struct reach_notice {
 /// A plain state machine.
 ///
 /// Invariants:
-/// (1) an address is told of once connections to it have failed for `patience` and none was made.
-/// (2) the same failure of it is told once, until it is over.
+/// (1) an address gets a notice once connections to it have failed for `patience`.
+/// (2) a failure that repeats gets one notice, until it is over.
 class unreached_peers {
 public:
   using clock = std::chrono::steady_clock;
 
   explicit unreached_peers(std::chrono::milliseconds patience) : patience_(patience) {}
 
-  /// `name`: of whom is expected there.
+  /// Notes an attempt to reach `address`, where the process `name` is expected.
   void connecting(link_id link, const std::string& address, const std::string& name,
                   clock::time_point now);
   std::vector<reach_notice> opened(link_id link);
@@ -38,14 +38,14 @@ public:
 private:
   struct peer {
     std::string name;
-    clock::time_point since; ///< The first attempt of those that failed.
+    clock::time_point since; ///< The first attempt that failed.
     clock::time_point tried_at;
     std::string told;
   };
 
   std::chrono::milliseconds patience_;
   std::map<link_id, std::string> attempts_; ///< Links that are not open: their addresses.
-  std::map<std::string, peer> peers_;       ///< By address: those that are not reached.
+  std::map<std::string, peer> peers_;       ///< The unreached ones, by address.
 };
 
 } // namespace troupe::detail
