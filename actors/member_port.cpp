@@ -22,6 +22,6 @@ void member_port::send(decltype(report::body) what) {
   sent_at_ = now_of(*self_);
 }
 
-bool member_port::due() const { return now_of(*self_) - sent_at_ >= report_interval; }
+bool member_port::due() const { return now_of(*self_) - sent_at_ >= interval_; }
 
 } // namespace troupe

@@ -37,7 +37,9 @@ public:
 
   void send(decltype(report::body) what);
 
-  /// Whether the last report was sent report_interval ago.
+  /// Sets the time between reports, else report_interval.
+  void report_every(std::chrono::milliseconds interval) { interval_ = interval; }
+  /// Returns whether the last report was sent so long ago.
   bool due() const;
 
 private:
@@ -48,6 +50,7 @@ private:
   std::pair<std::uint64_t, std::uint64_t> newest_{0, 0}; ///< Term and sequence of the last orders.
   std::uint64_t sequence_ = 0;
   time_point sent_at_{0};
+  std::chrono::milliseconds interval_ = report_interval;
 };
 
 } // namespace troupe

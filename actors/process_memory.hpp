@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-/// Peak resident memory of this process, in bytes.
+/// Returns the peak of this process's resident memory in bytes, as of at most 100 ms ago.
 std::uint64_t peak_rss_bytes();
 
 } // namespace troupe

@@ -92,8 +92,8 @@ result<cluster_file> read_cluster_file(const std::filesystem::path& run_director
     what.checkpoint_keep = document.at("checkpoint_keep");
     what.resume = document.at("resume");
     return what;
-  } catch (const std::exception& problem) { // Of json, or of the stream where that is no file.
-    return {errc::malformed, path.string() + " is damaged: " + problem.what()};
+  } catch (const std::exception&) { // From json, or from the stream where it is a directory.
+    return {errc::malformed, path.string() + " is damaged: a launcher writes other content"};
   }
 }
 

@@ -6,6 +6,7 @@
 #include "actors/training/worker_actor.hpp"
 #include "serialization/job.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -72,6 +73,8 @@ public:
 
   /// Adds a line that the user is to see at the start, such as what was read.
   void remark(std::string line) { remarks_.push_back(std::move(line)); }
+  /// Names a file that the graph was made from, which the run must not overwrite.
+  void reads(std::filesystem::path file) { files_.push_back(std::move(file)); }
 
   result<void> validate() const;
 
@@ -79,6 +82,7 @@ public:
   std::uint64_t samples() const { return samples_; }
   const std::string& data() const { return data_; }
   const std::vector<std::string>& remarks() const { return remarks_; }
+  const std::vector<std::filesystem::path>& files() const { return files_; }
   trainer_factory make_trainer(std::uint32_t worker) const;
   const evaluator_factory& make_evaluator() const { return make_evaluator_; } ///< May be empty.
 
@@ -91,6 +95,7 @@ private:
   std::uint64_t samples_ = 0;
   std::string data_;
   std::vector<std::string> remarks_;
+  std::vector<std::filesystem::path> files_;
   numbered_trainer_factory make_trainer_;
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;

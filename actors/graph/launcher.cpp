@@ -19,6 +19,7 @@
 #include "actors/graph/simulation.hpp"
 #include "actors/links/node.hpp"
 #include "actors/process_memory.hpp"
+#include "serialization/quote.hpp"
 #include "serialization/wire.hpp"
 #include "storage/directory_lock.hpp"
 #include "storage/etcd_store.hpp"
@@ -76,7 +77,7 @@ public:
   int run() {
     required(validate(job_));
     if (is_main())
-      required(check_outputs(options_));
+      required(check_outputs(options_, graph_.files()));
     certificates_ = required(load_certificates(options_));
     if (is_simulated())
       simulation_.emplace(system_, job_.seed);
@@ -101,7 +102,8 @@ private:
     locks_ = std::move(made.locks);
     if (!in_one_process()) {
       console_.keep_in(options_.run_directory, command_);
-      console_.say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
+      console_.say(
+        fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     }
     for (const auto& remark : graph_.remarks())
       event(remark);

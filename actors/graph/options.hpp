@@ -117,9 +117,10 @@ void declare(CLI::App& app, run_options& options);
 /// What no single option can check. Errors: invalid_argument.
 result<void> validate(const run_options& options);
 
-/// Whether what is written at the end of the run can be written.
-/// Errors: invalid_argument, io_failed.
-result<void> check_outputs(const run_options& options);
+/// Checks that the files that are written at the end of the run can be written, and are neither the
+/// same nor one of `inputs`. Errors: invalid_argument, io_failed.
+result<void> check_outputs(const run_options& options,
+                           const std::vector<std::filesystem::path>& inputs = {});
 
 /// "worker:1@3": the process and the seconds.
 result<kill_plan> parse_kill(const std::string& text);

@@ -13,6 +13,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -45,6 +50,14 @@ result<void> check_creation(const std::filesystem::path& path) {
     unlink(path.c_str());
   }
   return {};
+}
+
+/// Returns whether both names are one file, which need not exist yet.
+bool is_same_file(const std::filesystem::path& one, const std::filesystem::path& other) {
+  std::error_code none;
+  return std::filesystem::equivalent(one, other, none)
+         || std::filesystem::weakly_canonical(one, none)
+              == std::filesystem::weakly_canonical(other, none);
 }
 
 } // namespace
@@ -131,7 +144,7 @@ result<void> validate(const run_options& options) {
                                      "--coordinator-store", "--standbys"});
       options.join && !name.empty())
     return invalid(name + " is for the host that starts the job: leave it out with --join");
-  if (options.listen && is_wildcard(*options.listen))
+  if (options.listen && is_no_host(*options.listen))
     return invalid("--listen needs the address at which other hosts reach this one, not "
                    + options.listen->host);
   if (options.join && options.join->port == 0)
@@ -189,11 +202,34 @@ result<void> validate(const run_options& options) {
   return check_encryption(options);
 }
 
-result<void> check_outputs(const run_options& options) {
+result<void> check_outputs(const run_options& options,
+                           const std::vector<std::filesystem::path>& inputs) {
+  std::error_code none;
+  std::vector<std::pair<std::string, std::filesystem::path>> outputs;
+  if (options.report_file)
+    outputs.emplace_back("--report", *options.report_file);
+  if (options.export_file)
+    outputs.emplace_back("--export", *options.export_file);
+  if (options.checkpoint_directory)
+    outputs.emplace_back("--checkpoint", *options.checkpoint_directory);
+  auto read = inputs;
+  if (options.import_file)
+    read.push_back(*options.import_file);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    for (const auto& file : read)
+      if (is_same_file(path, file))
+        return {errc::invalid_argument, option + " " + path.string()
+                                          + " would overwrite a file that is read: choose another"};
+    for (std::size_t j = 0; j < i; ++j)
+      if (is_same_file(path, outputs[j].second))
+        return {errc::invalid_argument, outputs[j].first + " and " + option + " are both "
+                                          + path.string() + ": choose two names"};
+  }
   if (const auto& report = options.report_file) {
-    if (std::filesystem::is_directory(*report))
+    if (std::filesystem::is_directory(*report, none))
       return {errc::io_failed, "cannot write " + report->string() + ": it is a directory"};
-    if (std::filesystem::is_fifo(*report)) // The end of the run would wait for a reader.
+    if (std::filesystem::is_fifo(*report, none)) // The end of the run would wait for a reader.
       return {errc::io_failed, "cannot write " + report->string() + ": it is a pipe"};
     if (access(report->c_str(), F_OK) != 0) {
       if (auto created = check_creation(*report); !created)
@@ -205,8 +241,10 @@ result<void> check_outputs(const run_options& options) {
   if (const auto& tensors = options.export_file) {
     if (auto known = storage::check_extension(*tensors); !known)
       return known;
-    if (std::filesystem::is_directory(*tensors))
+    if (std::filesystem::is_directory(*tensors, none))
       return {errc::io_failed, "cannot write " + tensors->string() + ": it is a directory"};
+    if (std::filesystem::is_fifo(*tensors, none))
+      return {errc::io_failed, "cannot write " + tensors->string() + ": it is a pipe"};
     return check_creation(tensors->string() + ".check"); // It is written under another name first.
   }
   return {};

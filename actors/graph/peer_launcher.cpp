@@ -14,6 +14,7 @@
 #include "actors/graph/run_result.hpp"
 #include "actors/graph/signals.hpp"
 #include "actors/process_memory.hpp"
+#include "serialization/quote.hpp"
 #include "storage/directory_lock.hpp"
 
 #include "fmt/format.h"
@@ -59,7 +60,7 @@ public:
       if (table.is_sparse())
         throw run_failed{"--sync allreduce sends whole gradients, and table '" + table.name
                          + "' is sparse: use --sync bsp with servers"};
-    required(check_outputs(options_));
+    required(check_outputs(options_, graph_.files()));
     started_at_ = steady_now();
     prepare();
     statistics_.without_servers();
@@ -84,7 +85,8 @@ private:
     auto made = required(prepare_directories(name_, options_, job_));
     locks_ = std::move(made.locks);
     console_.keep_in(options_.run_directory, command_);
-    console_.say(fmt::format("{}: logs in {}\n", name_, options_.run_directory.string()));
+    console_.say(
+      fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
     for (const auto& remark : graph_.remarks())
       event(remark);
     for (const auto& remark : made.remarks)

@@ -93,10 +93,10 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
                    : count == 1
                      ? fmt::format(" ({})", found->refused.front().text)
                      : fmt::format(" ({}; and {} more)", found->refused.front().text, count - 1);
-  return {
-    errc::invalid_argument,
-    fmt::format("no usable checkpoint in {}{}: leave out --resume to start from the beginning",
-                checkpoints.string(), why)};
+  return {errc::invalid_argument,
+          fmt::format(
+            "no usable checkpoint in {}{}: to start from the beginning choose another directory",
+            checkpoints.string(), why)};
 }
 
 /// What another run stored is not this one's past.
@@ -257,7 +257,7 @@ result<prepared_place> choose_place(const run_options& options, const job_spec& 
   auto chosen = local_endpoint(*listener);
   if (!chosen)
     return chosen.error();
-  if (is_wildcard(*chosen)) // A name may resolve to it; validate() has checked numbers.
+  if (is_no_host(*chosen)) // A name may resolve to it; validate() has checked numbers.
     return failure{errc::invalid_argument, "--listen needs the address at which other hosts reach "
                                            "this one: "
                                              + where.host + " is " + chosen->host};

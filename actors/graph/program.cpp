@@ -33,7 +33,8 @@ namespace {
 constexpr int bad_command_line = 2;
 
 int complain(const std::string& name, const std::string& what, int status) {
-  fmt::print(stderr, "{}: {}\n", name, printable(with_limits(what)));
+  const auto line = fmt::format("{}: {}\n", name, printable(with_limits(what)));
+  std::fputs(line.c_str(), stderr); // A full disk behind it must not throw.
   return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "fmt/format.h"
 
+#include <cmath>
 #include <system_error>
 #include <utility>
 
@@ -73,6 +74,10 @@ void take_judgement(const judgement& verdict, time_point now, std::chrono::nanos
   const auto& found = *verdict.found;
   if (!found.note.empty())
     console.event(found.note, elapsed);
+  if (!std::isfinite(found.loss))
+    console.event("the loss of the evaluation is NaN or infinite: some values or predictions are "
+                  "beyond the range of float32",
+                  elapsed);
   statistics.evaluated(verdict.number, found.loss, found.accuracy, found.auc, now);
 }
 

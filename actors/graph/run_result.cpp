@@ -1,5 +1,6 @@
 #include "actors/graph/run_result.hpp"
 
+#include "serialization/quote.hpp"
 #include "storage/tensor_file.hpp"
 
 #include "fmt/format.h"
@@ -28,8 +29,11 @@ result<void> write_report(const std::filesystem::path& file, const std::string& 
 }
 
 std::string how_to_continue(std::uint64_t checkpoint, const std::filesystem::path& directory) {
-  return checkpoint == 0 ? "nothing had been saved"
-                         : "continue with --resume --checkpoint " + directory.string();
+  if (checkpoint == 0)
+    return "nothing had been saved";
+  const auto path = printable(directory.string());
+  const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+  return "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");
 }
 
 std::string summary(const run_statistics& statistics, time_point now) {

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,31 @@
 #include <system_error>
 
 namespace troupe {
+
+namespace {
+
+in6_addr v6_of(const detail::socket_address& x) {
+  sockaddr_in6 v6;
+  std::memcpy(&v6, &x.storage, sizeof v6);
+  return v6.sin6_addr;
+}
+
+/// Returns an IPv4 address, also one that is mapped into IPv6, in the host's order of bytes.
+std::optional<std::uint32_t> v4_of(const detail::socket_address& x) {
+  if (x.storage.ss_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, &x.storage, sizeof v4);
+    return ntohl(v4.sin_addr.s_addr);
+  }
+  const auto v6 = v6_of(x);
+  if (!IN6_IS_ADDR_V4MAPPED(&v6))
+    return std::nullopt;
+  std::uint32_t mapped = 0;
+  std::memcpy(&mapped, v6.s6_addr + 12, sizeof mapped);
+  return ntohl(mapped);
+}
+
+} // namespace
 
 result<endpoint> parse_endpoint(const std::string& text) {
   const auto wrong = [&text](const char* why) {
@@ -47,32 +73,24 @@ std::string to_string(const endpoint& where) {
 }
 
 bool is_loopback(const endpoint& where) {
-  if (where.host == "localhost")
+  if (strcasecmp(where.host.c_str(), "localhost") == 0)
     return true;
-  in_addr v4;
-  if (inet_pton(AF_INET, where.host.c_str(), &v4) == 1)
-    return (ntohl(v4.s_addr) >> 24) == 127;
-  in6_addr v6;
-  if (inet_pton(AF_INET6, where.host.c_str(), &v6) != 1)
-    return false;
-  return IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
+  const auto addresses = detail::numeric_address(where);
+  return addresses && std::ranges::all_of(*addresses, [](const detail::socket_address& x) {
+           if (const auto v4 = v4_of(x))
+             return *v4 >> 24 == 127;
+           const auto v6 = v6_of(x);
+           return bool{IN6_IS_ADDR_LOOPBACK(&v6)};
+         });
 }
 
-bool is_wildcard(const endpoint& where) {
+bool is_no_host(const endpoint& where) {
   const auto addresses = detail::numeric_address(where);
   return addresses && std::ranges::any_of(*addresses, [](const detail::socket_address& x) {
-           if (x.storage.ss_family == AF_INET) {
-             sockaddr_in v4;
-             std::memcpy(&v4, &x.storage, sizeof v4);
-             return v4.sin_addr.s_addr == INADDR_ANY;
-           }
-           sockaddr_in6 v6;
-           std::memcpy(&v6, &x.storage, sizeof v6);
-           const auto& bytes = v6.sin6_addr.s6_addr;
-           const bool is_mapped_any =
-             IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)
-             && std::all_of(bytes + 12, bytes + 16, [](std::uint8_t byte) { return byte == 0; });
-           return IN6_IS_ADDR_UNSPECIFIED(&v6.sin6_addr) || is_mapped_any;
+           if (const auto v4 = v4_of(x))
+             return *v4 == INADDR_ANY || *v4 == INADDR_BROADCAST || IN_MULTICAST(*v4);
+           const auto v6 = v6_of(x);
+           return IN6_IS_ADDR_UNSPECIFIED(&v6) || IN6_IS_ADDR_MULTICAST(&v6);
          });
 }
 

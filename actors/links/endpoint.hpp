@@ -25,9 +25,9 @@ result<endpoint> parse_endpoint(const std::string& text);
 std::string to_string(const endpoint& where);
 /// Whether only processes of this host can reach it: 127.0.0.0/8, ::1, "localhost".
 bool is_loopback(const endpoint& where);
-/// Returns whether it is a number that stands for all addresses of this host, in any spelling:
-/// 0.0.0.0, 0, 0x0, ::, 0::0, ::ffff:0.0.0.0.
-bool is_wildcard(const endpoint& where);
+/// Returns whether it is a number that is no address of a single host, in any spelling: all of this
+/// host's (0.0.0.0, 0, ::, 0::0, ::ffff:0.0.0.0), multicast or broadcast.
+bool is_no_host(const endpoint& where);
 
 /// Where a descriptor is bound. Errors: io_failed, invalid_argument (no IP socket).
 result<endpoint> local_endpoint(int descriptor);

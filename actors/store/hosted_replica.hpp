@@ -45,7 +45,7 @@ public:
   hosted_replica(const hosted_replica&) = delete;
   hosted_replica& operator=(const hosted_replica&) = delete;
 
-  void obey(const chain_record& record, const server_orders& what);
+  void obey(const chain_record& record, const std::shared_ptr<const server_orders>& orders);
   /// The request is of this chain.
   void ask(asker by, request what);
   void receive(const peer_message& what);
@@ -119,7 +119,7 @@ private:
 
   // -- what it keeps for itself --
   using kept_ptr = std::shared_ptr<storage::kept_state>;
-  bool is_durable() const { return orders_.job.durability == durability_mode::log; }
+  bool is_durable() const { return orders_->job.durability == durability_mode::log; }
   bool keeps_states() const;
   bool writes_log() const { return is_durable() && keeps_states(); }
   storage::cut cut_of(std::uint64_t checkpoint, std::vector<partition_image> images);
@@ -150,7 +150,8 @@ private:
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
   chain_record record_;
-  server_orders orders_;      ///< The newest ones.
+  /// The newest ones, which all replicas of a server share.
+  std::shared_ptr<const server_orders> orders_ = std::make_shared<const server_orders>();
   generation_id generation_;  ///< Of what it holds or loads.
   generation_id history_;     ///< Of the job, in which that one began.
   std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.

@@ -36,7 +36,7 @@ replayer::behavior_type run_replayer(replayer::pointer self,
 
 /// A dense table changes everywhere in each step, so that an old state of it saves nothing.
 bool hosted_replica::keeps_states() const {
-  const auto& job = orders_.job;
+  const auto& job = orders_->job;
   return context_->storage && !context_->options.directory.empty()
          && (is_durable() || (job.replicas > 1 && any_sparse(job)));
 }
@@ -95,9 +95,9 @@ void hosted_replica::keep(std::vector<partition_image> images,
 /// A state for a later start, about as often as the head writes its part of a checkpoint.
 void hosted_replica::keep_present() {
   if (!keeps_states() || replica_->state() == nullptr || copy_waits_ || unnamed_since_
-      || orders_.checkpoint <= kept_at_)
+      || orders_->checkpoint <= kept_at_)
     return;
-  kept_at_ = orders_.checkpoint;
+  kept_at_ = orders_->checkpoint;
   apply_admitted();
   keep(values_->pin(replica_->state()->partitions()), [this](const result<void>& done) {
     if (!done) // What it has kept before is still there.

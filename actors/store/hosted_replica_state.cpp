@@ -59,10 +59,13 @@ bool founds(const chain_config& config, const member_id& who) {
 
 // -- the coordinator's word --
 
-void hosted_replica::obey(const chain_record& record, const server_orders& what) {
-  const bool other_workers = what.workers != orders_.workers;
+void hosted_replica::obey(const chain_record& record,
+                          const std::shared_ptr<const server_orders>& orders) {
+  const auto mine = orders; // Outlives newer ones.
+  const auto& what = *mine;
+  const bool other_workers = what.workers != orders_->workers;
   record_ = record;
-  orders_ = what;
+  orders_ = mine;
   const auto& newest = record.proposed ? *record.proposed : record.active;
   const auto& self = context_->options.self;
   if (takes_part(record.active, self) || takes_part(newest, self))
@@ -97,24 +100,25 @@ void hosted_replica::obey(const chain_record& record, const server_orders& what)
 void hosted_replica::free_if_unnamed() {
   if ((!values_ && !broken_) || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
     return;
-  begin_generation(record_, record_.active, server_orders{orders_});
-  obey(record_, server_orders{orders_});
+  const auto orders = orders_;
+  begin_generation(record_, record_.active, *orders);
+  obey(record_, orders);
 }
 
 void hosted_replica::obey_checkpoint() {
   const auto done = std::max(checkpoint_cut_, checkpoint_failed_);
-  if (orders_.checkpoint <= done || !context_->storage)
+  if (orders_->checkpoint <= done || !context_->storage)
     return;
   if (!replica_->leads())
     return keep_present();
-  if (is_bsp_ && replica_->state()->bsp_clocks() > orders_.checkpoint_clock) {
-    checkpoint_failed_ = orders_.checkpoint; // The others may have cut at that clock.
+  if (is_bsp_ && replica_->state()->bsp_clocks() > orders_->checkpoint_clock) {
+    checkpoint_failed_ = orders_->checkpoint; // The others may have cut at that clock.
     checkpoint_failure_ = "the clock of the cut had passed when the order came";
     context_->report();
     return;
   }
   decide([&](replica_effects& effects) {
-    replica_->request_cut(orders_.checkpoint, orders_.checkpoint_clock, now(), effects);
+    replica_->request_cut(orders_->checkpoint, orders_->checkpoint_clock, now(), effects);
   });
 }
 
@@ -239,21 +243,21 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
   replica_options how;
   how.shard = context_->options.shard;
   how.chain = context_->options.chain;
-  if (orders_.job.replicas == 1)
+  if (orders_->job.replicas == 1)
     how.chain.lease_time = {};
-  how.chain.stuck_time += time_for_entry(orders_.job);
+  how.chain.stuck_time += time_for_entry(orders_->job);
   how.writes_log = writes_log();
   how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
-    return add_up(orders_.job, tables, pushes, *context_->pool);
+    return add_up(orders_->job, tables, pushes, *context_->pool);
   };
-  replica_.emplace(orders_.job, context_->options.self, history_, generation_, held, how);
+  replica_.emplace(orders_->job, context_->options.self, history_, generation_, held, how);
   decide(
-    [this](replica_effects& effects) { replica_->set_workers(orders_.workers, now(), effects); });
+    [this](replica_effects& effects) { replica_->set_workers(orders_->workers, now(), effects); });
 }
 
 /// Orders that came while it was loading.
 void hosted_replica::go_on() {
-  obey(record_, server_orders{orders_});
+  obey(record_, orders_);
   context_->report();
 }
 
@@ -349,7 +353,7 @@ void hosted_replica::install(const member_id& from, replica_effects& effects) {
   log(fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
                   1e-6 * static_cast<double>(copy.bytes()), 1e-6 * static_cast<double>(whole),
                   from.index));
-  auto read = table_store::restored(orders_.job, *images, context_->pool);
+  auto read = table_store::restored(orders_->job, *images, context_->pool);
   if (!read)
     return; // Another one will be asked for.
   auto first = copy.first();

@@ -99,8 +99,9 @@ struct server_shell {
     std::erase_if(peers, [this](const auto& known) {
       return std::ranges::find(servers, known.first, &server_address::server) == servers.end();
     });
-    for (const auto& [chain, record] : mine->chains)
-      replica_of(chain).obey(record, *mine);
+    const auto shared_orders = std::make_shared<const server_orders>(*mine);
+    for (const auto& [chain, record] : shared_orders->chains)
+      replica_of(chain).obey(record, shared_orders);
     shared.answers.send(self);
     const bool admitting = std::any_of(mine->workers.begin(), mine->workers.end(),
                                        [](const clock_entry& x) { return !x.known; });

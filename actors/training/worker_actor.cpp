@@ -60,6 +60,9 @@ struct worker_shell {
                                      gradient_thread_of(options), options.leave_on_device);
     self->attach_functor(
       [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
+    // The coordinator looks at all workers with each report: a thousand of them report less often.
+    constexpr std::uint32_t workers_at_full_rate = 256;
+    port.report_every(report_interval * std::max(1u, options.job.workers / workers_at_full_rate));
     self->delayed_send(self, report_interval, tick_atom_v);
     send_report();
   }

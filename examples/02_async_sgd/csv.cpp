@@ -94,6 +94,7 @@ result<dataset> join_csv(csv_file train, csv_file test) {
     return labels.error();
   standardise(train, test);
   dataset data;
+  data.files = {train.path, test.path};
   data.features = static_cast<std::uint32_t>(train.features());
   data.classes = static_cast<std::uint32_t>(labels->train_classes.size());
   remark_csv(train, labels->train_classes, data.remarks);

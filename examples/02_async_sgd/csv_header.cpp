@@ -4,6 +4,7 @@
 #include "serialization/quote.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 using troupe::errc;
@@ -23,6 +24,21 @@ bool is_value(std::string_view text) {
   std::string point(text); // For numbers with a decimal comma.
   std::ranges::replace(point, ',', '.');
   return is_number(point);
+}
+
+/// Returns whether a field can only be meant as a value, although it is refused as one: infinity, a
+/// number that is too large, in hexadecimal, or with separators of thousands.
+bool is_refused_number(std::string_view text) {
+  if (text.starts_with('+') || text.starts_with('-'))
+    text.remove_prefix(1);
+  std::string word(text);
+  std::ranges::transform(word, word.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (word == "inf" || word == "infinity")
+    return true;
+  const bool is_hexadecimal = word.starts_with("0x") && word.size() > 2;
+  const char* const allowed = is_hexadecimal ? "0123456789abcdefx" : "0123456789e+., '_";
+  return word.find_first_not_of(allowed) == std::string::npos && !word.empty()
+         && word.front() >= '0' && word.front() <= '9';
 }
 
 /// Returns whether all fields but the label's count from 0, with the label or without it. The first
@@ -50,12 +66,15 @@ std::string list_of_names(std::span<const std::string_view> fields) {
 
 first_record judge_first(std::span<const std::string_view> fields, std::size_t label) {
   const bool label_is_number = is_number(fields[label]);
-  std::size_t numbers = 0, missing = 0;
+  std::size_t numbers = 0, missing = 0, refused = 0;
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (i != label) {
       numbers += is_value(fields[i]);
       missing += is_missing(fields[i]);
+      refused += is_refused_number(fields[i]);
     }
+  if (numbers == 0 && refused > 0 && missing + refused >= fields.size() - 1)
+    return first_record::data; // Its values are refused by name.
   if (numbers == 0)
     return missing == fields.size() - 1 ? first_record::data : first_record::names;
   if (counts_from_zero(fields, label)) {
@@ -92,6 +111,9 @@ result<std::size_t> find_label(const std::string& wanted, std::span<const std::s
     return number - 1;
   const auto found = std::ranges::find(fields, std::string_view{wanted});
   if (found != fields.end()) {
+    if (std::ranges::count(fields, std::string_view{wanted}) > 1)
+      return {errc::invalid_argument, "--label " + troupe::quote(wanted)
+                                        + " is the name of several columns: give a number"};
     named = true;
     return static_cast<std::size_t>(found - fields.begin());
   }

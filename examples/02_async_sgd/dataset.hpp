@@ -45,6 +45,7 @@ struct dataset {
   samples test;
   /// What was read, and what is doubtful about it: one line each, for the user.
   std::vector<std::string> remarks;
+  std::vector<std::string> files; ///< Their paths; none where the samples were drawn.
 };
 
 /// How files are to be understood.

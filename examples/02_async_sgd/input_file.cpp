@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using troupe::errc;
@@ -40,6 +41,13 @@ result<input_file> input_file::open(const std::string& path) {
   if (number < 0)
     return {errc::io_failed, "cannot open " + path + ": " + std::strerror(errno)};
   input_file file(path, number);
+  struct stat about {};
+  const auto memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES))
+                      * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  if (fstat(number, &about) == 0 && static_cast<std::uint64_t>(about.st_size) > memory)
+    return {errc::io_failed, "cannot read " + path + ": it has "
+                               + std::to_string(about.st_size >> 30) + " GiB, and this machine "
+                               + std::to_string(memory >> 30) + " GiB of memory"};
   file.buffer_.resize(input_buffer_bytes);
   if (auto filled = file.fill(format_head_bytes); !filled)
     return filled.error();

@@ -179,6 +179,7 @@ result<dataset> join_libsvm(libsvm_file train, libsvm_file test, const data_opti
   if (!labels)
     return labels.error();
   dataset data;
+  data.files = {train.path, test.path};
   data.features = std::max(train.features, test.features);
   data.classes = static_cast<std::uint32_t>(labels->train_classes.size());
   remark_libsvm(train, labels->train_classes, data.remarks);

@@ -40,6 +40,8 @@ int main(int argc, char** argv) {
     g.name_data("data " + async_sgd::checksum_of(*samples));
     for (const std::string& line : samples->remarks)
       g.remark(line);
+    for (const std::string& file : samples->files)
+      g.reads(file);
     auto parameters = g.servers(model.tables(options.sync, options.optimizer));
     g.workers(samples->train.labels.size(),
               [=](std::uint32_t worker) {

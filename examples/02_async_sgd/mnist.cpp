@@ -171,6 +171,8 @@ result<dataset> load_mnist(const std::string& directory) {
     return bad_file("images of another size than the training images", test->images.path);
   const std::string test_labels = test->labels.path;
   dataset data;
+  for (const auto* part : {&*train, &*test})
+    data.files.insert(data.files.end(), {part->images.path, part->labels.path});
   data.features = static_cast<std::uint32_t>(train->images.bytes_each());
   const auto train_classes = count_labels(train->labels);
   remark_images(train->images, train_classes, data.remarks);
@@ -179,8 +181,11 @@ result<dataset> load_mnist(const std::string& directory) {
   data.train = to_samples(*std::move(train));
   data.test = to_samples(*std::move(test));
   data.classes = std::max(2u, *std::ranges::max_element(data.train.labels) + 1);
+  std::array<bool, 256> is_known{};
+  for (const auto label : data.train.labels)
+    is_known[label] = true;
   for (std::size_t i = 0; i < data.test.labels.size(); ++i)
-    if (data.test.labels[i] >= data.classes)
+    if (!is_known[data.test.labels[i]])
       return bad_file("label " + std::to_string(data.test.labels[i]) + " at offset "
                         + std::to_string(8 + i) + " does not occur in the training file",
                       test_labels);

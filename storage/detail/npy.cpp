@@ -116,11 +116,12 @@ std::optional<number_format> format_of(std::string_view descr) {
   using kind = number_format::kind;
   constexpr std::array known{std::pair{"f4"sv, kind::f32}, std::pair{"f8"sv, kind::f64},
                              std::pair{"f2"sv, kind::f16}};
-  if (descr.empty() || (descr[0] != '<' && descr[0] != '>'))
-    return std::nullopt;
+  // Without an order of bytes, or with '=', it is that of the machine.
+  const char order = descr.empty() ? ' ' : descr[0];
+  const bool has_order = order == '<' || order == '>' || order == '=';
   for (const auto& [name, type] : known)
-    if (descr.substr(1) == name)
-      return number_format{type, descr[0] == '>'};
+    if (descr.substr(has_order ? 1 : 0) == name)
+      return number_format{type, order == '>'};
   return std::nullopt;
 }
 

@@ -29,20 +29,22 @@ TEST_CASE("text_that_is_no_endpoint_is_refused") {
 }
 
 TEST_CASE("loopback_addresses_are_told_from_others") {
-  for (const std::string host : {"127.0.0.1", "127.9.8.7", "::1", "localhost", "::ffff:127.0.0.1"})
+  for (const std::string host : {"127.0.0.1", "127.9.8.7", "::1", "localhost", "::ffff:127.0.0.1",
+                                 "127.1", "0x7f.1", "2130706433", "LocalHost"})
     CHECK_MESSAGE(is_loopback({host, 1}), host);
   for (const std::string host :
        {"0.0.0.0", "128.0.0.1", "10.0.0.1", "::", "example.org", "127.org"})
     CHECK_MESSAGE(!is_loopback({host, 1}), host);
 }
 
-TEST_CASE("each_spelling_of_all_addresses_is_known") {
-  for (const std::string host : {"0.0.0.0", "0", "0x0", "0.0", "::", "0::0", "0:0:0:0:0:0:0:0",
-                                 "::ffff:0.0.0.0", "::ffff:0:0"})
-    CHECK_MESSAGE(is_wildcard({host, 1}), host);
+TEST_CASE("addresses_of_no_single_host_are_known_in_each_spelling") {
+  for (const std::string host :
+       {"0.0.0.0", "0", "0x0", "0.0", "::", "0::0", "0:0:0:0:0:0:0:0", "::ffff:0.0.0.0",
+        "::ffff:0:0", "255.255.255.255", "224.0.0.1", "239.9.9.9", "ff02::1"})
+    CHECK_MESSAGE(is_no_host({host, 1}), host);
   for (const std::string host : {"127.0.0.1", "0.0.0.1", "1.0.0.0", "::1", "::ffff:0.0.0.1",
                                  "localhost", "zero.example.org", ""})
-    CHECK_MESSAGE(!is_wildcard({host, 1}), host);
+    CHECK_MESSAGE(!is_no_host({host, 1}), host);
 }
 
 TEST_CASE("a_route_is_two_numeric_addresses") {

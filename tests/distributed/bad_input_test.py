@@ -127,6 +127,11 @@ COMMAND_LINES = [
     ("--report {home}/empty", 1, "it is a directory"),
     ("--export {home}/missing/p.npz", 1, "cannot write .*missing/p.npz.*: No such"),
     ("--export {home}/p.txt", 1, "wanted .npy, .npz or .safetensors"),
+    ("--export {home}/s.npz --report {home}/s.npz", 1, "--report and --export are both .*s.npz"),
+    ("--data csv:{home}/ok.csv,{home}/ok.csv --report {home}/ok.csv", 1,
+     "--report .*ok.csv would overwrite a file that is read"),
+    ("--export {home}/" + "q" * 300 + ".npz", 1, "cannot write .*File name too long"),
+    ("--listen 224.0.0.1:0 --allow-plaintext-on-network", 2, "--listen needs the address"),
     ("--export {home}/p.npy", 1, "a .npy file holds one tensor and the model has 4: use .npz"),
     ("--threads --export {home}/p.npy", 1, "a .npy file holds one tensor and the model has 4"),
     ("--checkpoint {home}/bad.csv/x", 1, "cannot write to the directory"),
@@ -195,6 +200,7 @@ class BadInput(cluster.ClusterTest):
     def write_bad_files(self):
         (self.home / "empty").mkdir()
         (self.home / "bad.csv").write_text("1,2,a\n1,b\n")
+        (self.home / "ok.csv").write_text("1,2,a\n1,3,b\n2,3,a\n")
         (self.home / "bad.svm").write_text("1 1:0.5\n-1 2:x\n")
         (self.home / "data.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(9))
         for name in "pipe", "pipe.npz":

@@ -141,6 +141,31 @@ TEST_CASE("--label names a column by its name or its number") {
   CHECK(data->test.labels == std::vector<std::uint32_t>{0}); // The training header tells.
 }
 
+TEST_CASE("what is doubtful in a csv file is refused or told") {
+  const temp_folder folder;
+  const auto good = folder.write("good", "1,2,a\n3,4,b\n");
+  for (const std::string first :
+       {"inf,inf,a", "nan,-inf,a", "1e400,1e500,a", "0x1,0x2,a", "\"1,000,000\",\"2,000,000\",a"}) {
+    const auto refused =
+      load_dataset("csv:" + folder.write("refused", first + "\n3,4,b\n5,6,a\n") + "," + good);
+    REQUIRE_FALSE(refused);
+    CHECK_MESSAGE(refused.error().text.find("refused line 1") != std::string::npos,
+                  refused.error().text);
+  }
+  const auto twice = folder.write("twice", "x,l,l\n1,2,a\n2,3,b\n");
+  data_options by_name;
+  by_name.label = "l";
+  const auto ambiguous = load_dataset("csv:" + twice + "," + twice, by_name);
+  REQUIRE_FALSE(ambiguous);
+  CHECK(ambiguous.error().text.find("is the name of several columns") != std::string::npos);
+
+  const auto holes = folder.write("holes", "1,2,a\n2,3,NA\n3,4,NA\n4,5,a\n");
+  const auto missing = load_dataset("csv:" + holes + "," + holes);
+  REQUIRE(missing);
+  CHECK(missing->remarks[1]
+        == "label 'NA' of " + holes + " is taken for a class: is it a missing value?");
+}
+
 TEST_CASE("both files must have the same columns in the same order") {
   const temp_folder folder;
   const auto train = folder.write("train", "x,y,kind\n1,2,a\n3,4,b\n");
@@ -148,12 +173,6 @@ TEST_CASE("both files must have the same columns in the same order") {
                 {"column 1 is 'y', but 'x' in the training file", "test line 1"});
   CHECK(load_dataset("csv:" + train + "," + folder.write("test", "1,2,a\n")));
   CHECK(load_dataset("csv:" + folder.write("bare", "1,2,a\n3,4,b\n") + "," + train));
-  const auto holes = folder.write("holes", "1,2,a\n2,3,NA\n3,4,NA\n4,5,a\n");
-  const auto missing = load_dataset("csv:" + holes + "," + holes);
-  REQUIRE(missing);
-  CHECK(missing->remarks[1]
-        == "label 'NA' of " + holes + " is taken for a class: is it a missing value?");
-
   const auto numbers = folder.write("numbers", "0,1,2\n1,2,7\n3,4,8\n");
   const auto one_row = load_dataset("csv:" + numbers + "," + folder.write("one", "0,1,2\n5,6,7\n"));
   REQUIRE(one_row);
