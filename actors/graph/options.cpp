@@ -376,7 +376,7 @@ void declare(CLI::App& app, run_options& options) {
                   "Continue from the newest good checkpoint of --run-dir or --checkpoint");
   files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
   files->add_option("--export", options.export_file,
-                    "Write the final parameters (.npz, .safetensors)");
+                    "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
   files->add_option("--import", options.import_file,
                     "Start from these parameters (.npz, .safetensors)");
   files

@@ -41,10 +41,12 @@ result<void> check_encryption(const run_options& options) {
               "everyone on the network may read and change the job"};
 }
 
-result<void> check_creation(const std::filesystem::path& path) {
+/// Checks that a file can be made; a message names the file `wanted`.
+result<void> check_creation(const std::filesystem::path& path,
+                            const std::filesystem::path& wanted) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (file < 0 && (errno != EEXIST || access(path.c_str(), W_OK) != 0))
-    return {errc::io_failed, "cannot write " + path.string() + ": " + std::strerror(errno)};
+    return {errc::io_failed, "cannot write " + wanted.string() + ": " + std::strerror(errno)};
   if (file >= 0) {
     close(file);
     unlink(path.c_str());
@@ -232,7 +234,7 @@ result<void> check_outputs(const run_options& options,
     if (std::filesystem::is_fifo(*report, none)) // The end of the run would wait for a reader.
       return {errc::io_failed, "cannot write " + report->string() + ": it is a pipe"};
     if (access(report->c_str(), F_OK) != 0) {
-      if (auto created = check_creation(*report); !created)
+      if (auto created = check_creation(*report, *report); !created)
         return created;
     } else if (access(report->c_str(), W_OK) != 0) {
       return {errc::io_failed, "cannot write " + report->string() + ": " + std::strerror(errno)};
@@ -245,7 +247,8 @@ result<void> check_outputs(const run_options& options,
       return {errc::io_failed, "cannot write " + tensors->string() + ": it is a directory"};
     if (std::filesystem::is_fifo(*tensors, none))
       return {errc::io_failed, "cannot write " + tensors->string() + ": it is a pipe"};
-    return check_creation(tensors->string() + ".check"); // It is written under another name first.
+    // It is written under another name first.
+    return check_creation(tensors->string() + ".check", *tensors);
   }
   return {};
 }

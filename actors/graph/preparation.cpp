@@ -89,8 +89,10 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
     return check_passes(*found->newest, job);
   }
   const auto count = found->refused.size();
-  const auto why = count == 0 ? ""
-                   : count == 1
+  if (count == 0)
+    return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string()
+                                      + " yet: leave out --resume to start from the beginning"};
+  const auto why = count == 1
                      ? fmt::format(" ({})", found->refused.front().text)
                      : fmt::format(" ({}; and {} more)", found->refused.front().text, count - 1);
   return {errc::invalid_argument,

@@ -17,6 +17,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,6 +82,7 @@ CLI::App& program::command_line() { return *command_line_; }
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
   let_signals_end_process_1();
+  pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // It was executed as "exe".
   try {
     // Words are added behind these for the processes of the job, and are to be options there.
     if (std::find(argv, argv + argc, std::string_view{"--"}) != argv + argc)
