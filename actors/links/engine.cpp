@@ -2,7 +2,6 @@
 
 #include "actors/links/thread_without_signals.hpp"
 #include "actors/links/unix_stream.hpp"
-#include "actors/resource_limits.hpp"
 #include "serialization/wire.hpp"
 
 #include <sys/socket.h>
@@ -242,7 +241,7 @@ void transport::engine::accept_on(std::uint64_t key, listener& from) {
     // These stay until something is freed: to ask again at once would only burn time.
     if (problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM) {
       pause(key, from);
-      tell_lack(with_limits(std::string{"cannot accept a connection: "} + std::strerror(problem)));
+      tell_lack(std::string{"cannot accept a connection: "} + std::strerror(problem));
     } else if (problem == EAGAIN || problem == EWOULDBLOCK) {
       tell_lack(""); // The system looks for a descriptor first, then for who wants it.
     }
