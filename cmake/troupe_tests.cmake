@@ -107,7 +107,10 @@ include(cmake/troupe_fuzz.cmake)
 # -- simulated clusters, and the mistakes that they have to notice ---------------
 
 add_test(NAME sim COMMAND troupe_sim --seeds 1..5000)
-set_tests_properties(sim PROPERTIES TIMEOUT 1800)
+set_tests_properties(sim PROPERTIES TIMEOUT 600)
+if(CMAKE_BUILD_TYPE STREQUAL "Debug") # Without optimisation, or with sanitizers.
+  set_tests_properties(sim PROPERTIES TIMEOUT 1800)
+endif()
 add_test(NAME sim.stragglers COMMAND troupe_sim --stragglers --worker-hours 5000)
 set_tests_properties(sim.stragglers PROPERTIES TIMEOUT 300)
 add_test(NAME sim.mutants COMMAND troupe_sim --mutants)

@@ -13,7 +13,7 @@ namespace troupe {
 struct child_identity {
   member_id self;
   int inherited = -1; ///< The coordinator's listening socket.
-  int notices = -1;   ///< Where it tells what it waits for: see notice_pipe.
+  int notices = -1;   ///< The writing end of a notice_pipe; -1: none.
 };
 
 /// The words that tell a child who it is: "--child" and what parse_child reads.

@@ -72,7 +72,7 @@ public:
   /// Collects ended processes, orphans among them, and starts again those whose pause is over. A
   /// start that fails is tried again as after a quick death.
   std::vector<loss> tick(time_point now);
-  /// What processes wait for, as lines for the user.
+  /// Returns the notices of processes as lines for the user.
   std::vector<std::string> notices(time_point now);
   /// SIGKILL. Errors: invalid_argument where no such process runs.
   result<void> kill(process_name who, time_point now);
@@ -117,7 +117,7 @@ private:
   supervisor_options options_;
   notice_pipe pipe_;
   notice_board notices_;
-  std::uint64_t out_of_memory_kills_; ///< Those that are accounted for.
+  std::uint64_t out_of_memory_kills_; ///< As counted when a process ended last.
   std::map<process_name, process> processes_;
   std::set<process_name> leaving_;
   bool winding_down_ = false;

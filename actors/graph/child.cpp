@@ -58,7 +58,7 @@ std::string try_to_log(const std::string& text) {
   return std::string{"cannot write its log: "} + std::strerror(errno);
 }
 
-/// How a process is heard: by its log, and on the launcher's console where it waits.
+/// Speaks for a process: in its log, and on the launcher's console while it waits.
 struct process_voice {
   explicit process_voice(const child_identity& who)
       : notices{notice_writer{who.notices, process_of(who.self)}} {}

@@ -20,7 +20,7 @@ namespace troupe {
 class node {
 public:
   /// `log`: gets one line for each peer that was turned away; called on the transport's thread.
-  /// `waits`: gets who is not reached for some seconds, and what it lacks to let others in.
+  /// `waits`: takes the peers that are not reached for seconds, and the reason if none can connect.
   node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
        transport_options options = {}, const send_limits& limits = {}, notice_sink waits = {});
   ~node();

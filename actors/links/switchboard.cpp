@@ -8,7 +8,7 @@ namespace {
 
 /// Turns of actors in one round of events. More would keep other links waiting.
 constexpr std::size_t turns_per_round_max = 4096;
-/// Who is not reached for so long is told of.
+/// A peer that is not reached for so long gets a notice.
 constexpr std::chrono::seconds reach_patience{3};
 
 bool is_control(const message& what) {

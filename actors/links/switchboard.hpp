@@ -38,7 +38,7 @@ public:
   switchboard(caf::actor_system& system, hello self, acceptor accept,
               std::function<void(std::string)> log, notice_sink waits, transport_options options);
 
-  /// `name`: of whom is expected there, for a person.
+  /// Connects to the process that messages call `name`.
   link_id connect(const endpoint& where, const std::string& name, const link_owner& owner);
   std::size_t send(link_id link, const message& what) { return transport_->send(link, what); }
   void close(link_id link) { transport_->close(link); }
