@@ -43,6 +43,8 @@ constexpr std::array known_limits{
   known_limit{RLIMIT_NPROC, resource::threads, "ulimit -u", 1},
   known_limit{RLIMIT_NOFILE, resource::files, "ulimit -n", 1},
   known_limit{RLIMIT_FSIZE, resource::file_size, "ulimit -f", 1024},
+  known_limit{RLIMIT_STACK, resource::stack, "ulimit -s", 1024},
+  known_limit{RLIMIT_CPU, resource::processor_time, "ulimit -t", 1},
 };
 
 /// A limit of control groups: its file in a hierarchy of its own (version 1) and in the common one.
@@ -97,7 +99,8 @@ struct ending {
   last_line_writer write;
   int status = EXIT_FAILURE;
   std::unique_ptr<std::array<char, 65'536>> reserve; ///< Memory for the last line.
-  std::string line_of_abort; ///< Made beforehand: memory may be damaged or locked then.
+  /// Made beforehand: memory may be damaged or locked when a signal comes.
+  std::string line_of_abort, line_of_processor_time;
 };
 
 ending& chosen_ending() {
@@ -140,12 +143,12 @@ void on_terminate() {
                                          "was called");
 }
 
-/// Is installed where there are limits. A library that cannot go on has written a line of its own.
-/// Only async-signal-safe calls.
-void on_abort(int) {
+/// Is installed where there are limits, for SIGABRT, before which a library has written a line of
+/// its own, and for SIGXCPU. Only async-signal-safe calls.
+void on_signal(int number) {
   const auto& chosen = chosen_ending();
-  [[maybe_unused]] const auto told =
-    write(STDERR_FILENO, chosen.line_of_abort.data(), chosen.line_of_abort.size());
+  const auto& line = number == SIGABRT ? chosen.line_of_abort : chosen.line_of_processor_time;
+  [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
   _exit(chosen.status);
 }
 
@@ -199,6 +202,24 @@ result<void> allow_open_files(std::uint64_t count) {
                              + limits_suffix(resource::files)};
 }
 
+result<void> check_stack() {
+  constexpr rlim_t needed = 256 << 10; // Half of it was enough on x86-64.
+  constexpr std::size_t usual = 2 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= usual)
+    return {};
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) == 0) {
+    pthread_attr_setstacksize(&attributes, usual);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  if (limit.rlim_cur >= needed)
+    return {};
+  return {errc::io_failed, fmt::format("each process needs a stack of {} KiB", needed >> 10)
+                             + limits_suffix(resource::stack)};
+}
+
 std::uint64_t out_of_memory_kills() {
   std::vector<std::string> files;
   for (const auto& directory : cgroup_directories("memory"))
@@ -224,7 +245,11 @@ void end_where_resources_lack(last_line_writer write, int status) {
   std::set_terminate(on_terminate);
   if (const auto limits = limits_suffix(resource::memory_or_threads); !limits.empty()) {
     chosen.line_of_abort = "aborted, for the reason in the line above" + limits + "\n";
-    signal(SIGABRT, on_abort);
+    signal(SIGABRT, on_signal);
+  }
+  if (const auto limits = limits_suffix(resource::processor_time); !limits.empty()) {
+    chosen.line_of_processor_time = "the processor time is used up" + limits + "\n";
+    signal(SIGXCPU, on_signal);
   }
   signal(SIGXFSZ, SIG_IGN); // A child inherits that.
 }

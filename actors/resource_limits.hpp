@@ -14,6 +14,8 @@ enum class resource {
   threads,
   files,
   file_size,
+  stack,
+  processor_time,
   memory_or_threads,
 };
 
@@ -32,6 +34,10 @@ std::string with_limits(const std::string& text);
 /// the user may. Errors: io_failed, where that is not far enough.
 result<void> allow_open_files(std::uint64_t count);
 
+/// Checks that the main thread has the stack that it needs, and gives other threads a usual one.
+/// Errors: io_failed.
+result<void> check_stack();
+
 /// Returns how many processes the system has killed for lack of memory, in this process's control
 /// group or, where that does not say, since the machine started; 0 where neither is readable.
 std::uint64_t out_of_memory_kills();
@@ -44,7 +50,8 @@ using last_line_writer = std::function<void(const std::string& why)>;
 /// process that went on without its memory or threads would leave others waiting: CAF counts a
 /// thread before it starts it, and waits for ever for one that never ran. Code that could do with
 /// less memory gets none either: it does not see the exception. A file beyond the limit on its size
-/// becomes an error of the write instead of a signal. Where there are limits, a line that names
+/// becomes an error of the write instead of a signal. Processor time that is used up ends the
+/// process with such a line too. Where there are limits, a line that names
 /// them also follows what a library writes before it aborts.
 void end_where_resources_lack(last_line_writer write, int status);
 

@@ -71,6 +71,8 @@ int errno_of_exec(int pipe_end) {
 /// Describes a death by a signal, and its likely cause where kill() was not called.
 std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
   auto text = "killed by signal " + std::to_string(number);
+  if (number == SIGXCPU)
+    return text + limits_suffix(resource::processor_time);
   if (number != SIGKILL || planned)
     return text;
   return text + (out_of_memory > 0 ? " (out of memory)" : " (perhaps out of memory)");

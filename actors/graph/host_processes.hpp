@@ -28,6 +28,8 @@ public:
   std::vector<std::string> notices(time_point now) { return supervisor_.notices(now); }
   /// Carries out what --kill says; the lines for the user.
   std::vector<std::string> kill_planned(time_point training_since, time_point now);
+  /// Returns the kills that are still to come.
+  const std::vector<kill_plan>& kills() const { return kills_; }
 
   /// Kills those that hang, as hung_processes::find() says; the lines for the user.
   std::vector<std::string> kill_hung(const std::vector<member_status>& members, time_point now);

@@ -280,6 +280,7 @@ private:
         continue;
       const auto written =
         export_parameters(*options_.export_file, job_, std::move(verdict.parameters));
+      exported_ = static_cast<bool>(written);
       if (!written)
         watch_->fail(written.error().text);
     }
@@ -305,6 +306,9 @@ private:
 
   int finish() {
     statistics_.resident_memory("launcher", peak_rss_bytes());
+    if (processes_)
+      for (const auto& line : lines_of_missed(processes_->kills()))
+        event(line);
     show(statistics_.snapshot(time()));
     console_.finish();
     if (processes_)
@@ -317,10 +321,9 @@ private:
     if (!leave_report(options_, command_, statistics_, console_))
       status = EXIT_FAILURE;
     if (status > 128)
-      console_.say(fmt::format(
-        "{}: stopped; {}\n", name_,
-        how_to_continue(watch_->checkpoint(), options_.checkpoint_directory.value_or(""))));
-    console_.say(summary(statistics_, time()));
+      console_.say(
+        fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, exported_)));
+    console_.say(summary(statistics_));
     if (simulation_)
       tell_of_simulation();
     std::fflush(stdout);
@@ -366,6 +369,7 @@ private:
 
   time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
   time_point started_at_{0};
+  bool exported_ = false;
   time_point shown_at_{0};
   bool is_directory_checked_ = false; ///< It was compared with the main host's.
 };

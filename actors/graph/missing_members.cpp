@@ -8,35 +8,12 @@ namespace troupe {
 
 namespace {
 
-bool is_away(const process_progress& which) {
-  return which.dead || which.state == member_state::absent;
-}
-
-bool is_loading(const process_progress& which) {
-  return which.state == member_state::joining || which.state == member_state::restoring;
-}
-
-/// Returns "server 3" for "server-3", and one name for all coordinators.
-std::string name_of(const process_progress& which) {
-  auto name = which.name;
-  std::ranges::replace(name, '-', ' ');
-  return which.is_coordinator ? "the coordinator" : name;
-}
-
-/// Returns the members that are away, in the order of the snapshot, or, if there are none, the
-/// members that load.
 std::vector<std::string> names_of_missing(const progress_snapshot& job) {
   std::vector<std::string> names;
   if (job.phase != job_phase::gathering && job.phase != job_phase::training)
     return names;
-  const auto add_all = [&](bool (*is_missing)(const process_progress&)) {
-    for (const auto& each : job.processes)
-      if (is_missing(each))
-        names.push_back(name_of(each));
-  };
-  add_all(is_away);
-  if (names.empty())
-    add_all(is_loading);
+  for (const auto& each : missing_processes(job))
+    names.push_back(spoken_name(each));
   if (job.processes.empty() && job.phase == job_phase::gathering)
     names.push_back("the coordinator");
   return names;

@@ -306,10 +306,12 @@ private:
       return;
     last_judged_ = true;
     statistics_.job_finished(now);
-    if (options_.export_file)
-      if (auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
-          !written)
-        failure_ = written.error().text;
+    if (!options_.export_file)
+      return;
+    const auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
+    exported_ = static_cast<bool>(written);
+    if (!written)
+      failure_ = written.error().text;
   }
 
   // -- the end --
@@ -319,6 +321,8 @@ private:
     statistics_.resident_memory("launcher", peak_rss_bytes());
     statistics_.observe(picture(), now);
     statistics_.began_with(batches_of(board_->head().begun));
+    for (const auto& line : lines_of_missed(options_.kills))
+      event(line);
     console_.show(statistics_.snapshot(now));
     console_.finish();
     supervisor_->kill_all();
@@ -333,12 +337,12 @@ private:
     if (head.done && !leave_report(options_, command_, statistics_, console_))
       status = EXIT_FAILURE;
     if (stop_signal_ != 0)
-      console_.say(fmt::format("{}: stopped; {}\n", name_,
-                               how_to_continue(head.checkpoint, *options_.checkpoint_directory)));
+      console_.say(
+        fmt::format("{}: {}\n", name_, text_of_stop(head.checkpoint, options_, exported_)));
     if (head.done)
       console_.say(fmt::format("parameters are equal on all {} workers, checksum {:016x}\n",
                                job_.workers, head.checksum.load()));
-    console_.say(summary(statistics_, now));
+    console_.say(summary(statistics_));
     return status;
   }
 
@@ -366,6 +370,7 @@ private:
   std::string failure_;
   int stop_signal_ = 0;
   bool last_judged_ = false;
+  bool exported_ = false;
   bool over_ = false;
   time_point started_at_{0};
   time_point shown_at_{0};

@@ -39,6 +39,11 @@ int complain(const std::string& name, const std::string& what, int status) {
   return status;
 }
 
+int with_output_written(const std::string& name, int status) {
+  const auto written = flush_standard_output();
+  return written ? status : complain(name, written.error().text, EXIT_FAILURE);
+}
+
 // Else the first files and sockets become the standard streams, which print into them.
 void fill_standard_descriptors() {
   int opened = 0;
@@ -82,6 +87,8 @@ CLI::App& program::command_line() { return *command_line_; }
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
   let_signals_end_process_1();
+  if (const auto enough = check_stack(); !enough)
+    return complain(name_, enough.error().text, EXIT_FAILURE);
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // It was executed as "exe".
   try {
     // Words are added behind these for the processes of the job, and are to be options there.
@@ -89,7 +96,8 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
       throw CLI::ArgumentMismatch{"-- is not used: there are options only"};
     command_line_->parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return command_line_->exit(help);
+    command_line_->exit(help);
+    return with_output_written(name_, EXIT_SUCCESS);
   } catch (const CLI::ParseError& problem) {
     return complain(name_,
                     fmt::format("{} (see {} --help)", with_short_words(problem.what()), name_),
@@ -130,8 +138,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
                        : options_.allreduce
                          ? run_peer_launcher(name_, options_, described, {argv, argv + argc})
                          : run_launcher(name_, options_, described, {argv, argv + argc});
-    const auto written = flush_standard_output();
-    return written ? status : complain(name_, written.error().text, EXIT_FAILURE);
+    return with_output_written(name_, status);
   } catch (const run_failed& why) {
     return complain(name_, why.what(), why.status);
   } catch (...) {

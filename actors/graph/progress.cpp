@@ -1,5 +1,7 @@
 #include "actors/graph/progress.hpp"
 
+#include "actors/process_name.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,8 +23,6 @@ constexpr unsigned columns_default = 80;
 constexpr unsigned rows_default = 24;
 /// Pause between two lines where there is no terminal.
 constexpr std::chrono::seconds line_pause{1};
-/// Of processes that are missing.
-constexpr std::size_t listed_names_max = 8;
 /// More than a screen shows.
 constexpr std::size_t events_kept = 200;
 
@@ -109,26 +109,23 @@ std::string count_text(double x) {
 
 std::string megabytes_text(double bytes) { return fmt::format("{:.1f} MB/s", bytes / 1e6); }
 
-/// "waiting for worker 2, worker 3"; where all have come, for those that are still loading.
+bool is_away(const process_progress& process) {
+  return process.dead || process.state == member_state::absent;
+}
+
+bool is_loading(const process_progress& process) {
+  return process.state == member_state::joining || process.state == member_state::restoring;
+}
+
+/// Returns "waiting for worker 2, server 3", or for "server 1 (restoring)" where none is away.
 std::string missing_text(const progress_snapshot& x) {
   if (x.processes.empty())
     return "waiting for the coordinator";
   std::vector<std::string> names;
-  for (const auto& process : x.processes)
-    if (process.state == member_state::absent || process.dead)
-      names.push_back(process.name);
-  if (names.empty())
-    for (const auto& process : x.processes)
-      if (process.state == member_state::joining || process.state == member_state::restoring)
-        names.push_back(process.name + " (" + state_of(process).text + ")");
-  if (names.empty())
-    return "all are there";
-  const auto more = names.size() - std::min(names.size(), listed_names_max);
-  names.resize(names.size() - more);
-  for (auto& name : names)
-    std::replace(name.begin(), name.end(), '-', ' ');
-  return fmt::format("waiting for {}{}", fmt::join(names, ", "),
-                     more == 0 ? "" : fmt::format(" and {} more", more));
+  for (const auto& process : missing_processes(x))
+    names.push_back(spoken_name(process)
+                    + (is_away(process) ? "" : " (" + state_of(process).text + ")"));
+  return names.empty() ? "all are there" : "waiting for " + list_of(names);
 }
 
 std::vector<std::string> figures(const progress_snapshot& x) {
@@ -186,6 +183,20 @@ std::string without_controls(std::string text) {
 }
 
 } // namespace
+
+std::string spoken_name(const process_progress& process) {
+  auto name = process.name;
+  std::ranges::replace(name, '-', ' ');
+  return process.is_coordinator ? "the coordinator" : name;
+}
+
+std::vector<process_progress> missing_processes(const progress_snapshot& snapshot) {
+  std::vector<process_progress> missing;
+  std::ranges::copy_if(snapshot.processes, std::back_inserter(missing), is_away);
+  if (missing.empty())
+    std::ranges::copy_if(snapshot.processes, std::back_inserter(missing), is_loading);
+  return missing;
+}
 
 std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color) {
   std::vector<std::string> lines{bar_line(snapshot, columns, color)};

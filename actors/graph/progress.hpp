@@ -47,6 +47,13 @@ struct progress_snapshot {
   bool operator==(const progress_snapshot&) const = default;
 };
 
+/// Returns "server 3" for "server-3", and one name for all coordinators.
+std::string spoken_name(const process_progress& process);
+
+/// Returns the members that are away, in the order of the snapshot; if there are none, the members
+/// that load.
+std::vector<process_progress> missing_processes(const progress_snapshot& snapshot);
+
 /// The lines of the block: a bar, the figures, one line for each process. None is wider than
 /// `columns` (escape sequences of `color` take no column).
 std::vector<std::string> render(const progress_snapshot& snapshot, unsigned columns, bool color);

@@ -321,6 +321,14 @@ std::optional<double> run_statistics::last_of(std::optional<double> loss_point::
   return std::nullopt;
 }
 
+std::optional<evaluation_result> run_statistics::last_evaluation() const {
+  const std::uint64_t per_pass = std::max<std::uint64_t>(job_.batches_per_pass(), 1);
+  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
+    if (point->test_accuracy)
+      return evaluation_result{*point->test_accuracy, point->batches / per_pass, job_.passes};
+  return std::nullopt;
+}
+
 std::uint64_t run_statistics::samples_done() const {
   const std::uint64_t now = samples_of(job_, batches_done_);
   return now - std::min(now, samples_at_start_);

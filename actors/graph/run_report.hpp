@@ -38,6 +38,13 @@ struct loss_point {
   std::optional<double> test_auc;
 };
 
+/// What an evaluation found, after whole passes.
+struct evaluation_result {
+  double accuracy = 0.0;
+  std::uint64_t pass = 0;
+  std::uint64_t passes = 0; ///< Of the job.
+};
+
 /// Counters are cumulative per incarnation, and a server that loads partitions anew begins again
 /// at zero; both are noticed and added up. What a process counted after its last report is lost
 /// with it.
@@ -74,6 +81,7 @@ public:
   const std::vector<recovery>& recoveries() const { return recoveries_; }
 
   progress_snapshot snapshot(time_point now) const;
+  std::optional<evaluation_result> last_evaluation() const;
 
   /// The report. Keys: command, sync, optimizer, workers, servers, seed, epochs, seconds,
   /// samples_per_second, longest_pause_ms, test_accuracy, test_auc (only where it was given),

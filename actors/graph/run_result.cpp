@@ -28,23 +28,38 @@ result<void> write_report(const std::filesystem::path& file, const std::string& 
   return {};
 }
 
-std::string how_to_continue(std::uint64_t checkpoint, const std::filesystem::path& directory) {
-  if (checkpoint == 0)
-    return "nothing had been saved";
-  const auto path = printable(directory.string());
-  const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
-  return "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");
+std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported) {
+  std::string text = "stopped; ";
+  if (checkpoint == 0) {
+    text += "nothing had been saved";
+  } else {
+    const auto path = printable(options.checkpoint_directory.value_or("").string());
+    const bool is_word = path.find_first_of(" '\"\\$`&|;<>()*?[]#~!{}") == std::string::npos;
+    text += "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");
+  }
+  if (options.export_file && !exported)
+    text += "; " + printable(options.export_file->string()) + " is not written before the end";
+  return text;
 }
 
-std::string summary(const run_statistics& statistics, time_point now) {
-  const auto last = statistics.snapshot(now);
+std::vector<std::string> lines_of_missed(const std::vector<kill_plan>& kills) {
+  std::vector<std::string> lines;
+  for (const auto& plan : kills)
+    lines.push_back(
+      fmt::format("--kill: {} was not killed: the run ended before {:.4g} s of training",
+                  to_string(plan.who), std::chrono::duration<double>(plan.after).count()));
+  return lines;
+}
+
+std::string summary(const run_statistics& statistics) {
+  const auto judged = statistics.last_evaluation();
   const auto& lost = statistics.recoveries();
   const auto recovered = std::count_if(lost.begin(), lost.end(),
                                        [](const auto& x) { return x.recovered_at.has_value(); });
   std::string text;
-  if (last.accuracy)
-    text += fmt::format("test accuracy {:.4f} after {:.4g} of {} passes\n", *last.accuracy,
-                        last.pass, last.passes);
+  if (judged)
+    text += fmt::format("test accuracy {:.4f} after {} of {} passes\n", judged->accuracy,
+                        judged->pass, judged->passes);
   if (!lost.empty())
     text += fmt::format("{} of {} lost processes recovered\n", recovered, lost.size());
   return text;

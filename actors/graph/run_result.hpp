@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/clock.hpp"
+#include "actors/graph/options.hpp"
 #include "actors/graph/run_report.hpp"
 #include "serialization/error.hpp"
 #include "serialization/job.hpp"
@@ -19,10 +20,14 @@ result<void> export_parameters(const std::filesystem::path& file, const job_spec
 /// `json`: of run_statistics. Errors: io_failed.
 result<void> write_report(const std::filesystem::path& file, const std::string& json);
 
-/// How a run that the user stopped goes on. `checkpoint`: the newest one; 0: none.
-std::string how_to_continue(std::uint64_t checkpoint, const std::filesystem::path& directory);
+/// Returns how a run that the user stopped goes on, and what it has not written. `checkpoint`: the
+/// newest one; 0: none. `exported`: whether the parameters were.
+std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, bool exported);
 
-/// Accuracy and recoveries, each a line where there is something to tell.
-std::string summary(const run_statistics& statistics, time_point now);
+/// Returns a line for each kill of --kill that did not come about.
+std::vector<std::string> lines_of_missed(const std::vector<kill_plan>& kills);
+
+/// Returns the accuracy and the recoveries, each a line where there is something to tell.
+std::string summary(const run_statistics& statistics);
 
 } // namespace troupe

@@ -50,9 +50,12 @@ std::string libsvm_value_fault(std::string_view word) {
 }
 
 /// "+1", "1" and "1.0" are one label. Up to 10^9 it fits in an int.
+constexpr double label_max = 1e9;
+
 bool is_whole(std::string_view word) {
   double number = 0.0;
-  return parse_number(word, number) && std::abs(number) <= 1e9 && number == std::trunc(number);
+  return parse_number(word, number) && std::abs(number) <= label_max
+         && number == std::trunc(number);
 }
 
 class libsvm_parser {
@@ -68,7 +71,7 @@ public:
     if (!is_whole(word))
       return word.find(':') != std::string_view::npos
                ? "no label in front of " + troupe::quote(word)
-               : "bad label " + troupe::quote(word) + ", not a whole number";
+               : "bad label " + troupe::quote(word) + ", not a whole number up to 1000000000";
     if (!file_.labels.add(word, number))
       return too_many_labels();
     word = take_word(line);

@@ -129,7 +129,7 @@ TEST_CASE("render says who is missing while a job gathers, and no rates") {
   x.processes.clear();
   CHECK(render(x, 80, false)[1] == "waiting for the coordinator");
   x.processes.resize(12, named("worker-7"));
-  CHECK(render_line(x).find("worker 7 and 4 more, active") != std::string::npos);
+  CHECK(render_line(x).find("worker 7 (and 4 more), active") != std::string::npos);
 }
 
 TEST_CASE("render_line counts members that are done, and no coordinator") {

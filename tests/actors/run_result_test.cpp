@@ -55,17 +55,31 @@ TEST_CASE("a_report_is_written_or_says_why_not") {
 }
 
 TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {
-  CHECK(how_to_continue(0, "somewhere") == "nothing had been saved");
-  CHECK(how_to_continue(3, "some/where") == "continue with --resume --checkpoint some/where");
+  run_options options;
+  options.checkpoint_directory = "some/where";
+  CHECK(text_of_stop(0, options, false) == "stopped; nothing had been saved");
+  CHECK(text_of_stop(3, options, false)
+        == "stopped; continue with --resume --checkpoint some/where");
+  options.export_file = "p.npz";
+  CHECK(text_of_stop(0, options, false)
+        == "stopped; nothing had been saved; p.npz is not written before the end");
+  CHECK(text_of_stop(0, options, true) == "stopped; nothing had been saved");
 }
 
 TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
   run_statistics run{job_of_tables()};
-  CHECK(summary(run, 1s).empty());
+  CHECK(summary(run).empty());
   run.evaluated(1, 0.5, 0.75, std::nullopt, 1s);
   run.process_died({role::worker, 0, {1}}, 1s, 1s);
-  CHECK(summary(run, 1s)
-        == "test accuracy 0.7500 after 0 of 1 passes\n0 of 1 lost processes recovered\n");
+  CHECK(summary(run)
+        == "test accuracy 0.7500 after 1 of 1 passes\n0 of 1 lost processes recovered\n");
+}
+
+TEST_CASE("a_kill_that_did_not_come_about_is_a_line") {
+  CHECK(lines_of_missed({}).empty());
+  CHECK(lines_of_missed({{{role::worker, 1}, 2500ms}})
+        == std::vector<std::string>{
+          "--kill: worker 1 was not killed: the run ended before 2.5 s of training"});
 }
 
 } // namespace run_result_test

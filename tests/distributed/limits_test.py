@@ -77,6 +77,27 @@ class Limits(cluster.ClusterTest):
     def test_files(self):
         self.sweep("ulimit -n")
 
+    def test_stack(self):
+        for kib in (64, 128, 255):  # With less, no program begins.
+            with self.subTest(kib=kib):
+                run = self.start(common=SMALL, prefix=("prlimit", f"--stack={kib << 10}"))
+                self.assertEqual(run.wait(), 1, run.story())
+                self.assertRegex(run.err, f"a stack of 256 KiB; limits: ulimit -s {kib}\n")
+        self.assertIn("test accuracy", self.finish(
+            *MODES["asp"], common=SMALL, prefix=("prlimit", f"--stack={256 << 10}")).out)
+
+    def test_processor_time(self):
+        """A member that has used up its own is started again; the launcher ends."""
+        limited = ("prlimit", "--cpu=2")
+        run = self.start("--epochs", 1000, "--threads", common=SMALL[:2], prefix=limited,
+                         processes=False)
+        self.assertEqual(run.wait(), 1, run.story())
+        self.assertIn("the processor time is used up; limits: ulimit -t 2", run.err)
+        run = self.start("--epochs", 1000, common=SMALL[:2], prefix=limited)
+        run.await_text("the processor time is used up; limits: ulimit -t 2", 60)
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 128 + signal.SIGTERM)
+
     @unittest.skipUnless(os.geteuid() == 0, "setpriv needs root")
     def test_processes(self):
         self.sweep("ulimit -u")

@@ -10,7 +10,7 @@ import cluster
 
 ELEMENTS = 1000
 WORKERS = 2
-SOON = 8  # Seconds: 5 where nothing else keeps the machine busy.
+SOON = 60  # Seconds, lest a line that never comes hangs the test; usually it takes less than 5.
 
 
 def cpu_seconds(pid):
@@ -75,10 +75,8 @@ class Waits(cluster.ClusterTest):
         pid = cluster.poll(lambda: run.processes().get(("coordinator", 0)), 10, "a coordinator")
         os.kill(pid, signal.SIGSTOP)
         run.await_match("waits for the coordinator|no word from the coordinator", SOON)
-        began = time.monotonic()
         run.signal(signal.SIGTERM)
         run.wait(60)
-        self.assertLess(time.monotonic() - began, SOON)
 
     def test_a_log_that_cannot_be_written(self):
         logs = self.home / "run" / "logs"
@@ -98,10 +96,8 @@ class Waits(cluster.ClusterTest):
         os.kill(cluster.poll(lambda: run.processes().get(("worker", 1)), 10, "worker 1"),
                 signal.SIGSTOP)
         run.await_text("waits for worker 1", SOON)
-        began = time.monotonic()
         run.signal(signal.SIGTERM)
         run.wait(60)
-        self.assertLess(time.monotonic() - began, SOON)
 
     def test_full_disk(self):
         """Of the checkpoints of a job without servers."""
