@@ -248,8 +248,15 @@ void end_where_resources_lack(last_line_writer write, int status) {
     signal(SIGABRT, on_signal);
   }
   if (const auto limits = limits_suffix(resource::processor_time); !limits.empty()) {
-    chosen.line_of_processor_time = "the processor time is used up" + limits + "\n";
+    chosen.line_of_processor_time =
+      fmt::format("{}: the processor time is used up{}\n", program_invocation_short_name, limits);
     signal(SIGXCPU, on_signal);
+    rlimit limit{};
+    if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == limit.rlim_max
+        && limit.rlim_cur > 1) {
+      --limit.rlim_cur; // At the hard limit the system sends SIGKILL.
+      setrlimit(RLIMIT_CPU, &limit);
+    }
   }
   signal(SIGXFSZ, SIG_IGN); // A child inherits that.
 }
