@@ -58,7 +58,8 @@ if(fuzzers MATCHES "tests/storage/")
   endforeach()
 endif()
 if(fuzzers MATCHES "tests/examples/")
-  foreach(name IN ITEMS csv csv_file csv_header csv_records labels libsvm packing remarks text_lines)
+  foreach(name IN ITEMS csv csv_file csv_header csv_records input_file labels libsvm mnist packing
+                        remarks text_lines unpackers)
     list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/examples/02_async_sgd/${name}.cpp)
   endforeach()
 endif()
@@ -123,7 +124,7 @@ foreach(fuzzer IN LISTS fuzzers)
     OUTPUT ${program}
     COMMAND ${TROUPE_CLANG} -fsanitize=fuzzer,address,undefined
             ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} ${TROUPE_capnp_LIBRARY}
-            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${ZLIB_LIBRARIES}
+            ${TROUPE_kj_LIBRARY} ${TROUPE_hwy_LIBRARY} ${ZLIB_LIBRARIES} ${TROUPE_bz2_LIBRARY} ${TROUPE_lzma_LIBRARY}
             ${OPENSSL_LIBRARIES} -lpthread -o ${program}
     DEPENDS ${PROJECT_BINARY_DIR}/fuzz/${name}.o ${library} COMMENT "Linking ${name}" VERBATIM)
   list(APPEND programs ${program})

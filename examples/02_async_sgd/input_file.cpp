@@ -44,11 +44,14 @@ result<input_file> input_file::open(const std::string& path) {
   struct stat about {};
   const auto memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES))
                       * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  if (fstat(number, &about) == 0 && static_cast<std::uint64_t>(about.st_size) > memory)
+  if (fstat(number, &about) != 0)
+    return {errc::io_failed, "cannot read " + path + ": " + std::strerror(errno)};
+  if (static_cast<std::uint64_t>(about.st_size) > memory)
     return {errc::io_failed, "cannot read " + path + ": it has "
                                + std::to_string(about.st_size >> 30) + " GiB, and this machine "
                                + std::to_string(memory >> 30) + " GiB of memory"};
-  file.buffer_.resize(input_buffer_bytes);
+  file.buffer_.resize(
+    std::clamp(static_cast<std::size_t>(about.st_size), format_head_bytes, input_buffer_bytes));
   if (auto filled = file.fill(format_head_bytes); !filled)
     return filled.error();
   const std::string_view head = text_of(file.buffered());

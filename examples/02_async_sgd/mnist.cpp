@@ -19,6 +19,7 @@ namespace async_sgd {
 namespace {
 
 constexpr std::uint32_t magic_images = 2051, magic_labels = 2049;
+constexpr std::uint64_t first_room = 64u << 20; ///< Bytes that are allocated at once.
 
 struct idx_file {
   std::string path;
@@ -54,17 +55,24 @@ std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t i) {
          | std::uint32_t{bytes[i + 2]} << 8 | bytes[i + 3];
 }
 
-/// Reads the values behind the header, and checks that nothing follows them.
+/// Reads the values behind the header, and checks that nothing follows them. A header may promise
+/// more than the file has, and than there is memory for: memory grows with what was read.
 result<void> read_values(input_file& file, std::size_t header_size, idx_file& to) {
   const std::uint64_t size = to.count * to.bytes_each();
-  to.bytes = std::make_unique_for_overwrite<std::uint8_t[]>(size);
-  const auto body = file.read({to.bytes.get(), size});
-  if (!body)
-    return body.error();
-  if (*body < size)
-    return bad_file("the file ends at offset " + std::to_string(header_size + *body) + ", "
-                      + std::to_string(size - *body) + " bytes too early",
-                    to.path);
+  for (std::uint64_t done = 0, room = std::min(size, first_room); done < size;
+       room = std::min(size, 2 * room)) {
+    auto larger = std::make_unique_for_overwrite<std::uint8_t[]>(room);
+    std::copy_n(to.bytes.get(), done, larger.get());
+    to.bytes = std::move(larger);
+    const auto got = file.read({to.bytes.get() + done, room - done});
+    if (!got)
+      return got.error();
+    done += *got;
+    if (done < room)
+      return bad_file("the file ends at offset " + std::to_string(header_size + done) + ", "
+                        + std::to_string(size - done) + " bytes too early",
+                      to.path);
+  }
   std::uint8_t next = 0;
   const auto more = file.read({&next, 1});
   if (!more)

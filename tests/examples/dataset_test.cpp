@@ -108,6 +108,12 @@ TEST_CASE("refuses damaged idx files with file and offset") {
     files.train_images.resize(16 + 10);
     check_idx_refused(files, {"offset 26", "8 bytes too early", "train-images"});
   }
+  SUBCASE("a header that promises more than there is memory for") {
+    files.train_images = big_endian(2051) + big_endian(1 << 14) + big_endian(1 << 10)
+                         + big_endian(1 << 11) + std::string(100, '\1');
+    files.train_labels = idx_labels(1 << 14, std::string(1 << 14, '\1'));
+    check_idx_refused(files, {"offset 116", "34359738268 bytes too early", "train-images"});
+  }
   SUBCASE("truncated labels, gzipped") {
     files.test_labels.resize(8);
     check_idx_refused(files, {"offset 8", "1 bytes too early", "t10k-labels"});
