@@ -2,7 +2,7 @@
 // that holds or forwards parameters is a kv; a graph is kvs handed to each other.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/messages.hpp"
 
 #include "caf/allowed_unsafe_message_type.hpp"
@@ -69,6 +69,14 @@ using answer_sink = caf::typed_actor<caf::reacts_to<answer_list>>;
 /// nothing: monitor it.
 using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 
+/// A kv that also learns of new views. Requests wait while a server is away and go on when a view
+/// says that it is back.
+///
+/// Lifetime: until its last handle is dropped or it is told to exit; open requests then end with
+///           the sender's timeout.
+/// Capacity: holds every open request; its clients bound themselves (a worker: a few pushes).
+using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
+
 /// Receives what other replicas of its chains send.
 using peer_sink = caf::typed_actor<caf::reacts_to<peer_message>>;
 
@@ -79,7 +87,7 @@ using member_handle = caf::typed_actor<caf::reacts_to<orders>>;
 using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member_handle>>;
 
 /// A coordinator that also hears of broken connections (a hint, not a proof).
-/// cluster/coordinator_actor.hpp makes one; links bring reports of other processes to it.
+/// roles/coordinator/coordinator_actor.hpp makes one; links bring reports of other processes to it.
 using coordinator_service = coordinator_handle::extend<caf::reacts_to<lost_atom, member_id>>;
 
 /// Makes the handle of the coordinator for a member: the actor itself, or an uplink to it.
@@ -92,14 +100,6 @@ constexpr std::chrono::milliseconds report_interval{100};
 /// its bytes take (open_requests.hpp). Pulls that wait for other workers are answered `not_yet` far
 /// earlier, so this passes only when a peer hangs.
 constexpr std::chrono::seconds request_timeout{5};
-
-/// Bytes of the values that a push brings, or that a pull asks for.
-std::uint64_t payload_bytes(const update& what);
-std::uint64_t payload_bytes(const query& what);
-std::uint64_t payload_bytes(const values& what);
-std::uint64_t payload_bytes(const request& what);
-std::uint64_t payload_bytes(const log_entry& what);
-std::uint64_t payload_bytes(const copy_part& what);
 
 /// A failure as CAF carries it, and back. CAF's own errors become timed_out or peer_lost.
 caf::error to_caf(const failure& why);

@@ -1,6 +1,6 @@
 #include "actors/member_port.hpp"
 
-#include "actors/process_memory.hpp"
+#include "base/system/process_memory.hpp"
 
 #include "caf/actor_cast.hpp"
 #include "caf/send.hpp"

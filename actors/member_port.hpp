@@ -1,8 +1,8 @@
 // A member's end of the control path: numbers and sends its reports, and takes orders in order.
 #pragma once
 
-#include "actors/clock.hpp"
 #include "actors/kv.hpp"
+#include "base/clock.hpp"
 
 #include "caf/local_actor.hpp"
 

@@ -1,4 +1,5 @@
-// A function by which a part of a process tells a person why it waits; see cluster/notice_pipe.
+// A function by which a part of a process tells a person why it waits; see
+// graph/launch/notice_pipe.hpp.
 #pragma once
 
 #include <functional>

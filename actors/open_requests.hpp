@@ -3,8 +3,9 @@
 // request, which is a large part of what a short step costs.
 #pragma once
 
-#include "actors/clock.hpp"
 #include "actors/kv.hpp"
+#include "base/clock.hpp"
+#include "serialization/payload.hpp"
 
 #include "caf/duration.hpp"
 #include "caf/error.hpp"

@@ -2,9 +2,9 @@
 // enough to see their deadlines pass.
 #pragma once
 
-#include "actors/clock.hpp"
 #include "actors/kv.hpp"
 #include "actors/open_requests.hpp"
+#include "base/clock.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,11 +1,11 @@
 #include "cli/certs.hpp"
 
-#include "actors/links/certificate_authority.hpp"
-#include "actors/links/endpoint.hpp"
-#include "actors/links/role_names.hpp"
-#include "actors/links/tls_context.hpp"
-#include "cli/files.hpp"
-#include "serialization/quote.hpp"
+#include "actors/transport/streams/certificate_authority.hpp"
+#include "actors/transport/streams/endpoint.hpp"
+#include "actors/transport/streams/role_names.hpp"
+#include "actors/transport/streams/tls_context.hpp"
+#include "base/quote.hpp"
+#include "base/system/files.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/chrono.h"

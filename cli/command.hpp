@@ -1,7 +1,7 @@
 // One command of the program `troupe`.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <functional>
 

@@ -1,10 +1,10 @@
 #include "cli/resize.hpp"
 
-#include "actors/graph/job_visitor.hpp"
-#include "actors/graph/options.hpp"
-#include "actors/graph/signals.hpp"
+#include "actors/graph/launch/job_client.hpp"
+#include "actors/graph/options/options.hpp"
+#include "base/quote.hpp"
+#include "base/system/signals.hpp"
 #include "cli/resize_watch.hpp"
-#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"

@@ -2,8 +2,8 @@
 // lines the user sees, and when it is over.
 #pragma once
 
-#include "actors/clock.hpp"
-#include "actors/graph/observer_board.hpp"
+#include "actors/roles/observer/observer_board.hpp"
+#include "base/clock.hpp"
 #include "serialization/job.hpp"
 
 #include <chrono>

@@ -11,8 +11,8 @@ find_library(TROUPE_CAF_IO caf_io REQUIRED)
 mark_as_advanced(TROUPE_ZEROMQ TROUPE_ZEROMQ_INCLUDE TROUPE_CAF_IO)
 
 set(bench ${PROJECT_SOURCE_DIR}/bench)
-add_library(troupe_bench STATIC ${bench}/child.cpp ${bench}/network_namespace.cpp
-  ${bench}/options.cpp ${bench}/raw_socket.cpp ${bench}/report.cpp)
+add_library(troupe_bench STATIC ${bench}/child.cpp ${bench}/links/network_namespace.cpp
+  ${bench}/options.cpp ${bench}/links/raw_socket.cpp ${bench}/report.cpp)
 target_include_directories(troupe_bench PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(troupe_bench PUBLIC nlohmann_json::nlohmann_json fmt::fmt CLI11::CLI11)
 if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
@@ -22,9 +22,9 @@ if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
   target_link_libraries(troupe_bench PUBLIC ${TROUPE_ZEROMQ})
 endif()
 
-# troupe_add_bench(<program> <file>...): from bench/<program>.cpp and the files.
-function(troupe_add_bench program)
-  add_executable(${program} ${bench}/${program}.cpp ${ARGN})
+# troupe_add_bench(<room> <program> <file>...): from bench/<room>/<program>.cpp and the files.
+function(troupe_add_bench room program)
+  add_executable(${program} ${bench}/${room}/${program}.cpp ${ARGN})
   # At -O2, GCC 12 vectorises no loop whose number of rounds it does not know.
   target_compile_options(${program} PRIVATE -O3)
   target_link_libraries(${program} PRIVATE troupe_bench Troupe::actors)
@@ -42,13 +42,13 @@ endfunction()
 
 # -- kernels_bench -------------------------------------------------------------
 
-add_executable(kernels_bench ${bench}/kernels_bench.cpp ${bench}/kernels_codecs.cpp
-  ${bench}/kernels_loops.cpp ${bench}/kernels_troupe.cpp)
+add_executable(kernels_bench ${bench}/kernels/kernels_bench.cpp ${bench}/kernels/kernels_codecs.cpp
+  ${bench}/kernels/kernels_loops.cpp ${bench}/kernels/kernels_troupe.cpp)
 target_compile_options(kernels_bench PRIVATE -O3)
 target_link_libraries(kernels_bench PRIVATE troupe_bench Troupe::kernels)
 set(kernels_contestants memory troupe loop)
 if(TARGET troupe_example_sgd) # Which found OpenBLAS.
-  target_sources(kernels_bench PRIVATE ${bench}/kernels_openblas.cpp)
+  target_sources(kernels_bench PRIVATE ${bench}/kernels/kernels_openblas.cpp)
   target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_OPENBLAS)
   target_include_directories(kernels_bench SYSTEM PRIVATE ${TROUPE_CBLAS_INCLUDE})
   target_link_libraries(kernels_bench PRIVATE ${TROUPE_OPENBLAS})
@@ -57,9 +57,9 @@ endif()
 find_path(TROUPE_EIGEN_INCLUDE Eigen/Core PATH_SUFFIXES eigen3)
 mark_as_advanced(TROUPE_EIGEN_INCLUDE)
 if(TROUPE_EIGEN_INCLUDE)
-  target_sources(kernels_bench PRIVATE ${bench}/kernels_eigen.cpp)
+  target_sources(kernels_bench PRIVATE ${bench}/kernels/kernels_eigen.cpp)
   # Eigen is as fast as the CPU that it is compiled for. GCC 12 takes its intrinsics for uninitialised.
-  set_source_files_properties(${bench}/kernels_eigen.cpp PROPERTIES
+  set_source_files_properties(${bench}/kernels/kernels_eigen.cpp PROPERTIES
     COMPILE_OPTIONS "-march=native;-Wno-uninitialized;-Wno-maybe-uninitialized")
   target_compile_definitions(kernels_bench PRIVATE TROUPE_BENCH_EIGEN)
   target_include_directories(kernels_bench SYSTEM PRIVATE ${TROUPE_EIGEN_INCLUDE})
@@ -70,7 +70,7 @@ troupe_add_bench_test(kernels_bench kernels_bench
 
 # -- sparse_bench --------------------------------------------------------------
 
-add_executable(sparse_bench ${bench}/sparse_bench.cpp)
+add_executable(sparse_bench ${bench}/store/sparse_bench.cpp)
 target_include_directories(sparse_bench PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(sparse_bench PRIVATE Troupe::actors CLI11::CLI11)
 add_test(NAME bench.sparse_bench COMMAND sparse_bench)
@@ -79,14 +79,13 @@ set_tests_properties(bench.sparse_bench PROPERTIES TIMEOUT 60 LABELS bench)
 # -- links_bench ---------------------------------------------------------------
 
 set(zeromq_rows "")
-file(GLOB link_sources CONFIGURE_DEPENDS ${bench}/link_*.cpp)
-list(FILTER link_sources EXCLUDE REGEX link_kills) # A program of its own.
+file(GLOB link_sources CONFIGURE_DEPENDS ${bench}/links/link_*.cpp)
 if(TROUPE_ZEROMQ AND TROUPE_ZEROMQ_INCLUDE)
   set(zeromq_rows zeromq zeromq-tuned)
 else()
   list(FILTER link_sources EXCLUDE REGEX zeromq)
 endif()
-troupe_add_bench(links_bench ${link_sources})
+troupe_add_bench(links links_bench ${link_sources})
 target_link_libraries(links_bench PRIVATE ${TROUPE_CAF_IO})
 troupe_add_bench_test(links_bench links_bench
   ROWS memcpy read troupe troupe-tcp memfd tcp-reno unix caf ${zeromq_rows}
@@ -95,15 +94,15 @@ troupe_add_bench_test(links_bench links_bench
 # -- push_pull -----------------------------------------------------------------
 
 # Servers of Troupe without a cluster, for push_pull and local_bench.
-add_library(troupe_bench_store STATIC ${bench}/kv_requests.cpp ${bench}/server_host.cpp
-  ${bench}/transport_kinds.cpp)
+add_library(troupe_bench_store STATIC ${bench}/store/kv_requests.cpp ${bench}/store/server_host.cpp
+  ${bench}/store/transport_kinds.cpp)
 target_link_libraries(troupe_bench_store PUBLIC troupe_bench Troupe::actors)
 
-file(GLOB store_sources CONFIGURE_DEPENDS ${bench}/store_*.cpp)
+file(GLOB store_sources CONFIGURE_DEPENDS ${bench}/store/store_*.cpp)
 if(NOT zeromq_rows)
   list(FILTER store_sources EXCLUDE REGEX zeromq)
 endif()
-troupe_add_bench(push_pull ${store_sources})
+troupe_add_bench(store push_pull ${store_sources})
 target_link_libraries(push_pull PRIVATE troupe_bench_store)
 troupe_add_bench_test(push_pull push_pull
   ROWS troupe troupe-remote troupe-lists troupe-tcp troupe-tls ${zeromq_rows}
@@ -116,7 +115,7 @@ troupe_add_bench_test(push_pull.freeze push_pull
 
 # -- local_bench ---------------------------------------------------------------
 
-troupe_add_bench(local_bench ${bench}/allocations.cpp)
+troupe_add_bench(store local_bench ${bench}/store/allocations.cpp)
 target_link_libraries(local_bench PRIVATE troupe_bench_store)
 troupe_add_bench_test(local_bench local_bench
   ROWS "server actor" "plain calls" BELOW allocated_bytes=65536
@@ -124,8 +123,8 @@ troupe_add_bench_test(local_bench local_bench
 
 # -- link_kills ----------------------------------------------------------------
 
-troupe_add_bench(link_kills ${bench}/kill_ends.cpp ${bench}/kill_pushes.cpp
-  ${bench}/kill_rounds.cpp ${bench}/kill_traffic.cpp ${bench}/process_state.cpp)
+troupe_add_bench(kills link_kills ${bench}/kills/kill_ends.cpp ${bench}/kills/kill_pushes.cpp
+  ${bench}/kills/kill_rounds.cpp ${bench}/kills/kill_traffic.cpp ${bench}/kills/process_state.cpp)
 target_link_libraries(link_kills PRIVATE troupe_bench_store)
 troupe_add_bench_test(link_kills link_kills
   ROWS arena unix tcp tls
@@ -133,23 +132,23 @@ troupe_add_bench_test(link_kills link_kills
 
 # -- checkpoint_trials ---------------------------------------------------------
 
-troupe_add_bench(checkpoint_trials ${bench}/checkpoint_damage.cpp ${bench}/damage_trials.cpp
-  ${bench}/local_servers.cpp ${bench}/restore_trials.cpp)
+troupe_add_bench(checkpoints checkpoint_trials ${bench}/checkpoints/checkpoint_damage.cpp ${bench}/checkpoints/damage_trials.cpp
+  ${bench}/checkpoints/local_servers.cpp ${bench}/checkpoints/restore_trials.cpp)
 add_test(NAME bench.checkpoint_trials COMMAND checkpoint_trials)
 set_tests_properties(bench.checkpoint_trials PROPERTIES TIMEOUT 120 LABELS bench)
 
 # -- all_reduce.py -------------------------------------------------------------
 
 # Contestants are programs of their own, as Open MPI's are started by mpirun.
-add_executable(all_reduce_team ${bench}/all_reduce_team.cpp)
+add_executable(all_reduce_team ${bench}/all_reduce/all_reduce_team.cpp)
 target_link_libraries(all_reduce_team PRIVATE Troupe::kernels CLI11::CLI11 Threads::Threads)
 target_include_directories(all_reduce_team PRIVATE ${PROJECT_SOURCE_DIR})
-troupe_add_bench(all_reduce_links)
+troupe_add_bench(all_reduce all_reduce_links)
 set(all_reduce_rows troupe-threads troupe-shared troupe-private troupe-private-asleep
     troupe-links-arena troupe-links-tcp)
 find_package(MPI QUIET COMPONENTS CXX)
 if(MPI_CXX_FOUND)
-  add_executable(all_reduce_mpi ${bench}/all_reduce_mpi.cpp)
+  add_executable(all_reduce_mpi ${bench}/all_reduce/all_reduce_mpi.cpp)
   target_compile_definitions(all_reduce_mpi PRIVATE OMPI_SKIP_MPICXX)
   target_link_libraries(all_reduce_mpi PRIVATE MPI::MPI_CXX CLI11::CLI11)
   target_include_directories(all_reduce_mpi PRIVATE ${PROJECT_SOURCE_DIR})
@@ -158,14 +157,14 @@ find_library(TROUPE_GLOO gloo)
 find_path(TROUPE_GLOO_INCLUDE gloo/context.h)
 mark_as_advanced(TROUPE_GLOO TROUPE_GLOO_INCLUDE)
 if(TROUPE_GLOO AND TROUPE_GLOO_INCLUDE)
-  add_executable(all_reduce_gloo ${bench}/all_reduce_gloo.cpp)
+  add_executable(all_reduce_gloo ${bench}/all_reduce/all_reduce_gloo.cpp)
   target_link_libraries(all_reduce_gloo PRIVATE ${TROUPE_GLOO} CLI11::CLI11 Threads::Threads)
   target_include_directories(all_reduce_gloo PRIVATE ${PROJECT_SOURCE_DIR})
   target_include_directories(all_reduce_gloo SYSTEM PRIVATE ${TROUPE_GLOO_INCLUDE})
   list(APPEND all_reduce_rows gloo-ring_chunked)
 endif()
 add_test(NAME bench.all_reduce
-  COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/all_reduce.py
+  COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/all_reduce/all_reduce.py
           --rows ${all_reduce_rows}
           --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --sizes 1024,1048576 --ranks 2
                       --settings one --seconds 0.02)
@@ -179,7 +178,7 @@ if(EXISTS /usr/lib/python3/dist-packages/torch)
 endif()
 if(TARGET async_sgd AND TARGET plain_loop)
   add_test(NAME bench.torch_bench
-    COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/torch_bench.py
+    COMMAND Python3::Interpreter ${bench}/smoke_test.py ${bench}/training/torch_bench.py
             --rows plain plain-x2 troupe troupe-ahead ${torch_rows}
             --arguments ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} --rounds 1 --batch 256 --samples 6000
                         --seconds 0.2)
@@ -188,27 +187,27 @@ endif()
 
 # -- scripts that disturb whole jobs -------------------------------------------
 
-# troupe_add_script_test(<script> <word>...): bench/<script>.py, small; it judges itself. Where it
-# lacks data or rights it says so and counts as skipped.
-function(troupe_add_script_test script)
+# troupe_add_script_test(<room> <script> <word>...): bench/<room>/<script>.py, small; it judges
+# itself. Where it lacks data or rights it says so and counts as skipped.
+function(troupe_add_script_test room script)
   add_test(NAME bench.${script}
-           COMMAND Python3::Interpreter ${bench}/${script}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${ARGN}
+           COMMAND Python3::Interpreter ${bench}/${room}/${script}.py ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${ARGN}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(bench.${script} PROPERTIES
     TIMEOUT 300 LABELS "bench;slow" RUN_SERIAL ON SKIP_RETURN_CODE 77)
 endfunction()
 
 if(TARGET async_sgd AND TARGET count_batches)
-  troupe_add_script_test(failover --kills 2)
-  troupe_add_script_test(lossy_training bsp --kills 1)
-  troupe_add_script_test(safety_cost replicas --rounds 1 --passes 1)
+  troupe_add_script_test(kills failover --kills 2)
+  troupe_add_script_test(faults lossy_training bsp --kills 1)
+  troupe_add_script_test(faults safety_cost replicas --rounds 1 --passes 1)
   # All runners take minutes; of this one the matrix has to understand every row.
-  troupe_add_script_test(fault_matrix --quick --only sim --minimum F9=1 F10=1 F12=1 F15=1 F18=1)
+  troupe_add_script_test(faults fault_matrix --quick --only sim --minimum F9=1 F10=1 F12=1 F15=1 F18=1)
 endif()
 
 # -- cuda_bench ----------------------------------------------------------------
 
-troupe_add_bench(cuda_bench)
+troupe_add_bench(kernels cuda_bench)
 add_test(NAME bench.cuda_bench COMMAND cuda_bench)
 add_test(NAME bench.cuda_bench.emulated COMMAND cuda_bench --emulate --json)
 set_tests_properties(bench.cuda_bench bench.cuda_bench.emulated PROPERTIES TIMEOUT 60 LABELS bench

@@ -14,7 +14,7 @@ function(troupe_order_sources variable)
   set(${variable} ${ordered} ${rest} PARENT_SCOPE)
 endfunction()
 
-# Adds library troupe_<name> (Troupe::<name>) from <name>/*.cpp, <name>/*/*.cpp and <name>/*.cu. A
+# Adds library troupe_<name> (Troupe::<name>) from all .cpp files below <name>/ and <name>/*.cu. A
 # folder without sources gives a library of headers alone.
 #
 # troupe_add_component(<name> DEPENDS <target>... SCHEMAS <file.capnp>... OPTIONS <flag>...
@@ -24,7 +24,7 @@ endfunction()
 function(troupe_add_component name)
   cmake_parse_arguments(arg "" "" "DEPENDS;SCHEMAS;OPTIONS;PRECOMPILE" ${ARGN})
   set(target troupe_${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${name}/*.cpp ${name}/*/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${name}/*.cpp)
   troupe_order_sources(sources)
   set(generated_root ${PROJECT_BINARY_DIR}/generated)
   if(arg_SCHEMAS)

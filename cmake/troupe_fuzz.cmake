@@ -1,5 +1,5 @@
 # tests/<component>/x_fuzz.cpp: one libFuzzer program for each decoder. They and the code they test
-# (serialization/, storage/, actors/links/ without actors and teams, packed values) are compiled by
+# (base/, serialization/, storage/, actors/transport/, packed values) are compiled by
 # clang++ with sanitizers, beside the build's compiler. ctest runs each for a second; run bin/x_fuzz
 # by hand to look longer. They are built when they are run: by ctest, or as target `fuzzers`, which
 # is there even where none can be built.
@@ -49,30 +49,37 @@ function(troupe_fuzz_object source object sanitizers)
     COMMENT "Compiling for fuzzing ${source}" VERBATIM)
 endfunction()
 
-file(GLOB fuzzed CONFIGURE_DEPENDS serialization/*.cpp)
+# troupe_fuzz_sources(<expression> <pattern>...): adds files to `fuzzed` that have no such line.
+macro(troupe_fuzz_sources excluding)
+  file(GLOB candidates CONFIGURE_DEPENDS ${ARGN})
+  foreach(source IN LISTS candidates)
+    file(STRINGS ${source} excluded REGEX ${excluding})
+    if(NOT excluded)
+      list(APPEND fuzzed ${source})
+    endif()
+  endforeach()
+endmacro()
+
+set(fuzzed "")
 set(fuzzed_kernels "")
+troupe_fuzz_sources("#include \"fmt/" base/*.cpp base/system/*.cpp)
+troupe_fuzz_sources("#include \"fmt/" serialization/*.cpp)
 if(fuzzers MATCHES "tests/storage/")
   foreach(name IN ITEMS tensor_file regular_file detail/npy detail/zip detail/safetensors
-                        detail/safetensors_header detail/tensor_bytes detail/file detail/crc32c)
+                        detail/safetensors_header detail/tensor_bytes)
     list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/storage/${name}.cpp)
   endforeach()
 endif()
 if(fuzzers MATCHES "tests/examples/")
   foreach(name IN ITEMS csv csv_file csv_header csv_records input_file labels libsvm mnist packing
                         remarks text_lines unpackers)
-    list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/examples/02_async_sgd/${name}.cpp)
+    list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/examples/02_async_sgd/data/${name}.cpp)
   endforeach()
 endif()
 if(fuzzers MATCHES "tests/actors/")
-  file(GLOB link_sources CONFIGURE_DEPENDS actors/links/*.cpp)
-  foreach(source IN LISTS link_sources)
-    file(STRINGS ${source} excluded
-         REGEX "#include \"(caf/|actors/links/(node|switchboard)|kernels/schedules/strategies)")
-    if(NOT excluded)
-      list(APPEND fuzzed ${source})
-    endif()
-  endforeach()
-  list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/actors/store/packing.cpp
+  troupe_fuzz_sources("#include \"fmt/" actors/transport/*.cpp actors/transport/*/*.cpp
+                      actors/roles/links/key_cache.cpp)
+  list(APPEND fuzzed ${PROJECT_SOURCE_DIR}/actors/tables/packing.cpp
        ${PROJECT_SOURCE_DIR}/kernels/schedules/schedule.cpp)
   foreach(kernel IN ITEMS half int8 onebit sparsify)
     list(APPEND fuzzed_kernels ${PROJECT_SOURCE_DIR}/kernels/${kernel}_cpu.cpp)

@@ -3,7 +3,7 @@
 # -- examples/02_async_sgd: what its programs and its tests share --------------
 
 set(sgd ${PROJECT_SOURCE_DIR}/examples/02_async_sgd)
-file(GLOB sgd_sources CONFIGURE_DEPENDS ${sgd}/*.cpp)
+file(GLOB_RECURSE sgd_sources CONFIGURE_DEPENDS ${sgd}/*.cpp)
 list(REMOVE_ITEM sgd_sources ${sgd}/main.cpp ${sgd}/plain_loop.cpp)
 if(sgd_sources)
   find_library(TROUPE_OPENBLAS openblas REQUIRED)
@@ -54,21 +54,8 @@ target_link_libraries(troupe PRIVATE troupe_cli)
 
 # -- cli/sim/: program `troupe_sim`, with deciders of its own that can make planted mistakes ------
 
-file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp)
-set(sim_deciders
-  actors/cluster/checkpoint_schedule.cpp actors/cluster/coordinator.cpp
-  actors/cluster/coordinator_checkpoints.cpp actors/cluster/coordinator_orders.cpp
-  actors/cluster/coordinator_resize.cpp actors/cluster/coordinator_servers.cpp
-  actors/cluster/coordinator_stragglers.cpp actors/cluster/coordinator_workers.cpp
-  actors/cluster/ledger.cpp actors/cluster/membership.cpp actors/cluster/placement.cpp
-  actors/cluster/placement_apart.cpp actors/cluster/placement_begin.cpp
-  actors/cluster/straggler_judge.cpp actors/cluster/straggler_options.cpp actors/kv.cpp
-  actors/store/bsp_slots.cpp actors/store/chain.cpp actors/store/clock_table.cpp
-  actors/store/partition_marks.cpp actors/store/reducer.cpp actors/store/replica.cpp actors/store/router.cpp
-  actors/store/router_reads.cpp
-  actors/store/row_split.cpp actors/store/shard.cpp actors/store/shard_pulls.cpp actors/training/pipeline.cpp
-  actors/training/work_list.cpp)
-add_executable(troupe_sim ${sim_sources} ${sim_deciders})
+file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp actors/protocol/*.cpp actors/protocol/*/*.cpp)
+add_executable(troupe_sim ${sim_sources})
 target_compile_definitions(troupe_sim PRIVATE TROUPE_MUTATIONS)
 target_link_libraries(troupe_sim PRIVATE Troupe::serialization Troupe::storage Troupe::caf_core
                       fmt::fmt CLI11::CLI11 Threads::Threads)

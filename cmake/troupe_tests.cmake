@@ -1,4 +1,4 @@
-# tests/<component>/*_test.cpp: program troupe_<component>_tests, one ctest entry for each TEST_CASE.
+# *_test.cpp below tests/<component>/: program troupe_<component>_tests, one ctest entry for each TEST_CASE.
 
 add_library(troupe_test_main OBJECT tests/main.cpp)
 target_link_libraries(troupe_test_main PUBLIC doctest::doctest)
@@ -21,7 +21,7 @@ function(troupe_discover_tests target prefix)
 endfunction()
 
 function(troupe_add_tests component)
-  file(GLOB sources CONFIGURE_DEPENDS tests/${component}/*_test.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS tests/${component}/*_test.cpp)
   if(NOT sources)
     return()
   endif()
@@ -39,6 +39,7 @@ function(troupe_add_tests component)
   troupe_discover_tests(${target} ${component} ${label})
 endfunction()
 
+troupe_add_tests(base Troupe::base)
 troupe_add_tests(serialization Troupe::serialization)
 troupe_add_tests(kernels Troupe::kernels Troupe::hwy)
 # tests/cuda/ runs twice: on emulated devices, and on those of CUDA where there are any.

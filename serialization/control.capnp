@@ -3,8 +3,8 @@
 @0x9fa5ed2a43180fc5;
 
 using Cxx = import "/capnp/c++.capnp";
-using Chains = import "chain.capnp";
-using Data = import "data.capnp";
+using Chains = import "replication.capnp";
+using Data = import "push_pull.capnp";
 using Jobs = import "job.capnp";
 $Cxx.namespace("troupe::schema");
 

@@ -1,6 +1,6 @@
 #include "serialization/encoding.hpp"
 
-#include "serialization/quote.hpp"
+#include "base/quote.hpp"
 
 #include <array>
 #include <charconv>

@@ -1,5 +1,5 @@
 // How floats of dense tables travel in fewer bytes: which ways there are, and what a job's workers
-// are told to use. actors/store/packing.hpp makes the bytes and reads them.
+// are told to use. actors/tables/packing.hpp makes the bytes and reads them.
 //
 // Bytes of n floats, little-endian; each is filled with zeros to a multiple of 8:
 //   fp16, bf16  u16[n]
@@ -11,7 +11,7 @@
 //   randomk     u64 seed, u32 k, f32 values[k]; kernels/sparsify.hpp says which elements these are
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdint>
 #include <string>

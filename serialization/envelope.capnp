@@ -6,8 +6,8 @@
 @0xab975fd38922c1dd;
 
 using Cxx = import "/capnp/c++.capnp";
-using Chains = import "chain.capnp";
-using Data = import "data.capnp";
+using Chains = import "replication.capnp";
+using Data = import "push_pull.capnp";
 using Control = import "control.capnp";
 $Cxx.namespace("troupe::schema");
 

@@ -2,7 +2,7 @@
 // Made once by the program that starts the job; every process of the job holds an equal copy.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstddef>

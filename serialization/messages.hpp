@@ -3,13 +3,13 @@
 // bytes.
 #pragma once
 
+#include "base/error.hpp"
 #include "serialization/batch_set.hpp"
-#include "serialization/chain.hpp"
-#include "serialization/data.hpp"
-#include "serialization/error.hpp"
 #include "serialization/histogram.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
+#include "serialization/push_pull.hpp"
+#include "serialization/replication.hpp"
 
 #include <concepts>
 #include <cstdint>
@@ -333,7 +333,7 @@ struct refusal {
 
 // -- requests on a link -------------------------------------------------------------------------
 
-/// How a request on a link brings one list of keys (links/key_book.hpp).
+/// How a request on a link brings one list of keys (roles/links/key_cache.hpp).
 struct key_use {
   enum class how : std::uint8_t {
     brought, ///< Whole, to be used once.

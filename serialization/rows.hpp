@@ -1,7 +1,7 @@
 // Rows of sparse tables: 64-bit keys, and `width` floats under each.
 #pragma once
 
-#include "serialization/buffer.hpp"
+#include "base/buffer.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 //                   8 bytes
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/messages.hpp"
 
 #include <array>

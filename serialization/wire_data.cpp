@@ -58,7 +58,7 @@ void write_packed(const std::vector<packed_piece>& from, capnp::List<schema::Pac
   }
 }
 
-/// What they hold is looked at by who reads it (actors/store/packing.hpp). Their floats are few
+/// What they hold is looked at by who reads it (actors/tables/packing.hpp). Their floats are few
 /// enough for one message.
 std::vector<packed_piece> read_packed(capnp::List<schema::Packed>::Reader from, body_reader& body) {
   check_count(from.size(), pieces_max, "packed pieces");

@@ -9,10 +9,10 @@
 // All classes block; they belong on a thread of their own. This header includes all of them.
 #pragma once
 
+#include "base/system/directory_lock.hpp"
 #include "storage/checkpoint_directory.hpp"
 #include "storage/checkpoint_reader.hpp"
 #include "storage/checkpoint_writer.hpp"
 #include "storage/coordinator_store.hpp"
 #include "storage/cut.hpp"
-#include "storage/directory_lock.hpp"
 #include "storage/manifest.hpp"

@@ -1,6 +1,6 @@
 #include "storage/checkpoint_directory.hpp"
 
-#include "storage/detail/file.hpp"
+#include "base/system/file.hpp"
 #include "storage/detail/paths.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The checkpoints of a state directory: which there are, which are good, which may go.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/manifest.hpp"
 
 #include <cstddef>

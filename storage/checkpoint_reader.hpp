@@ -1,7 +1,7 @@
 // Reading partitions out of a committed checkpoint.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/job.hpp"
 #include "storage/cut.hpp"
 

@@ -1,9 +1,9 @@
 #include "storage/checkpoint_writer.hpp"
 
-#include "storage/detail/file.hpp"
+#include "base/system/directory_lock.hpp"
+#include "base/system/file.hpp"
 #include "storage/detail/live_database.hpp"
 #include "storage/detail/paths.hpp"
-#include "storage/directory_lock.hpp"
 #include "storage/kept_state.hpp"
 
 #include <algorithm>

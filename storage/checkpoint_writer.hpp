@@ -1,7 +1,7 @@
 // Writing a chain's share of a checkpoint, and what its server keeps of it.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/messages.hpp"
 #include "storage/cut.hpp"
 

@@ -7,10 +7,10 @@
 // u32 index, u64 incarnation.
 #include "storage/coordinator_store.hpp"
 
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
+#include "base/system/directory_lock.hpp"
 #include "storage/detail/database.hpp"
-#include "storage/directory_lock.hpp"
 
 #include "rocksdb/db.h"
 

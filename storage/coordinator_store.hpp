@@ -1,9 +1,9 @@
 // What a coordinator must not forget, and where it is kept: on disk, or in etcd (etcd_store.hpp).
 #pragma once
 
-#include "serialization/chain.hpp"
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/ids.hpp"
+#include "serialization/replication.hpp"
 
 #include <cstdint>
 #include <filesystem>

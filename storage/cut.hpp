@@ -2,7 +2,7 @@
 #pragma once
 
 #include "serialization/ids.hpp"
-#include "serialization/image.hpp"
+#include "serialization/snapshot.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -2,8 +2,8 @@
 // base64, 64-bit numbers as strings, and what is 0, false or empty is left out.
 #include "storage/etcd_client.hpp"
 
-#include "serialization/quote.hpp"
-#include "storage/detail/base64.hpp"
+#include "base/base64.hpp"
+#include "base/quote.hpp"
 #include "storage/detail/etcd_gateway.hpp"
 
 #include <algorithm>

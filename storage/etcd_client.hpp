@@ -1,7 +1,7 @@
 // A client of etcd v3 over its JSON gateway: the few calls that a coordinator needs.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include "nlohmann/json_fwd.hpp"
 

@@ -1,6 +1,6 @@
 #include "storage/etcd_leadership.hpp"
 
-#include "storage/detail/pause.hpp"
+#include "base/pause.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -2,7 +2,7 @@
 // alive.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/etcd_client.hpp"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 #include "storage/etcd_store.hpp"
 
-#include "storage/detail/pause.hpp"
+#include "base/pause.hpp"
 
 #include <chrono>
 #include <utility>

@@ -4,7 +4,7 @@
 //   /troupe/JOB/state    what coordinator_store.hpp keeps
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/coordinator_store.hpp"
 #include "storage/etcd_client.hpp"
 #include "storage/etcd_leadership.hpp"

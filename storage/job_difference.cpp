@@ -1,6 +1,6 @@
 #include "storage/job_difference.hpp"
 
-#include "serialization/quote.hpp"
+#include "base/quote.hpp"
 #include "storage/tensor_file.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // the generation recovered, else 0; little-endian. Format 1 ends with the generation.
 #include "storage/kept_state.hpp"
 
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 #include "storage/detail/image_reader.hpp"
 #include "storage/detail/paths.hpp"
 

@@ -7,9 +7,9 @@
 // holds, with both logs.
 #pragma once
 
-#include "serialization/chain.hpp"
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/job.hpp"
+#include "serialization/replication.hpp"
 #include "storage/cut.hpp"
 #include "storage/push_log.hpp"
 

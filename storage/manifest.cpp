@@ -1,9 +1,9 @@
 #include "storage/manifest.hpp"
 
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
+#include "base/system/file.hpp"
 #include "serialization/wire.hpp"
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
-#include "storage/detail/file.hpp"
 #include "storage/detail/paths.hpp"
 #include "storage/job_difference.hpp"
 

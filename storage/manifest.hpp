@@ -1,7 +1,7 @@
 // What makes a checkpoint exist: its manifest, and the COMMIT that seals it.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"

@@ -1,6 +1,6 @@
 #include "storage/push_history.hpp"
 
-#include "storage/detail/file.hpp"
+#include "base/system/file.hpp"
 #include "storage/detail/push_record_bytes.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // servers wrote it down.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/job.hpp"
 #include "storage/push_record.hpp"
 

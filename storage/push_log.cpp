@@ -3,9 +3,9 @@
 // to replica (wire.hpp); a truncation has none.
 #include "storage/push_log.hpp"
 
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 #include "serialization/wire.hpp"
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
 
 #include <cstdlib>
 #include <map>

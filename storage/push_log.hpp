@@ -2,9 +2,9 @@
 // that they are there.
 #pragma once
 
-#include "serialization/chain.hpp"
-#include "serialization/error.hpp"
-#include "storage/detail/file.hpp"
+#include "base/error.hpp"
+#include "base/system/file.hpp"
+#include "serialization/replication.hpp"
 
 #include <cstdint>
 #include <filesystem>

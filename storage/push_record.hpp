@@ -2,7 +2,7 @@
 // values its gradient was computed from. Order and versions, no gradients.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
 

@@ -1,6 +1,6 @@
 #include "storage/push_record_writer.hpp"
 
-#include "storage/detail/bytes.hpp"
+#include "base/bytes.hpp"
 #include "storage/detail/push_record_bytes.hpp"
 
 #include <fcntl.h>

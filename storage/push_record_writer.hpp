@@ -1,8 +1,8 @@
 // Writes one file of a record of pushes.
 #pragma once
 
-#include "serialization/error.hpp"
-#include "storage/detail/file.hpp"
+#include "base/error.hpp"
+#include "base/system/file.hpp"
 #include "storage/push_record.hpp"
 
 #include <filesystem>

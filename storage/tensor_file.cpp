@@ -1,7 +1,7 @@
 #include "storage/tensor_file.hpp"
 
-#include "serialization/quote.hpp"
-#include "storage/detail/file.hpp"
+#include "base/quote.hpp"
+#include "base/system/file.hpp"
 #include "storage/detail/npy.hpp"
 #include "storage/detail/safetensors.hpp"
 #include "storage/detail/tensor_bytes.hpp"

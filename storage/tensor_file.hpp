@@ -3,7 +3,7 @@
 // Other floats and compressed .npz are read too.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdint>
 #include <filesystem>

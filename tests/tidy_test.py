@@ -4,27 +4,57 @@ Each rule is a function of a path and its lines that yields (line number, messag
 "what is wrong, what to do instead"; a rule without a fix is not a rule. With --self-test, shows
 that every rule can fail (VIOLATIONS) and does not fail on clean text.
 """
+import collections
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Bottom to top. A folder may include itself and those listed for it.
+# The rooms of the tree, bottom to top. A room may include itself and the rooms listed for it.
 MAY_INCLUDE = {
-    "serialization": [],
-    "kernels": [],
-    "storage": ["serialization"],
-    "actors": ["serialization", "kernels", "storage"],
-    "examples": ["serialization", "kernels", "storage", "actors"],
-    "cli": ["serialization", "kernels", "storage", "actors"],
+    "base": [],
+    "serialization": ["base"],
+    "kernels": ["base"],
+    "storage": ["base", "serialization"],
+    "actors/transport": ["base", "serialization"],
+    "actors/protocol": ["base", "serialization", "storage"],
+    "actors/tables": ["base", "serialization", "kernels", "storage", "actors/transport",
+                      "actors/protocol"],
+    "actors/training": ["base", "serialization", "kernels", "storage", "actors/transport",
+                        "actors/protocol", "actors/tables"],
+    "actors": ["base", "serialization", "kernels", "storage", "actors/transport",
+               "actors/protocol", "actors/tables", "actors/training"],
+    "actors/roles": ["base", "serialization", "kernels", "storage", "actors/transport",
+                     "actors/protocol", "actors/tables", "actors/training", "actors"],
+    "actors/graph": ["base", "serialization", "kernels", "storage", "actors/transport",
+                     "actors/protocol", "actors/tables", "actors/training", "actors",
+                     "actors/roles"],
 }
-# What no folder is below of: how to say that something failed.
-EVERYWHERE = "serialization/error.hpp"
-# Folders of actors/, bottom to top; files of actors/ itself are below all of them.
-ACTOR_FOLDERS = ["store", "links", "cluster", "training", "graph"]
-# Third-party headers that only one folder (and its tests and benchmarks) may know.
-AT_HOME = {"caf": "actors", "capnp": "serialization", "kj": "serialization", "rocksdb": "storage",
-           "openssl": "actors", "hwy": "kernels"}
+MAY_INCLUDE["cli"] = MAY_INCLUDE["examples"] = list(MAY_INCLUDE)
+# Folders within a room, which otherwise may include one another: bottom to top.
+INNER = {
+    "actors/transport": ["streams", "frames", ""],
+    "actors/graph": ["options", "", "report", "launch", "allreduce"],
+}
+# Rooms whose folders may not include each other: what two need stands in the room itself.
+APART = ["actors/protocol", "actors/roles"]
+# Third-party headers that only some rooms (and their tests and benchmarks) may know.
+AT_HOME = {"caf": ["actors", "actors/roles", "actors/graph"], "capnp": ["serialization"],
+           "kj": ["serialization"], "rocksdb": ["storage"], "openssl": ["actors/transport"],
+           "hwy": ["kernels"]}
+FILES_MAX = 40  # In one folder.
+FUNCTION_LINES_MAX = 70
+# Files with longer functions, and the length of the longest. Only lower numbers may be written here.
+LONG_FUNCTIONS = {
+    "actors/graph/launch/local_cluster.cpp": 105,
+    "actors/graph/options/options.cpp": 248,
+    "actors/graph/options/options_validate.cpp": 139,
+    "actors/graph/report/run_report.cpp": 82,
+    "examples/02_async_sgd/data/digits.cpp": 124,
+    "bench/kernels/kernels_loops.cpp": 77,
+}
+# Names that two headers still have.
+TWINS = {"progress", "stream", "rows"}
 LINES_MAX = 800
 TEST_LINES_MAX = 800
 COLUMNS_MAX = 100
@@ -70,28 +100,78 @@ def check_header(path, lines):
         yield 1, "no include guard, add #pragma once"
 
 
+def room_of(path):
+    """The innermost room that has this file, or one of its tests or benchmarks."""
+    parts = path.parts[1:] if path.parts[0] == "tests" else path.parts
+    for length in range(len(parts) - 1, 0, -1):
+        if "/".join(parts[:length]) in MAY_INCLUDE:
+            return "/".join(parts[:length])
+    return path.parts[0]
+
+
+def inner_of(path, room):
+    """The folder within the room; empty: the room itself."""
+    rest = path.parts[room.count("/") + 1:]
+    return rest[0] if len(rest) > 1 else ""
+
+
 def check_layers(path, lines):
-    folder = path.parts[0]
-    home = path.parts[1] if folder in ("tests", "bench") and len(path.parts) > 2 else folder
+    room = room_of(path)
+    is_source = path.parts[0] != "tests" and path.parts[0] != "bench"
     for number, line in enumerate(lines, 1):
         match = INCLUDE.match(line)
         if not match:
             continue
-        target = match.group(1).split("/")
-        if len(target) < 2 or match.group(1) == EVERYWHERE:
+        target = pathlib.PurePath(match.group(1))
+        owners = AT_HOME.get(target.parts[0])
+        if owners and room not in owners and path.parts[0] != "bench":
+            yield number, f"only {owners[0]}/ may know {target.parts[0]}, take plain values instead"
+        there = room_of(target) if len(target.parts) > 1 else None
+        if not is_source or there not in MAY_INCLUDE or room not in MAY_INCLUDE:
             continue
-        owner = AT_HOME.get(target[0])
-        if owner and home not in (owner, "bench", "tests"):
-            yield number, f"only {owner}/ may know {target[0]}, take plain values instead"
-        if folder in MAY_INCLUDE and target[0] in MAY_INCLUDE and target[0] != folder:
-            if target[0] not in MAY_INCLUDE[folder]:
-                yield number, f"{folder}/ is below {target[0]}/, turn the dependency around"
-        if folder == "actors" == target[0] and len(target) > 2:
-            inner = path.parts[1] if len(path.parts) > 2 else None
-            rank = ACTOR_FOLDERS.index(inner) if inner in ACTOR_FOLDERS else -1
-            if target[1] not in ACTOR_FOLDERS or ACTOR_FOLDERS.index(target[1]) > rank:
-                below = "/".join(path.parts[:-1])
-                yield number, f"{below}/ is below actors/{target[1]}/, turn the dependency around"
+        if there != room:
+            if there not in MAY_INCLUDE[room]:
+                yield number, f"{room}/ is below {there}/, turn the dependency around"
+            continue
+        here, other = inner_of(path, room), inner_of(target, room)
+        order = INNER.get(room, [])
+        if here in order and other in order and order.index(other) > order.index(here):
+            if path.stem != "program":  # The entry of every process chooses among them.
+                yield number, f"{here or room}/ is below {other}/, turn the dependency around"
+        if room in APART and here != other and other:
+            yield number, f"{room}/{here}/ may not know {other}/, move what both need to {room}/"
+
+
+LONE = ("//", "#i", "#p", "#e", "#d")  # Lines that no statement begins with.
+NO_FUNCTION = re.compile(r"\s*(namespace|class|struct|enum|union|extern \"C\" \{|TEST_CASE)\b")
+
+
+def functions(lines):
+    """Yields (first line, number of lines) of each function, as clang-format lays them out."""
+    first, begin = 1, None  # Of the present statement; of the function that it is in.
+    for number, line in enumerate(lines, 1):
+        indent = len(line) - len(line.lstrip())
+        if begin and line == " " * begin[1] + "}":
+            yield begin[0], number - begin[0] + 1
+            begin = None
+        elif not begin and line.endswith("{"):
+            text = "".join(lines[first - 1:number])
+            head = len(text) - len(text.lstrip())
+            if head in (0, 2) and "(" in text and not NO_FUNCTION.match(text):
+                begin = (first, head)
+        if line.endswith((";", "{", "}", ":")) or not line.strip() or line.lstrip()[:2] in LONE:
+            first = number + 1
+
+
+def check_functions(path, lines):
+    if path.parts[0] == "tests" or path.suffix == ".md":
+        return
+    longest = max(functions(lines), key=lambda found: found[1], default=(1, 0))
+    known = LONG_FUNCTIONS.get(str(path))
+    if longest[1] > max(FUNCTION_LINES_MAX, known or 0):
+        yield longest[0], f"a function of {longest[1]} lines, cut it by concept"
+    if known and longest[1] < known:
+        yield longest[0], f"the longest function has {longest[1]} lines, lower LONG_FUNCTIONS"
 
 
 def check_private(path, lines):
@@ -99,7 +179,7 @@ def check_private(path, lines):
         match = INCLUDE.match(line)
         if match and "/detail/" in match.group(1):
             owner = match.group(1).split("/detail/")[0]
-            if not str(path).startswith((f"{owner}/", f"tests/{owner}/")) and owner in FOLDERS:
+            if not str(path).startswith((f"{owner}/", f"tests/{owner}/")) and owner in MAY_INCLUDE:
                 yield number, f"private to {owner}/, include a public header"
 
 
@@ -131,10 +211,9 @@ def check_quotes(path, lines):
 
 
 RULES = [check_shape, check_words, check_header, check_layers, check_private,
-         check_test_namespace]
+         check_functions, check_test_namespace]
 EXAMPLES = [unindented(path.read_text().splitlines())
             for path in [*(ROOT / "examples").glob("*/main.cpp"), ROOT / "tests/consumer/main.cpp"]]
-FOLDERS = set(MAY_INCLUDE) | {f"actors/{folder}" for folder in ACTOR_FOLDERS}
 
 # (path, text, part of the message) for each way to fail.
 VIOLATIONS = [
@@ -150,30 +229,46 @@ VIOLATIONS = [
     ("actors/a.hpp", "#pragma once", "start with a sentence"),
     ("actors/a.hpp", "// What it is for.", "no include guard"),
     ("kernels/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
+    ("actors/protocol/server/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
     ("examples/01_x/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
     ("tests/storage/a.cpp", '#include "caf/actor.hpp"', "only actors/ may know caf"),
     ("actors/a.cpp", "#include <rocksdb/db.h>", "only storage/ may know rocksdb"),
     ("storage/a.cpp", "#include <capnp/message.h>", "only serialization/ may know capnp"),
-    ("cli/a.cpp", "#include <openssl/ssl.h>", "only actors/ may know openssl"),
+    ("cli/a.cpp", "#include <openssl/ssl.h>", "only actors/transport/ may know openssl"),
     ("actors/a.cpp", '#include "hwy/highway.h"', "only kernels/ may know hwy"),
+    ("base/a.cpp", '#include "serialization/b.hpp"', "base/ is below serialization/"),
     ("serialization/a.cpp", '#include "storage/b.hpp"', "serialization/ is below storage/"),
     ("kernels/a.cpp", '#include "serialization/b.hpp"', "kernels/ is below serialization/"),
     ("storage/a.cpp", '#include "actors/kv.hpp"', "storage/ is below actors/"),
     ("actors/a.cpp", '#include "examples/01_x/b.hpp"', "actors/ is below examples/"),
-    ("actors/kv.hpp", '// X.\n#pragma once\n#include "actors/store/b.hpp"', "below actors/store/"),
-    ("actors/store/a.cpp", '#include "actors/graph/b.hpp"', "below actors/graph/"),
-    ("actors/store/a.cpp", '#include "serialization/detail/b.hpp"', "private to serialization/"),
+    ("actors/kv.hpp", '// X.\n#pragma once\n#include "actors/roles/links/b.hpp"',
+     "below actors/roles/"),
+    ("actors/tables/a.cpp", '#include "actors/graph/launch/b.hpp"', "below actors/graph/"),
+    ("actors/protocol/server/a.cpp", '#include "kernels/b.hpp"', "below kernels/"),
+    ("actors/transport/streams/a.cpp", '#include "actors/transport/frames/b.hpp"',
+     "streams/ is below frames/"),
+    ("actors/graph/launch/a.cpp", '#include "actors/graph/allreduce/b.hpp"',
+     "launch/ is below allreduce/"),
+    ("actors/roles/server/a.cpp", '#include "actors/roles/worker/b.hpp"', "move what both need"),
+    ("actors/a.cpp", "void f() {\n" + "  x();\n" * FUNCTION_LINES_MAX + "}", "cut it by concept"),
+    ("actors/a.hpp", "// X.\n#pragma once\nclass x {\n  void f() {\n"
+     + "    x();\n" * FUNCTION_LINES_MAX + "  }\n};", "cut it by concept"),
+    ("actors/tables/a.cpp", '#include "serialization/detail/b.hpp"', "private to serialization/"),
     ("tests/actors/a_test.cpp", "namespace b_test {", "not in a namespace of its own"),
     ("README.md", "```cpp\n  int in_no_example = 0;\n```", "quote lines of one"),
 ]
 CLEAN = [
-    ("kernels/a.cpp", '#include "serialization/error.hpp"'),
-    ("actors/graph/a.hpp", '// What for.\n#pragma once\n#include "actors/store/b.hpp"'),
-    ("actors/store/a.cpp", '#include "actors/kv.hpp"\n#include "caf/actor.hpp"\n// NaN or infinite'),
-    ("tests/actors/a.cpp", '#include "caf/actor.hpp"\nstd::this_thread::sleep_for(1ms);'),
+    ("kernels/a.cpp", '#include "base/error.hpp"'),
+    ("actors/graph/a.hpp", '// What for.\n#pragma once\n#include "actors/tables/b.hpp"'),
+    ("actors/roles/server/a.cpp",
+     '#include "actors/kv.hpp"\n#include "caf/actor.hpp"\n// NaN or infinite'),
+    ("actors/protocol/server/a.cpp", '#include "actors/protocol/b.hpp"'),
+    ("actors/transport/frames/a.cpp", '#include "actors/transport/streams/b.hpp"'),
+    ("tests/actors/roles/a.cpp", '#include "caf/actor.hpp"\nstd::this_thread::sleep_for(1ms);'),
     ("tests/actors/a_test.cpp", "namespace troupe::a_test {"),
     ("serialization/a.cpp", '#include "serialization/detail/b.hpp"\n#include <capnp/message.h>'),
     ("kernels/a.hpp", "// What for.\n#if defined(X) == defined(HWY_TARGET_TOGGLE)"),
+    ("actors/a.cpp", "namespace x {\n" + "int i;\n" * FUNCTION_LINES_MAX + "}"),
     ("README.md", "```cpp\ntroupe::graph g;\n```\n```console\n$ ls\n```\nint x; "),
 ]
 
@@ -198,9 +293,25 @@ def check_constants(files):
                     yield f"{path}:{number}: {found[1]} is in {other} too, rename one of them"
 
 
+def check_folders(paths):
+    """Yields what is wrong with the list of all files."""
+    headers = {}
+    for path in paths:
+        if path.suffix == ".hpp" and path.parts[0] in TOPS - {"examples"}:
+            other = headers.setdefault(path.name, path)
+            if other != path and path.stem not in TWINS:
+                yield f"{path}:1: {other} has that name too, rename one of them"
+    for folder, count in collections.Counter(path.parent for path in paths).items():
+        if count > FILES_MAX:
+            yield f"{folder}: {count} files, cut it into rooms of at most {FILES_MAX}"
+
+
+TOPS = {room.split("/")[0] for room in MAY_INCLUDE}
+
+
 def sources():
     yield from sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
-    for folder in [*MAY_INCLUDE, "bench", "tests"]:
+    for folder in [*sorted(TOPS), "bench", "tests"]:
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".hpp", ".cpp", ".cu", ".cuh", ".md"}:
                 yield path
@@ -225,6 +336,12 @@ def self_test():
     if found != ["c.hpp:2: max is in a.hpp too, rename one of them"]:
         print(f"self-test: expected one constant of two headers, got {found}")
         failed += 1
+    many = [pathlib.PurePath(f"kernels/x{i}.cpp") for i in range(FILES_MAX + 1)]
+    two = [pathlib.PurePath("base/a.hpp"), pathlib.PurePath("storage/a.hpp")]
+    found = list(check_folders(many + two))
+    if len(found) != 2 or "rename one" not in found[0] or "cut it into rooms" not in found[1]:
+        print(f"self-test: expected two headers of one name and a full folder, got {found}")
+        failed += 1
     return failed
 
 
@@ -234,6 +351,7 @@ def main():
     texts = [(path.relative_to(ROOT), path.read_text()) for path in sources()]
     found = [problem for path, text in texts for problem in problems(path, text)]
     found += check_constants((path, text.splitlines()) for path, text in texts)
+    found += check_folders([path for path, _ in texts])
     print("\n".join(found))
     return 1 if found else 0
 

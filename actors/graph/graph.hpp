@@ -2,8 +2,8 @@
 // A description only; program::run brings it to life, in one process or in many.
 #pragma once
 
+#include "actors/roles/worker/worker_actor.hpp"
 #include "actors/training/trainer.hpp"
-#include "actors/training/worker_actor.hpp"
 #include "serialization/job.hpp"
 
 #include <filesystem>
@@ -17,7 +17,6 @@ namespace troupe {
 
 /// Makes the trainer of the worker with that number.
 using numbered_trainer_factory = std::function<std::unique_ptr<trainer>(std::uint32_t worker)>;
-using evaluator_factory = std::function<std::unique_ptr<evaluator>()>;
 
 /// ~~~
 /// troupe::graph g;

@@ -1,16 +1,17 @@
 #include "actors/graph/program.hpp"
 
-#include "actors/exception_text.hpp"
-#include "actors/graph/child.hpp"
-#include "actors/graph/help_text.hpp"
-#include "actors/graph/launcher.hpp"
-#include "actors/graph/peer_launcher.hpp"
-#include "actors/graph/replay_run.hpp"
+#include "actors/graph/allreduce/allreduce_launcher.hpp"
+#include "actors/graph/allreduce/rank_process.hpp"
+#include "actors/graph/launch/launcher.hpp"
+#include "actors/graph/launch/role_process.hpp"
+#include "actors/graph/options/help_text.hpp"
+#include "actors/graph/replay/replay_run.hpp"
 #include "actors/graph/run_failed.hpp"
-#include "actors/graph/standard_output.hpp"
-#include "actors/log_line.hpp"
-#include "actors/resource_limits.hpp"
-#include "serialization/quote.hpp"
+#include "base/exception_text.hpp"
+#include "base/log_line.hpp"
+#include "base/quote.hpp"
+#include "base/system/resource_limits.hpp"
+#include "base/system/standard_output.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -130,7 +131,7 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   try {
     if (!child_.empty()) {
       const auto who = parse_child(child_);
-      return who ? run_child(*who, options_, build)
+      return who ? run_child(*who, options_, build, options_.allreduce ? run_peer : rank_runner{})
                  : complain(name_, who.error().text, bad_command_line);
     }
     const auto described = build();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/graph/graph.hpp"
-#include "actors/graph/options.hpp"
+#include "actors/graph/options/options.hpp"
 
 #include <functional>
 #include <memory>

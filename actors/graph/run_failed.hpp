@@ -1,7 +1,7 @@
 // What ends a run of a launcher early, with one line for the user.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdlib>
 #include <stdexcept>

@@ -1,7 +1,7 @@
 // Which workers share a process: `--workers-per-process N` of them, in the order of their indices.
 #pragma once
 
-#include "actors/graph/options.hpp"
+#include "actors/graph/options/options.hpp"
 #include "actors/process_name.hpp"
 #include "serialization/ids.hpp"
 

@@ -1,7 +1,7 @@
 #include "actors/training/gradient_computer.hpp"
 
-#include "actors/exception_text.hpp"
 #include "actors/training/touched_rows.hpp"
+#include "base/exception_text.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/vector_ops.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "actors/training/sampler.hpp"
 #include "actors/training/trainer.hpp"
+#include "base/buffer.hpp"
 #include "kernels/devices/value_identity.hpp"
-#include "serialization/buffer.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
 

@@ -2,10 +2,10 @@
 // each chain's steps in the order in which the servers took them. Ends with the same bytes.
 #pragma once
 
-#include "actors/store/router.hpp"
-#include "actors/store/table_store.hpp"
+#include "actors/protocol/worker/router.hpp"
+#include "actors/tables/table_store.hpp"
+#include "actors/training/cached_values.hpp"
 #include "actors/training/gradient_computer.hpp"
-#include "actors/training/held_values.hpp"
 #include "storage/push_history.hpp"
 
 #include <cstdint>

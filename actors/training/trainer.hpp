@@ -99,4 +99,7 @@ public:
   virtual evaluation evaluate(const_tensors parameters) = 0;
 };
 
+/// Makes the evaluator of a job, on the thread that uses it.
+using evaluator_factory = std::function<std::unique_ptr<evaluator>()>;
+
 } // namespace troupe

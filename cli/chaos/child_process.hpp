@@ -1,7 +1,7 @@
 // A process that chaos starts itself: a launcher, or a tool of the system.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <sys/types.h>
 

@@ -1,6 +1,6 @@
 #include "cli/chaos/damage.hpp"
 
-#include "actors/graph/cluster_file.hpp"
+#include "actors/graph/launch/cluster_file.hpp"
 #include "storage/checkpoint_directory.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // What is done to the checkpoints of a run: a flipped bit, and a disk that is full.
 #pragma once
 
+#include "base/error.hpp"
 #include "cli/chaos/facts.hpp"
-#include "serialization/error.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -1,6 +1,6 @@
 #include "cli/chaos/live_processes.hpp"
 
-#include "actors/cluster/child_command.hpp"
+#include "actors/graph/launch/child_command.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -2,8 +2,8 @@
 // Network namespaces; they vanish with the processes in them.
 #pragma once
 
+#include "base/error.hpp"
 #include "cli/chaos/plan.hpp"
-#include "serialization/error.hpp"
 
 #include <sys/types.h>
 

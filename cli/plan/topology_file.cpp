@@ -1,6 +1,6 @@
 #include "cli/plan/topology_file.hpp"
 
-#include "cli/files.hpp"
+#include "base/system/files.hpp"
 #include "cli/plan/machine.hpp"
 #include "kernels/schedules/presets.hpp"
 

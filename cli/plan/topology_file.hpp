@@ -1,8 +1,8 @@
 // Topologies from JSON files. docs/topology.md has the format.
 #pragma once
 
+#include "base/error.hpp"
 #include "kernels/schedules/topology.hpp"
-#include "serialization/error.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // Sizes, rates and times of a command line, and how people read them.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <string>
 

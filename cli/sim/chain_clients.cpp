@@ -1,5 +1,5 @@
 // Coordinator and clients.
-#include "actors/mutation.hpp"
+#include "actors/protocol/mutation.hpp"
 #include "cli/sim/chain_world_parts.hpp"
 
 #include <algorithm>

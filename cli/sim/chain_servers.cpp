@@ -1,5 +1,5 @@
 // Servers: what they do with effects of their replicas, and with what they are sent.
-#include "actors/mutation.hpp"
+#include "actors/protocol/mutation.hpp"
 #include "cli/sim/chain_world_parts.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // coordinator, model clients, and a network, clocks and processes that fail as a seed says.
 #pragma once
 
-#include "actors/cluster/placement.hpp"
-#include "actors/store/chain.hpp"
+#include "actors/protocol/chain.hpp"
+#include "actors/protocol/coordinator/placement.hpp"
 #include "cli/sim/world.hpp"
 
 #include <array>

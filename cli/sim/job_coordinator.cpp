@@ -1,5 +1,5 @@
 // The coordinator's shell: what its effects do, its store, and the directory of checkpoints.
-#include "actors/mutation.hpp"
+#include "actors/protocol/mutation.hpp"
 #include "cli/sim/job_world_parts.hpp"
 
 namespace troupe::sim {

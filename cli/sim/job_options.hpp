@@ -1,8 +1,8 @@
 // What kind of job a simulated one is.
 #pragma once
 
-#include "actors/cluster/coordinator.hpp"
-#include "actors/store/read_target.hpp"
+#include "actors/protocol/coordinator/coordinator.hpp"
+#include "actors/protocol/worker/read_target.hpp"
 #include "serialization/job.hpp"
 
 #include <chrono>

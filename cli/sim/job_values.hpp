@@ -2,8 +2,8 @@
 // them came once, with its gradient, and in which order.
 #pragma once
 
-#include "actors/store/partition_marks.hpp"
-#include "actors/store/replica.hpp"
+#include "actors/protocol/server/partition_marks.hpp"
+#include "actors/protocol/server/replica.hpp"
 #include "serialization/batch_set.hpp"
 
 #include <cstdint>

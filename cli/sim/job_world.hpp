@@ -7,10 +7,10 @@
 #include "cli/sim/job_values.hpp"
 #include "cli/sim/world.hpp"
 
-#include "actors/store/reducer.hpp"
-#include "actors/store/replica.hpp"
-#include "actors/store/router.hpp"
-#include "actors/training/pipeline.hpp"
+#include "actors/protocol/server/replica.hpp"
+#include "actors/protocol/worker/pipeline.hpp"
+#include "actors/protocol/worker/reducer.hpp"
+#include "actors/protocol/worker/router.hpp"
 
 #include <array>
 #include <cstddef>

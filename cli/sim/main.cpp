@@ -1,11 +1,12 @@
 // The program `troupe_sim`, run by `troupe sim`: histories of a simulated cluster, one for each
-// seed. Built with planted mistakes (actors/mutation.hpp), of which one at a time can be let loose.
-#include "actors/mutation.hpp"
+// seed. Built with planted mistakes (actors/protocol/mutation.hpp), of which one at a time can be
+// let loose.
+#include "actors/protocol/mutation.hpp"
+#include "base/quote.hpp"
 #include "cli/sim/chain_world.hpp"
 #include "cli/sim/histories.hpp"
 #include "cli/sim/job_world.hpp"
 #include "cli/sim/straggler_matrix.hpp"
-#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"

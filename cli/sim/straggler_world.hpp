@@ -2,7 +2,7 @@
 // pauses, workers that are slow in every way of the rules, a slow server, a judge that oversleeps.
 #pragma once
 
-#include "actors/cluster/straggler_judge.hpp"
+#include "actors/protocol/coordinator/straggler_detector.hpp"
 
 #include <chrono>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // told of a history. Everything is a function of the seed.
 #pragma once
 
-#include "actors/clock.hpp"
+#include "base/clock.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "examples/02_async_sgd/blas_choice.hpp"
 
-#include "actors/own_executable.hpp"
+#include "base/system/own_executable.hpp"
 
 #include <cblas.h>
 

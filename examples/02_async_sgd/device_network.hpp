@@ -10,12 +10,12 @@
 #pragma once
 
 #include "actors/training/trainer.hpp"
+#include "base/error.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 #include "kernels/devices/blas.hpp"
 #include "kernels/devices/buffer_shelf.hpp"
 #include "kernels/devices/memory.hpp"
 #include "kernels/devices/parameter_board.hpp"
-#include "examples/02_async_sgd/dataset.hpp"
-#include "serialization/error.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -1,10 +1,10 @@
 // Gradients on the device that a worker was given.
 #pragma once
 
-#include "actors/graph/options.hpp"
-#include "kernels/devices/device_choice.hpp"
+#include "actors/graph/options/options.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/shared_devices.hpp"
+#include "kernels/devices/device_choice.hpp"
 
 #include <cstdint>
 #include <memory>

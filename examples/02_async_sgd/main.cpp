@@ -2,7 +2,7 @@
 // gradients.
 #include "actors/graph/program.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
-#include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 #include "examples/02_async_sgd/device_trainer.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/required.hpp"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/training/trainer.hpp"
-#include "examples/02_async_sgd/dataset.hpp"
-#include "serialization/error.hpp"
+#include "base/error.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 #include "serialization/job.hpp"
 
 #include <cstdint>

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "actors/training/trainer.hpp"
-#include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 
 #include <cstdint>
 #include <span>

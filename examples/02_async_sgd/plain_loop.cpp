@@ -1,15 +1,15 @@
 // The same training without the framework: one thread, one loop, the same model, data, batches and
 // optimiser kernel. What async_sgd loses against it is what distribution costs.
-#include "actors/store/step_options.hpp"
+#include "actors/tables/step_options.hpp"
 #include "actors/training/sampler.hpp"
+#include "base/quote.hpp"
 #include "examples/02_async_sgd/blas_choice.hpp"
-#include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 #include "examples/02_async_sgd/model.hpp"
 #include "examples/02_async_sgd/random.hpp"
 #include "examples/02_async_sgd/required.hpp"
 #include "kernels/flush_denormals.hpp"
 #include "kernels/optimizer.hpp"
-#include "serialization/quote.hpp"
 
 #include "CLI/CLI.hpp"
 #include "nlohmann/json.hpp"

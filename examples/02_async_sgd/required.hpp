@@ -1,7 +1,7 @@
 // For main(): the value of a result, or its error as an exception, whose text the user then reads.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <stdexcept>
 

@@ -8,7 +8,7 @@
 //   A+B+...      worker i takes part i, and the parts begin again behind the last: cuda:0+cpu
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdint>
 #include <string>

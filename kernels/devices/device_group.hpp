@@ -1,9 +1,9 @@
 // The devices of a process's workers, as those share them who add up what was left there.
 #pragma once
 
+#include "base/error.hpp"
 #include "kernels/devices/device_sum.hpp"
 #include "kernels/devices/platform.hpp"
-#include "serialization/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "kernels/devices/nccl.hpp"
 
+#include "base/progress.hpp"
 #include "kernels/devices/shared_library.hpp"
-#include "kernels/executors/progress.hpp"
 
 #include "fmt/core.h"
 

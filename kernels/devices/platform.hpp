@@ -7,8 +7,8 @@
 // Thread safety: none; whoever needs one, on a thread of their own, opens one. It costs little.
 #pragma once
 
+#include "base/error.hpp"
 #include "kernels/stream.hpp"
-#include "serialization/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // A library that is looked for when it is needed, so that programs start without it.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <initializer_list>
 #include <string>

@@ -3,7 +3,7 @@
 // descriptor, by which other processes of this host attach to it.
 #pragma once
 
-#include "kernels/executors/progress.hpp"
+#include "base/progress.hpp"
 
 #include <array>
 #include <atomic>

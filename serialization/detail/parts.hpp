@@ -5,10 +5,10 @@
 #include "serialization/messages.hpp"
 #include "serialization/wire.hpp"
 
-#include "serialization/chain.capnp.h"
 #include "serialization/control.capnp.h"
-#include "serialization/data.capnp.h"
 #include "serialization/job.capnp.h"
+#include "serialization/push_pull.capnp.h"
+#include "serialization/replication.capnp.h"
 
 #include <cstddef>
 #include <cstdint>

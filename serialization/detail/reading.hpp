@@ -2,7 +2,7 @@
 // exception, as it is in Cap'n Proto; wire::decode and wire::decode_job catch it.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <capnp/list.h>
 #include <capnp/message.h>

@@ -1,7 +1,7 @@
 // What all RocksDB databases of Troupe have in common: small, quiet, few threads.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include "rocksdb/options.h"
 #include "rocksdb/status.h"

@@ -1,7 +1,7 @@
 // One HTTP request to one member of etcd, and what its answer means.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/etcd_client.hpp"
 
 #include "nlohmann/json.hpp"

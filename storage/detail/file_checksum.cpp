@@ -1,7 +1,7 @@
 #include "storage/detail/file_checksum.hpp"
 
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 
 namespace troupe::storage::detail {
 

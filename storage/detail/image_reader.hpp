@@ -1,7 +1,7 @@
 // Partitions out of a RocksDB that a checkpoint_writer wrote.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/job.hpp"
 #include "storage/detail/records.hpp"
 

@@ -1,7 +1,7 @@
 #include "storage/detail/live_database.hpp"
 
+#include "base/system/file.hpp"
 #include "storage/detail/database.hpp"
-#include "storage/detail/file.hpp"
 #include "storage/detail/file_checksum.hpp"
 #include "storage/detail/records.hpp"
 #include "storage/detail/unsynced_files.hpp"

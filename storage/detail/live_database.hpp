@@ -3,7 +3,7 @@
 // compaction and repair.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/cut.hpp"
 
 #include "rocksdb/db.h"

@@ -1,7 +1,7 @@
 #include "storage/detail/npy.hpp"
 
-#include "serialization/quote.hpp"
-#include "storage/detail/bytes.hpp"
+#include "base/bytes.hpp"
+#include "base/quote.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 // with spaces and a newline so that the values begin at a multiple of 64.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/detail/tensor_bytes.hpp"
 
 #include <cstdint>

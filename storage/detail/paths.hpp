@@ -1,7 +1,7 @@
 // Where things lie in a state directory.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "serialization/ids.hpp"
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "storage/detail/push_record_bytes.hpp"
 
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 #include "serialization/wire.hpp"
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 // what is before it in that part.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/push_record.hpp"
 
 #include <optional>

@@ -1,7 +1,7 @@
 #include "storage/detail/records.hpp"
 
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 
 #include <bit>
 #include <cstring>

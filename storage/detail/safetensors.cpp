@@ -1,7 +1,7 @@
 #include "storage/detail/safetensors.hpp"
 
-#include "serialization/quote.hpp"
-#include "storage/detail/bytes.hpp"
+#include "base/bytes.hpp"
+#include "base/quote.hpp"
 #include "storage/detail/safetensors_header.hpp"
 #include "storage/detail/tensor_bytes.hpp"
 

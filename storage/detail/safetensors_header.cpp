@@ -1,6 +1,6 @@
 #include "storage/detail/safetensors_header.hpp"
 
-#include "serialization/quote.hpp"
+#include "base/quote.hpp"
 
 #include "nlohmann/json.hpp"
 

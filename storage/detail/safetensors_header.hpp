@@ -2,7 +2,7 @@
 // take many times the header's size.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 #include "storage/detail/tensor_bytes.hpp"
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "storage/detail/tensor_bytes.hpp"
 
-#include "serialization/quote.hpp"
+#include "base/quote.hpp"
 
 #include <bit>
 #include <cmath>

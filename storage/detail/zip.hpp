@@ -2,7 +2,7 @@
 // they are and with a fixed date, so that equal members give equal bytes; deflated ones are read.
 #pragma once
 
-#include "serialization/error.hpp"
+#include "base/error.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,9 +1,9 @@
 // Actors on one thread, under a clock that the test moves; scripted stand-ins for their partners.
 #pragma once
 
-#include "actors/graph/actor_config.hpp"
+#include "actors/graph/launch/actor_config.hpp"
 #include "actors/kv.hpp"
-#include "actors/store/router_actor.hpp"
+#include "actors/roles/worker/router_actor.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/event_based_actor.hpp"

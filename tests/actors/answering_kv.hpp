@@ -1,7 +1,7 @@
 // A kv_service that answers what a function says.
 #pragma once
 
-#include "actors/askers.hpp"
+#include "actors/reply_batch.hpp"
 
 #include "caf/actor_system.hpp"
 #include "caf/typed_event_based_actor.hpp"

@@ -1,6 +1,6 @@
 // Both ends of an arena while the other one does what it likes. Input: a list of acts.
-#include "actors/links/arena_reader.hpp"
-#include "actors/links/arena_writer.hpp"
+#include "actors/transport/frames/arena_reader.hpp"
+#include "actors/transport/frames/arena_writer.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 
 #include <unistd.h>

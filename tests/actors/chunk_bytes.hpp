@@ -1,7 +1,7 @@
 // Chunks as a peer sends them, for fuzz targets.
 #pragma once
 
-#include "actors/links/chunk.hpp"
+#include "actors/transport/frames/chunk.hpp"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/random_messages.hpp"
 

@@ -1,6 +1,6 @@
 // A link's bytes after the preamble, as a peer sends them, cut anywhere. Input: what the peer is,
 // how the bytes are cut, the bytes.
-#include "actors/links/chunk_reader.hpp"
+#include "actors/transport/frames/chunk_reader.hpp"
 #include "tests/actors/chunk_bytes.hpp"
 #include "tests/serialization/frame_bytes.hpp"
 #include "tests/serialization/fuzz_main.hpp"

@@ -1,6 +1,6 @@
 // unpack() with any bytes, and pack() with any floats. Input: encoding, count of elements (u16),
 // whether there are many more of them, bytes.
-#include "actors/store/packing.hpp"
+#include "actors/tables/packing.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 
 #include <array>

@@ -1,6 +1,6 @@
 // A whole connection, from the first byte that an accepted peer sends. Input: what this side is,
 // how the stream behaves, the bytes.
-#include "actors/links/connection.hpp"
+#include "actors/transport/connection.hpp"
 #include "tests/actors/chunk_bytes.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 

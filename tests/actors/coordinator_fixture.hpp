@@ -1,7 +1,7 @@
 // A coordinator under test, its members driven by hand.
 #pragma once
 
-#include "actors/cluster/coordinator.hpp"
+#include "actors/protocol/coordinator/coordinator.hpp"
 
 #include "doctest/doctest.h"
 

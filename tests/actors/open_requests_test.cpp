@@ -1,4 +1,5 @@
 #include "actors/open_requests.hpp"
+#include "serialization/payload.hpp"
 
 #include "tests/actors/actor_fixture.hpp"
 

@@ -2,11 +2,11 @@
 // has to cope with: old gradients, workers that die, batches that come twice.
 #pragma once
 
-#include "actors/store/push_recorder.hpp"
-#include "actors/store/router.hpp"
-#include "actors/store/table_store.hpp"
+#include "actors/protocol/worker/router.hpp"
+#include "actors/roles/server/push_recorder.hpp"
+#include "actors/tables/table_store.hpp"
+#include "actors/training/cached_values.hpp"
 #include "actors/training/gradient_computer.hpp"
-#include "actors/training/held_values.hpp"
 #include "serialization/layout.hpp"
 #include "tests/actors/tiny_training.hpp"
 #include "tests/storage/temporary_directory.hpp"

@@ -1,7 +1,7 @@
 // A replica with the simplest values: the list of the steps that were taken on them.
 #pragma once
 
-#include "actors/store/replica.hpp"
+#include "actors/protocol/server/replica.hpp"
 #include "tests/actors/shard_fixture.hpp"
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // A router and its effects as lines of text.
 #pragma once
 
-#include "actors/store/router.hpp"
+#include "actors/protocol/worker/router.hpp"
 
 #include "doctest/doctest.h"
 

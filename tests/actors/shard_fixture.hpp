@@ -1,7 +1,7 @@
 // A shard in a chain of one or, where commits are held back, of more; its effects as lines of text.
 #pragma once
 
-#include "actors/store/shard.hpp"
+#include "actors/protocol/server/shard.hpp"
 
 #include "doctest/doctest.h"
 

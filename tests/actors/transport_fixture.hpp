@@ -2,12 +2,12 @@
 // misbehaves.
 #pragma once
 
-#include "tests/serialization/frame_bytes.hpp"
-#include "actors/links/chunk.hpp"
-#include "actors/links/handshake.hpp"
-#include "actors/links/socket.hpp"
-#include "actors/links/transport.hpp"
+#include "actors/transport/frames/chunk.hpp"
+#include "actors/transport/handshake.hpp"
+#include "actors/transport/streams/socket.hpp"
+#include "actors/transport/transport.hpp"
 #include "serialization/wire.hpp"
+#include "tests/serialization/frame_bytes.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>

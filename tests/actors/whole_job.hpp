@@ -1,9 +1,9 @@
 // Whole jobs in one process, and an observer that takes what they end with.
 #pragma once
 
-#include "actors/graph/options.hpp"
+#include "actors/graph/options/options.hpp"
 #include "actors/kv.hpp"
-#include "actors/store/router_actor.hpp"
+#include "actors/roles/worker/router_actor.hpp"
 #include "serialization/job.hpp"
 
 #include "caf/stateful_actor.hpp"

@@ -1,8 +1,8 @@
 #include "cli/certs.hpp"
 
-#include "actors/links/openssl.hpp"
-#include "actors/links/tls_context.hpp"
-#include "cli/files.hpp"
+#include "actors/transport/streams/openssl.hpp"
+#include "actors/transport/streams/tls_context.hpp"
+#include "base/system/files.hpp"
 
 #include "doctest/doctest.h"
 

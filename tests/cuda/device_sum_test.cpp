@@ -2,9 +2,9 @@
 
 #include "kernels/schedules/planner.hpp"
 #include "kernels/schedules/presets.hpp"
-#include "tests/numbers.hpp"
 #include "tests/cuda/under_test.hpp"
 #include "tests/kernels/schedules_interpreter.hpp"
+#include "tests/numbers.hpp"
 
 #include <array>
 #include <cmath>

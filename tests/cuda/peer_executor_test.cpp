@@ -2,8 +2,8 @@
 
 #include "kernels/schedules/strategies.hpp"
 #include "tests/cuda/under_test.hpp"
-#include "tests/numbers.hpp"
 #include "tests/kernels/schedules_interpreter.hpp"
+#include "tests/numbers.hpp"
 
 #include <array>
 #include <string>

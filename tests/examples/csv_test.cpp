@@ -1,4 +1,4 @@
-#include "examples/02_async_sgd/csv_file.hpp"
+#include "examples/02_async_sgd/data/csv_file.hpp"
 
 #include "tests/examples/refused.hpp"
 #include "tests/examples/temp_folder.hpp"

@@ -1,7 +1,7 @@
 #include "examples/02_async_sgd/device_trainer.hpp"
 
-#include "kernels/devices/emulated_platform.hpp"
 #include "examples/02_async_sgd/device_network.hpp"
+#include "kernels/devices/emulated_platform.hpp"
 
 #include "tests/numbers.hpp"
 

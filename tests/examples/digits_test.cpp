@@ -1,6 +1,6 @@
-#include "examples/02_async_sgd/digits.hpp"
+#include "examples/02_async_sgd/data/digits.hpp"
 
-#include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 
 #include "doctest/doctest.h"
 

@@ -1,6 +1,6 @@
 // The reader of IDX images and labels with any bytes, plain or packed. Input: the length of the
 // images, then the files of images and of labels, which serve for training and for the test.
-#include "examples/02_async_sgd/readers.hpp"
+#include "examples/02_async_sgd/data/readers.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 #include "tests/storage/temporary_directory.hpp"
 

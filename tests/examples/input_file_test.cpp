@@ -1,4 +1,4 @@
-#include "examples/02_async_sgd/input_file.hpp"
+#include "examples/02_async_sgd/data/input_file.hpp"
 
 #include "tests/examples/packed.hpp"
 #include "tests/examples/refused.hpp"

@@ -1,4 +1,4 @@
-#include "examples/02_async_sgd/libsvm.hpp"
+#include "examples/02_async_sgd/data/libsvm.hpp"
 
 #include "tests/examples/refused.hpp"
 #include "tests/examples/temp_folder.hpp"

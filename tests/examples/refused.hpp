@@ -1,7 +1,7 @@
 // Checks of data sets that must not load, for the tests of all readers.
 #pragma once
 
-#include "examples/02_async_sgd/dataset.hpp"
+#include "examples/02_async_sgd/data/dataset.hpp"
 
 #include "doctest/doctest.h"
 

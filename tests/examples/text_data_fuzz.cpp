@@ -1,7 +1,7 @@
 // The readers of CSV and LIBSVM text with any bytes. Input: options, the length of the training
 // text, then the training text and the test text.
-#include "examples/02_async_sgd/csv_file.hpp"
-#include "examples/02_async_sgd/libsvm.hpp"
+#include "examples/02_async_sgd/data/csv_file.hpp"
+#include "examples/02_async_sgd/data/libsvm.hpp"
 #include "tests/serialization/fuzz_main.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-#include "examples/02_async_sgd/text_lines.hpp"
+#include "examples/02_async_sgd/data/text_lines.hpp"
 
 #include "tests/examples/packed.hpp"
 #include "tests/examples/refused.hpp"

@@ -1,7 +1,7 @@
 // Chains and messages between replicas with random content, and their comparison.
 #pragma once
 
-#include "serialization/chain.hpp"
+#include "serialization/replication.hpp"
 #include "tests/serialization/random_source.hpp"
 #include "tests/serialization/random_values.hpp"
 

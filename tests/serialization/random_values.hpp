@@ -2,8 +2,8 @@
 #pragma once
 
 #include "serialization/batch_set.hpp"
-#include "serialization/data.hpp"
 #include "serialization/job.hpp"
+#include "serialization/push_pull.hpp"
 #include "tests/serialization/random_source.hpp"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "storage/checkpoint_reader.hpp"
 
+#include "base/system/file.hpp"
 #include "storage/detail/database.hpp"
-#include "storage/detail/file.hpp"
 #include "tests/storage/sample_checkpoint.hpp"
 #include "tests/storage/temporary_directory.hpp"
 

@@ -1,6 +1,6 @@
 #include "storage/etcd_client.hpp"
 
-#include "storage/detail/base64.hpp"
+#include "base/base64.hpp"
 #include "tests/storage/etcd_fixture.hpp"
 
 #include "doctest/doctest.h"

@@ -1,8 +1,8 @@
 // Real etcd on free ports of loopback in a directory of its own, where it is installed.
 #pragma once
 
+#include "base/pause.hpp"
 #include "storage/detail/etcd_gateway.hpp"
-#include "storage/detail/pause.hpp"
 #include "storage/etcd_client.hpp"
 #include "tests/storage/temporary_directory.hpp"
 

@@ -1,8 +1,8 @@
 #include "storage/kept_state.hpp"
 
 #include "doctest/doctest.h"
-#include "storage/detail/bytes.hpp"
-#include "storage/detail/crc32c.hpp"
+#include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 #include "storage/detail/paths.hpp"
 #include "tests/storage/sample_checkpoint.hpp"
 #include "tests/storage/temporary_directory.hpp"

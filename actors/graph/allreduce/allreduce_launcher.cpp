@@ -1,0 +1,386 @@
+#include "actors/graph/allreduce/allreduce_launcher.hpp"
+
+#include "actors/graph/allreduce/shared_status.hpp"
+#include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/launch/supervisor.hpp"
+#include "actors/graph/make_job.hpp"
+#include "actors/graph/report/missing_members.hpp"
+#include "actors/graph/report/run_console.hpp"
+#include "actors/graph/report/run_result.hpp"
+#include "actors/graph/run_failed.hpp"
+#include "base/clock.hpp"
+#include "base/exception_text.hpp"
+#include "base/quote.hpp"
+#include "base/system/directory_lock.hpp"
+#include "base/system/draw_random.hpp"
+#include "base/system/process_memory.hpp"
+#include "base/system/signals.hpp"
+
+#include "fmt/format.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A rank that cannot run for so long is killed. Longer than its links wait for it, so that the
+/// others know.
+constexpr std::chrono::seconds frozen_max{15};
+/// While the launcher itself, or the whole machine, stands still, nobody can be heard.
+constexpr std::chrono::seconds round_max{1};
+/// For processes that have nothing to do any more.
+constexpr std::chrono::seconds last_exits_max{5};
+/// After the user's wish to stop: for ranks to hear of it, where they have not come together yet.
+constexpr std::chrono::seconds early_stop_max{2};
+/// For the last checkpoint.
+constexpr std::chrono::seconds stop_max{30};
+
+class peer_launcher {
+public:
+  peer_launcher(const std::string& name, run_options options, const graph& described,
+                std::vector<std::string> command)
+      : name_(name), options_(std::move(options)), graph_(described), command_(std::move(command)),
+        job_(make_job(name, described, options_)), statistics_(job_), console_(name) {}
+
+  int run() {
+    required(validate(job_));
+    for (const auto& table : job_.tables)
+      if (table.is_sparse())
+        throw run_failed{"--sync allreduce sends whole gradients, and table '" + table.name
+                         + "' is sparse: use --sync bsp with servers"};
+    required(check_outputs(options_, graph_.files()));
+    started_at_ = steady_now();
+    prepare();
+    statistics_.without_servers();
+    statistics_.job_started(started_at_);
+    start();
+    while (!over())
+      round();
+    return finish();
+  }
+
+private:
+  struct heard {
+    std::uint64_t incarnation = 0, beats = 0;
+    bool operator==(const heard&) const = default;
+  };
+  struct heard_from {
+    heard last;
+    time_point silent{0};
+  };
+
+  void prepare() {
+    auto made = required(prepare_directories(name_, options_, job_));
+    locks_ = std::move(made.locks);
+    console_.keep_in(options_.run_directory, command_);
+    console_.say(
+      fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
+    for (const auto& remark : graph_.remarks())
+      event(remark);
+    for (const auto& remark : made.remarks)
+      event(remark);
+    std::size_t parameters = 0;
+    for (const auto& table : job_.tables)
+      parameters += table.size();
+    board_.emplace(required(peer_board::create(options_.run_directory, job_.workers, parameters)));
+    cluster_file cluster;
+    cluster.job = job_;
+    cluster.secret = draw_random();
+    cluster.listen_host = "127.0.0.1";
+    cluster.checkpoint_directory = *options_.checkpoint_directory;
+    cluster.checkpoint_interval = options_.checkpoint_interval;
+    cluster.checkpoint_clocks = options_.checkpoint_clocks;
+    cluster.checkpoint_keep = options_.checkpoint_keep;
+    cluster.resume = options_.resume || options_.import_file;
+    // The launcher keeps the sockets, so that a rank that starts again has its address.
+    for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
+      listeners_.push_back(required(make_listener({"127.0.0.1", 0})));
+      board_->line(rank).port = required(local_endpoint(listeners_.back())).port;
+    }
+    required(write_cluster_file(options_.run_directory, cluster));
+  }
+
+  void start() {
+    heard_.resize(job_.workers);
+    looked_at_ = steady_now();
+    supervisor_.emplace(
+      supervisor_options{.command = command_, .run_directory = options_.run_directory});
+    for (std::uint32_t rank = 0; rank < job_.workers; ++rank)
+      required(supervisor_->start({role::worker, rank}, listeners_[rank], steady_now()));
+  }
+
+  // -- while it runs --
+
+  bool over() const { return over_; }
+
+  void round() {
+    const auto signal = signals_.wait(launcher_interval);
+    const auto now = steady_now();
+    if (signal && *signal != SIGCHLD)
+      stop(*signal);
+    watch_processes(now);
+    statistics_.observe(picture(), now);
+    judge(now);
+    if (now - shown_at_ >= show_interval) {
+      const auto shown = statistics_.snapshot(now);
+      if (const auto line = missing_.look(shown, now))
+        event(*line);
+      console_.show(shown);
+      shown_at_ = now;
+    }
+    auto& head = board_->head();
+    if (stop_asked_at_ && !head.done)
+      look_for_stop(now);
+    if (head.done && !leaving_at_) {
+      supervisor_->wind_down();
+      leaving_at_ = now;
+    }
+    if (leaving_at_ && last_judged_
+        && (supervisor_->running() == 0 || now - *leaving_at_ > last_exits_max))
+      over_ = true;
+  }
+
+  void stop(int signal) {
+    if (std::exchange(stop_signal_, signal) != 0) {
+      failure_ = "stopped at once";
+      over_ = true;
+      return;
+    }
+    stop_asked_at_ = steady_now();
+    board_->head().stop = true;
+    event("stopping: a last checkpoint is written; again to stop at once");
+  }
+
+  void look_for_stop(time_point now) {
+    const auto passed = now - *stop_asked_at_;
+    if (!training_since_ && passed > early_stop_max)
+      failure_ = "stopped before the training began";
+    else if (passed > stop_max)
+      failure_ = "no last checkpoint within 30 s; stopped without it";
+    over_ = over_ || !failure_.empty();
+  }
+
+  void watch_processes(time_point now) {
+    const auto losses = supervisor_->tick(now);
+    for (const auto& loss : losses) {
+      event(fmt::format("{} died ({})", to_string(process_of(loss.member)), loss.how));
+      statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
+    }
+    for (const auto& line : supervisor_->notices(now))
+      event(line);
+    if (!losses.empty()) {
+      auto& head = board_->head();
+      head.losses.fetch_add(1);
+      head.generation.publish(head.losses);
+    }
+    if (!supervisor_->failed().empty()) {
+      failure_ = supervisor_->failed();
+      over_ = true;
+    }
+    kill_frozen(now);
+    if (!training_since_ && board_->line(0).training)
+      training_since_ = now;
+    if (training_since_)
+      std::erase_if(options_.kills, [&](const kill_plan& plan) {
+        if (now - *training_since_ < plan.after)
+          return false;
+        event("killing " + to_string(plan.who));
+        if (auto done = supervisor_->kill(plan.who, now); !done)
+          event(done.error().text);
+        return true;
+      });
+  }
+
+  void kill_frozen(time_point now) {
+    const auto passed = std::min<time_point>(now - looked_at_, round_max);
+    looked_at_ = now;
+    for (const auto& [rank, incarnation] : supervisor_->incarnations()) {
+      const auto& line = board_->line(rank.index);
+      auto& known = heard_[rank.index];
+      const heard newest{line.incarnation, line.beats};
+      // Until it has begun its line, it loads what it needs.
+      const bool is_silent = newest == known.last && newest.incarnation == incarnation.value;
+      known = {newest, is_silent ? known.silent + passed : time_point{0}};
+      if (known.silent < frozen_max)
+        continue;
+      known.silent = time_point{0};
+      event(to_string(rank) + " hangs: killing it");
+      if (auto done = supervisor_->kill(rank, now); !done)
+        event(done.error().text);
+    }
+  }
+
+  /// As a coordinator would tell it.
+  observer_orders picture() const {
+    const auto& head = board_->head();
+    observer_orders now;
+    now.phase = head.done         ? job_phase::finished
+                : training_since_ ? job_phase::training
+                                  : job_phase::gathering;
+    now.checkpoint = head.checkpoint;
+    std::uint64_t clock = 0;
+    for (std::uint32_t rank = 0; rank < job_.workers; ++rank) {
+      const auto& line = board_->line(rank);
+      clock = std::max<std::uint64_t>(clock, line.clock);
+      member_status status;
+      status.member = {role::worker, rank, {line.incarnation}};
+      status.state = line.incarnation == 0 ? member_state::absent
+                     : head.done           ? member_state::finished
+                     : line.training       ? member_state::active
+                                           : member_state::joining;
+      status.rss_bytes_max = line.rss;
+      status.clock = line.clock;
+      auto& told = status.worker;
+      told.pushes_sent = line.computed;
+      told.pushes_acknowledged = line.batches;
+      told.pushes_refused = line.unusable;
+      told.samples = line.samples;
+      told.batches_computed = line.computed;
+      told.bytes_sent = told.bytes_received = line.bytes;
+      told.wait_us = line.wait_us;
+      told.loss_sum = line.loss;
+      told.loss_count = line.losses;
+      now.members.push_back(std::move(status));
+    }
+    now.batches_done = batches_of(clock);
+    return now;
+  }
+
+  /// In the values at that clock.
+  std::uint64_t batches_of(std::uint64_t clock) const {
+    return clock >= bsp_clock_count(job_) ? job_.batches() : bsp_first(job_, clock).value;
+  }
+
+  // -- judging: on a thread of its own, one pass after the other --
+
+  void judge(time_point now) {
+    auto& head = board_->head();
+    if (judging_.valid() && judging_.wait_for(0s) == std::future_status::ready)
+      take(judging_.get(), now);
+    if (!judging_.valid() && head.offered != head.taken) {
+      judgement next;
+      next.number = head.pass;
+      judging_last_ = head.last;
+      auto all = board_->parameters();
+      for (const auto& table : job_.tables) {
+        const auto own = all.first(static_cast<std::size_t>(table.size()));
+        next.parameters.emplace_back(own.begin(), own.end());
+        all = all.subspan(own.size());
+      }
+      head.taken = head.offered.load();
+      judging_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable {
+        return judged(std::move(next));
+      });
+    }
+  }
+
+  judgement judged(judgement what) {
+    try {
+      if (graph_.make_evaluator() && !evaluator_)
+        evaluator_ = graph_.make_evaluator()();
+      const std::vector<std::span<const float>> spans(what.parameters.begin(),
+                                                      what.parameters.end());
+      if (evaluator_)
+        what.found = evaluator_->evaluate(spans);
+    } catch (...) {
+      what.failed = exception_text();
+    }
+    return what;
+  }
+
+  void take(judgement what, time_point now) {
+    take_judgement(what, now, now - started_at_, statistics_, console_);
+    if (!judging_last_)
+      return;
+    last_judged_ = true;
+    statistics_.job_finished(now);
+    if (!options_.export_file)
+      return;
+    const auto written = export_parameters(*options_.export_file, job_, std::move(what.parameters));
+    exported_ = static_cast<bool>(written);
+    if (!written)
+      failure_ = written.error().text;
+  }
+
+  // -- the end --
+
+  int finish() {
+    const auto now = steady_now();
+    statistics_.resident_memory("launcher", peak_rss_bytes());
+    statistics_.observe(picture(), now);
+    statistics_.began_with(batches_of(board_->head().begun));
+    for (const auto& line : lines_of_missed(options_.kills))
+      event(line);
+    console_.show(statistics_.snapshot(now));
+    console_.finish();
+    supervisor_->kill_all();
+    const auto& head = board_->head();
+    if (head.done && head.unsaved && failure_.empty())
+      failure_ = "the last checkpoint cannot be written: see logs/worker-0.log";
+    int status = !failure_.empty() ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (!failure_.empty())
+      console_.complain(failure_);
+    if (stop_signal_ != 0)
+      status = 128 + stop_signal_;
+    if (head.done && !leave_report(options_, command_, statistics_, console_))
+      status = EXIT_FAILURE;
+    if (stop_signal_ != 0)
+      console_.say(
+        fmt::format("{}: {}\n", name_, text_of_stop(head.checkpoint, options_, exported_)));
+    if (head.done)
+      console_.say(fmt::format("parameters are equal on all {} workers, checksum {:016x}\n",
+                               job_.workers, head.checksum.load()));
+    console_.say(summary(statistics_));
+    return status;
+  }
+
+  void event(const std::string& text) { console_.event(text, steady_now() - started_at_); }
+
+  std::string name_;
+  run_options options_;
+  const graph& graph_;
+  std::vector<std::string> command_;
+  job_spec job_;
+  run_statistics statistics_;
+  run_console console_;
+  signal_watch signals_;
+  std::vector<storage::directory_lock> locks_;
+  std::optional<peer_board> board_;
+  std::vector<int> listeners_;
+  std::optional<supervisor> supervisor_;
+  missing_members missing_;
+  std::unique_ptr<evaluator> evaluator_;
+  std::future<judgement> judging_;
+  bool judging_last_ = false; ///< What is judged is the end.
+  std::optional<time_point> training_since_, stop_asked_at_, leaving_at_;
+  std::vector<heard_from> heard_; ///< By rank.
+  time_point looked_at_{0};
+  std::string failure_;
+  int stop_signal_ = 0;
+  bool last_judged_ = false;
+  bool exported_ = false;
+  bool over_ = false;
+  time_point started_at_{0};
+  time_point shown_at_{0};
+};
+
+} // namespace
+
+int run_peer_launcher(const std::string& name, run_options options, const graph& described,
+                      const std::vector<std::string>& command) {
+  return peer_launcher{name, std::move(options), described, command}.run();
+}
+
+} // namespace troupe

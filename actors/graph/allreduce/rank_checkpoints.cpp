@@ -1,0 +1,76 @@
+#include "actors/graph/allreduce/rank_checkpoints.hpp"
+
+#include "storage/checkpoint.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace troupe {
+
+peer_checkpoints::peer_checkpoints(const cluster_file& cluster, peer_board& board,
+                                   const std::function<void(const std::string&)>& log,
+                                   const notice_sink& waits, std::uint64_t clock)
+    : cluster_(cluster), board_(board), log_(log), waits_(waits),
+      last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
+      written_clock_(clock) {}
+
+bool peer_checkpoints::due(std::uint64_t clock) const {
+  const bool by_time = cluster_.checkpoint_interval.count() > 0
+                       && steady_now() - written_at_ >= cluster_.checkpoint_interval;
+  const bool by_clock =
+    cluster_.checkpoint_clocks > 0 && clock >= written_clock_ + cluster_.checkpoint_clocks;
+  return (by_time || by_clock) && !is_busy();
+}
+
+void peer_checkpoints::begin(const peer_model& model) {
+  if (auto before = finish(); !before)
+    log_("no checkpoint: " + before.error().text);
+  written_at_ = steady_now();
+  written_clock_ = model.clock();
+  storage::manifest what{++last_, model.job(), {1}, model.clock(), model.done(), {}};
+  writing_ = std::async(std::launch::async,
+                        [this, what = std::move(what), images = model.images()]() mutable {
+                          return write(std::move(what), std::move(images));
+                        });
+}
+
+result<void> peer_checkpoints::finish() {
+  if (!writing_.valid())
+    return {};
+  return writing_.get();
+}
+
+bool peer_checkpoints::is_busy() const {
+  return writing_.valid()
+         && writing_.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
+}
+
+result<void> peer_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
+  auto done = try_to_write(std::move(what), std::move(images));
+  if (waits_)
+    waits_("checkpoint", done ? "" : "no checkpoint: " + done.error().text);
+  return done;
+}
+
+result<void> peer_checkpoints::try_to_write(storage::manifest what,
+                                            std::vector<partition_image> images) {
+  const auto& directory = cluster_.checkpoint_directory;
+  if (!writer_) {
+    auto opened = storage::checkpoint_writer::open(directory, {0}, {0});
+    if (!opened)
+      return opened.error();
+    writer_ = *std::move(opened);
+  }
+  auto part = writer_->write({what.checkpoint, {0}, std::move(images)});
+  if (!part)
+    return part.error();
+  what.parts = {*std::move(part)};
+  if (auto done = storage::commit(directory, what); !done)
+    return done;
+  board_.head().checkpoint = what.checkpoint; // Who reads one that goes now looks again.
+  // One that cannot be removed costs space only; the next one tries again.
+  (void)storage::retain(directory, cluster_.checkpoint_keep);
+  return {};
+}
+
+} // namespace troupe

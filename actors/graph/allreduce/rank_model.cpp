@@ -1,0 +1,259 @@
+#include "actors/graph/allreduce/rank_model.hpp"
+
+#include "actors/tables/step_options.hpp"
+#include "serialization/layout.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t floats_per_line = 16;
+static_assert(sizeof(peer_model::remarks) <= floats_per_line * sizeof(float));
+/// Of a table that begins a part, 64 KiB: to add up fewer takes the time of its messages, so they
+/// had better go with others.
+constexpr std::size_t part_floats_min = 16 * 1024;
+
+/// Numbers of a block that travel before its values and state, in the place of floats.
+struct block_numbers {
+  std::uint64_t version = 0, steps = 0;
+};
+constexpr std::size_t number_floats = sizeof(block_numbers) / sizeof(float);
+
+std::uint64_t mixed(std::uint64_t hash, const float* values, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) { // FNV-1a, on whole floats.
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, values + i, sizeof(bits));
+    hash = (hash ^ bits) * 1099511628211u;
+  }
+  return hash;
+}
+
+} // namespace
+
+peer_model::peer_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank)
+    : job_(job), rank_(rank), clocks_(bsp_clock_count(job)), nothing_held_(hold_nothing(job)),
+      computer_(job, make) {
+  assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
+  for (std::uint32_t i = 0; i < job_.partitions; ++i)
+    partitions_.push_back({i});
+  sum_floats_ = floats_per_line; // The remarks.
+  std::vector<std::size_t> bounds{0};
+  for (std::uint32_t i = 0; i < job_.tables.size(); ++i) {
+    const auto size = static_cast<std::size_t>(job_.tables[i].size());
+    if (i > 0 && size >= part_floats_min)
+      bounds.push_back(sum_floats_);
+    tables_.push_back({i});
+    begins_.push_back(sum_floats_); // On a cache line.
+    part_of_.push_back(static_cast<std::uint32_t>(bounds.size() - 1));
+    sum_floats_ += (size + floats_per_line - 1) / floats_per_line * floats_per_line;
+  }
+  bounds.push_back(sum_floats_);
+  sum_ = pool_->floats(sum_floats_);
+  std::fill_n(sum_.get(), sum_floats_, 0.0f); // What lies between tables stays so.
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i)
+    parts_.emplace_back(sum_.get() + bounds[i], bounds[i + 1] - bounds[i]);
+  store_ = std::make_shared<table_store>(job_, partitions_, pool_);
+}
+
+batch_id peer_model::done() const {
+  return finished() ? batch_id{job_.batches()} : bsp_first(job_, clock_);
+}
+
+result<held_ptr> peer_model::values() const {
+  return hold(job_, *nothing_held_, store_->read(query{{}, true, nothing_held_->ranges}, {}),
+              *pool_);
+}
+
+result<void> peer_model::compute(bool stop, const std::function<void(std::uint32_t part)>& ready) {
+  assert(!finished());
+  stop_ = stop;
+  own_ = {};
+  left_.assign(parts_.size(), false);
+  const batch_id own{bsp_first(job_, clock_).value + rank_};
+  if (own.value < bsp_end(job_, clock_).value) {
+    const auto whole = values();
+    if (!whole)
+      return whole.error();
+    own_ = computer_.compute({0, own, (*whole)->tables, {}, clock_, {}},
+                             ready ? early_listener(ready) : gradient_listener{});
+    if (!own_.failed.empty())
+      return {errc::invalid_argument, own_.failed};
+  }
+  put_own();
+  return {};
+}
+
+/// A table that clips waits for the norm of the whole gradient.
+gradient_listener peer_model::early_listener(const std::function<void(std::uint32_t part)>& ready) {
+  return [this, &ready, complete = std::vector<std::span<const float>>(tables_.size())](
+           std::uint32_t table, std::span<const float> gradient) mutable {
+    const auto part = part_of_[table];
+    if (part == 0 || job_.tables[table].optimizer.clip_norm > 0.0f)
+      return;
+    complete[table] = gradient;
+    for (std::uint32_t i = 0; i < tables_.size(); ++i)
+      if (part_of_[i] == part && complete[i].empty())
+        return;
+    for (std::uint32_t i = 0; i < tables_.size(); ++i)
+      if (part_of_[i] == part)
+        std::ranges::copy(complete[i], sum_.get() + begins_[i]);
+    left_[part] = true;
+    ready(part);
+  };
+}
+
+void peer_model::repeat() {
+  left_.assign(parts_.size(), false);
+  put_own();
+}
+
+/// In all parts that have not left. Without a slot there are no pieces, as where they are not
+/// finite.
+void peer_model::put_own() {
+  for (std::uint32_t i = 0; i < tables_.size(); ++i) {
+    if (left_[part_of_[i]])
+      continue;
+    if (own_.pieces.empty())
+      std::fill_n(sum_.get() + begins_[i], job_.tables[i].size(), 0.0f);
+    else
+      put(i);
+  }
+  remarks mine;
+  mine.stop = stop_ ? 1.0f : 0.0f;
+  mine.unusable = own_.finite ? 0.0f : 1.0f;
+  mine.spoiled = !own_.finite && std::ranges::count(left_, true) > 0 ? 1.0f : 0.0f;
+  std::memcpy(sum_.get(), &mine, sizeof(mine));
+}
+
+void peer_model::put(std::uint32_t table) {
+  const auto& piece = own_.pieces[table];
+  const float clip = clip_scale(job_.tables[table].optimizer, own_.norm);
+  float* const to = sum_.get() + begins_[table];
+  for (std::size_t i = 0; i < piece.where.count; ++i)
+    to[i] = clip * piece.values.get()[i];
+}
+
+peer_model::remarks peer_model::told() const {
+  remarks all;
+  std::memcpy(static_cast<void*>(&all), sum_.get(), sizeof(all));
+  return all;
+}
+
+bool peer_model::spoiled() const { return told().spoiled > 0; }
+
+peer_model::remarks peer_model::step() {
+  assert(!finished());
+  auto all = told();
+  update push;
+  push.tables = tables_;
+  for (const auto table : tables_)
+    for (std::uint64_t block = 0; block < block_count(job_.tables[table.value]); ++block) {
+      const auto where = block_range(job_, table, block);
+      push.pieces.push_back({where, {sum_, sum_.get() + begins_[table.value] + where.first}});
+    }
+  const auto slots = bsp_end(job_, clock_).value - bsp_first(job_, clock_).value;
+  const update* const pushes[] = {&push};
+  const auto taken = store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes);
+  if (!taken)
+    all.unusable = static_cast<float>(slots);
+  refused_ = !own_.finite || !taken;
+  ++clock_;
+  return all;
+}
+
+std::vector<partition_image> peer_model::images() const {
+  std::vector<shard_partition> held;
+  for (const auto id : partitions_)
+    held.push_back({id, clock_, std::vector<batch_set>(job_.tables.size(), batch_set{done()})});
+  return store_->pin(held);
+}
+
+result<void> peer_model::restore(const std::vector<partition_image>& images, std::uint64_t clock) {
+  auto restored = table_store::restored(job_, images, pool_);
+  if (!restored)
+    return restored.error();
+  store_ = *std::move(restored);
+  clock_ = clock;
+  return {};
+}
+
+std::size_t peer_model::state_floats() const {
+  std::size_t floats = 0;
+  for (const auto& partition : images())
+    for (const auto& block : partition.blocks)
+      floats += number_floats + block.count + block.state_count;
+  return floats;
+}
+
+std::vector<float> peer_model::state() const {
+  std::vector<float> all;
+  for (const auto& partition : images())
+    for (const auto& block : partition.blocks) {
+      const block_numbers numbers{block.version, block.steps};
+      const auto at = all.size();
+      all.resize(at + number_floats);
+      std::memcpy(all.data() + at, &numbers, sizeof(numbers));
+      all.insert(all.end(), block.values.get(), block.values.get() + block.count);
+      if (block.state_count > 0)
+        all.insert(all.end(), block.state.get(), block.state.get() + block.state_count);
+    }
+  return all;
+}
+
+result<void> peer_model::take_state(std::span<const float> state, std::uint64_t clock) {
+  auto fresh = images();
+  const auto take = [&](std::uint64_t count) {
+    auto made = pool_->floats(count);
+    std::memcpy(made.get(), state.data(), count * sizeof(float));
+    state = state.subspan(count);
+    return made;
+  };
+  for (auto& partition : fresh) {
+    partition.version = clock;
+    for (auto& block : partition.blocks) {
+      block_numbers numbers;
+      std::memcpy(static_cast<void*>(&numbers), state.data(), sizeof(numbers));
+      state = state.subspan(number_floats);
+      block.version = numbers.version;
+      block.steps = numbers.steps;
+      block.values = take(block.count);
+      if (block.state_count > 0)
+        block.state = take(block.state_count);
+    }
+  }
+  return restore(fresh, clock);
+}
+
+std::size_t peer_model::parameters_count() const {
+  std::size_t count = 0;
+  for (const auto& table : job_.tables)
+    count += table.size();
+  return count;
+}
+
+void peer_model::read_parameters(std::span<float> into) const {
+  const auto whole = values();
+  assert(whole);
+  for (const auto table : tables_) {
+    const auto size = static_cast<std::size_t>(job_.tables[table.value].size());
+    std::memcpy(into.data(), (*whole)->tables[table.value].get(), size * sizeof(float));
+    into = into.subspan(size);
+  }
+}
+
+std::uint64_t peer_model::checksum() const {
+  std::uint64_t hash = 14695981039346656037u;
+  for (const auto& partition : images())
+    for (const auto& block : partition.blocks) {
+      hash = mixed(hash, block.values.get(), block.count);
+      hash = mixed(hash, block.state.get(), block.state_count);
+    }
+  return hash;
+}
+
+} // namespace troupe

@@ -1,0 +1,319 @@
+#include "actors/graph/allreduce/rank_process.hpp"
+
+#include "actors/graph/allreduce/heartbeat.hpp"
+#include "actors/graph/allreduce/link_communicator.hpp"
+#include "actors/graph/allreduce/rank_checkpoints.hpp"
+#include "actors/graph/allreduce/rank_sum.hpp"
+#include "actors/graph/allreduce/shared_status.hpp"
+#include "actors/graph/make_job.hpp"
+#include "actors/training/divergence.hpp"
+#include "base/clock.hpp"
+#include "base/system/process_memory.hpp"
+#include "kernels/schedules/strategies.hpp"
+#include "serialization/wire.hpp"
+#include "storage/checkpoint.hpp"
+
+#include "fmt/format.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A rank waits for the others as long as they load: the launcher brings back those that end. So
+/// often it logs whom it waits for.
+constexpr std::chrono::seconds waiting_told{60};
+/// A rank may compute for as long as it likes: one whose process stands still is noticed by links.
+constexpr std::chrono::hours gradient_max{24};
+/// How long the launcher may take to see a process end whose links are lost.
+constexpr std::chrono::milliseconds news_max{1'000};
+constexpr std::chrono::milliseconds look_again{20};
+
+/// Exactly what a number is, in the place of two floats that are only copied.
+constexpr std::size_t floats_per_number = 2;
+
+class peer_rank {
+public:
+  peer_rank(const child_identity& who, const cluster_file& cluster, peer_board board,
+            const graph& described, const std::function<void(const std::string&)>& log,
+            const notice_sink& waits)
+      : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
+        log_(log), waits_(waits),
+        model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
+        line_(board_.line(who.self.index)) {
+    for (std::uint32_t rank = 0; rank < cluster_.job.workers; ++rank)
+      addresses_.push_back({"127.0.0.1", board_.line(rank).port});
+  }
+
+  result<void> run() {
+    begin_line();
+    if (auto restored = restore(); !restored)
+      return restored;
+    if (who_.index == 0)
+      checkpoints_.emplace(cluster_, board_, log_, waits_, model_.clock());
+    while (true) {
+      auto team = form();
+      if (!team)
+        return team.error();
+      team_ = *std::move(team);
+      const auto outcome = take_part();
+      if (outcome || hopeless_)
+        return outcome;
+      log_(outcome.error().text);
+      team_.reset();
+      // Who ended, the launcher sees too, and says so; who hangs, it kills later.
+      board_.head().generation.wait(generation_ + 1, {.spin = 0us}, news_max);
+    }
+  }
+
+private:
+  void begin_line() {
+    line_.training = false;
+    line_.clock = line_.batches = line_.samples = line_.computed = line_.unusable = 0;
+    line_.wait_us = line_.bytes = line_.losses = 0;
+    line_.loss = 0;
+    line_.incarnation = who_.incarnation.value;
+  }
+
+  /// From the run that this one goes on with; or from this run, in case all ranks were lost.
+  result<void> restore() {
+    if (!cluster_.resume && board_.head().checkpoint == 0)
+      return {};
+    while (true) {
+      const auto newest = board_.head().checkpoint.load();
+      auto restored = restore_newest();
+      // Rank 0 may have written another one meanwhile, and removed the one that was read.
+      if (restored || board_.head().checkpoint == newest)
+        return restored;
+    }
+  }
+
+  result<void> restore_newest() {
+    const auto found = storage::newest_good(cluster_.checkpoint_directory, cluster_.job);
+    if (!found)
+      return found.error();
+    if (!found->newest)
+      return {errc::damaged,
+              "no checkpoint in " + cluster_.checkpoint_directory.string() + " is usable any more"};
+    std::vector<partition_id> all;
+    for (std::uint32_t i = 0; i < cluster_.job.partitions; ++i)
+      all.push_back({i});
+    const auto& newest = *found->newest;
+    auto images =
+      storage::read(cluster_.checkpoint_directory, newest.checkpoint, cluster_.job, all);
+    if (!images)
+      return images.error();
+    log_(fmt::format("begins with checkpoint {}, clock {}", newest.checkpoint, newest.clock));
+    if (who_.index == 0 && board_.head().checkpoint == 0)
+      board_.head().begun = newest.clock;
+    return model_.restore(*images, newest.clock);
+  }
+
+  result<std::unique_ptr<link_team>> form() {
+    line_.training = false;
+    link_team_options how;
+    how.forming = waiting_told;
+    how.waits = waits_;
+    how.deadline = gradient_max;
+    how.wanted = [this] { return board_.head().losses == generation_; };
+    while (true) {
+      generation_ = board_.head().losses;
+      hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_, cluster_.secret,
+                 who_};
+      auto made = link_team::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+      if (made || made.error().code != errc::timed_out)
+        return made;
+      if (how.wanted())
+        log_(made.error().text + "; waits on");
+    }
+  }
+
+  // -- as one of a team --
+
+  result<void> take_part() {
+    stopping_ = false; // A rank that missed the news would do another step: all hear it again.
+    if (auto agreed = agree(); !agreed)
+      return agreed;
+    line_.clock = model_.clock();
+    line_.training = true;
+    while (!model_.finished() && !stopping_)
+      if (auto stepped = step(); !stepped)
+        return stepped;
+    return finish();
+  }
+
+  std::uint32_t ranks() const { return cluster_.job.workers; }
+
+  result<void> sum(const kernels::schedule& schedule, std::span<float> numbers) {
+    return team_->sum(plan_of_rank(schedule, who_.index), numbers);
+  }
+
+  /// One number of each rank.
+  result<std::vector<std::uint64_t>> gather(std::uint64_t own) {
+    std::vector<float> numbers(floats_per_number * ranks());
+    std::memcpy(numbers.data() + floats_per_number * who_.index, &own, sizeof(own));
+    const auto exchange = kernels::block(ranks(), 1, kernels::collective::all_gather);
+    if (auto summed = sum(exchange, numbers); !summed)
+      return summed.error();
+    std::vector<std::uint64_t> all(ranks());
+    std::memcpy(all.data(), numbers.data(), all.size() * sizeof(std::uint64_t));
+    return all;
+  }
+
+  /// Ranks that lack steps get the state of one that lacks none.
+  result<void> agree() {
+    const auto clocks = gather(model_.clock());
+    if (!clocks)
+      return clocks.error();
+    const auto newest = std::ranges::max_element(*clocks);
+    if (std::ranges::count(*clocks, *newest) == std::ssize(*clocks))
+      return {};
+    const auto from = static_cast<std::uint32_t>(newest - clocks->begin());
+    auto state = from == who_.index ? model_.state() : std::vector<float>(model_.state_floats());
+    const auto schedule = broadcast_for_links(ranks(), from, state.size() * sizeof(float));
+    if (auto sent = sum(schedule, state); !sent)
+      return sent;
+    if (model_.clock() == *newest)
+      return {};
+    log_(fmt::format("goes on with clock {}, from rank {}", *newest, from));
+    if (auto taken = model_.take_state(state, *newest); !taken)
+      return despair(taken.error());
+    line_.clock = model_.clock();
+    return {};
+  }
+
+  result<void> step() {
+    if (auto computed = sum_.compute(*team_, board_.head().stop); !computed)
+      return despair(computed.error());
+    const bool has_slot = model_.samples() > 0;
+    line_.computed += has_slot ? 1 : 0;
+    const auto waits_from = steady_now();
+    if (auto summed = sum_.finish(*team_); !summed)
+      return summed;
+    line_.wait_us += static_cast<std::uint64_t>((steady_now() - waits_from).count() / 1000);
+    line_.bytes += 2 * (ranks() - 1) * model_.sum().size_bytes() / ranks();
+    stopping_ = model_.step().stop > 0;
+    if (has_slot)
+      account();
+    line_.clock = model_.clock();
+    line_.rss = peak_rss_bytes();
+    if (diverges_)
+      return despair({errc::non_finite, divergence::text()});
+    if (checkpoints_) {
+      if (checkpoints_->due(model_.clock()))
+        checkpoints_->begin(model_);
+      if (model_.done().value % cluster_.job.batches_per_pass() == 0)
+        offer(false);
+    }
+    return {};
+  }
+
+  /// Of the own gradient, once its step is taken.
+  void account() {
+    ++line_.batches;
+    line_.samples += model_.samples();
+    line_.unusable += model_.refused() ? 1 : 0;
+    diverges_ = divergence_.after(!model_.refused());
+    if (!std::isfinite(model_.loss()))
+      return;
+    ++line_.losses;
+    line_.loss = line_.loss + model_.loss();
+  }
+
+  /// For the launcher's judge; a pass that ends while it is at work is left out.
+  bool offer(bool last) {
+    auto& head = board_.head();
+    if (head.offered != head.taken)
+      return false;
+    model_.read_parameters(board_.parameters());
+    head.last = last;
+    head.pass = model_.done().value / cluster_.job.batches_per_pass();
+    head.offered.fetch_add(1);
+    return true;
+  }
+
+  /// All ranks leave together, once everything is written: until then each could be the one whose
+  /// state a lost one goes on with.
+  result<void> finish() {
+    const auto checksum = model_.checksum();
+    const auto all = gather(checksum);
+    if (!all)
+      return all.error();
+    if (std::ranges::count(*all, checksum) != std::ssize(*all))
+      return despair({errc::damaged, "the ranks' parameters are not equal"});
+    if (checkpoints_) {
+      checkpoints_->begin(model_);
+      const auto saved = checkpoints_->finish();
+      board_.head().unsaved = !saved;
+      if (!saved)
+        log_("no last checkpoint: " + saved.error().text);
+    }
+    if (const auto ready = gather(0); !ready)
+      return ready.error();
+    log_(fmt::format("parameters have checksum {:016x}, as those of all ranks", checksum));
+    auto& head = board_.head();
+    while (!head.done) {
+      if (head.losses != generation_)
+        return {errc::peer_lost, "a rank was lost at the end"};
+      if (who_.index == 0 && offer(true)) { // Else the judge is still at the pass before.
+        head.checksum = checksum;
+        head.done = true;
+      } else {
+        head.generation.wait(generation_ + 1, {.spin = 0us}, look_again);
+      }
+    }
+    return {};
+  }
+
+  result<void> despair(failure why) {
+    hopeless_ = true;
+    return why;
+  }
+
+  const member_id who_;
+  const int listener_;
+  const cluster_file& cluster_;
+  peer_board board_;
+  const std::function<void(const std::string&)>& log_;
+  const notice_sink& waits_;
+  peer_model model_;
+  peer_sum sum_{model_, who_.index};
+  peer_line& line_;
+  pulse pulse_{line_.beats};
+  std::optional<peer_checkpoints> checkpoints_;
+  std::vector<endpoint> addresses_;
+  std::unique_ptr<link_team> team_;
+  std::uint32_t generation_ = 0;
+  divergence divergence_;
+  bool diverges_ = false;
+  bool stopping_ = false;
+  bool hopeless_ = false;
+};
+
+} // namespace
+
+result<void> run_peer(const child_identity& who, const cluster_file& cluster,
+                      const run_options& options, const graph& described,
+                      const std::function<void(const std::string&)>& log,
+                      const notice_sink& waits) {
+  if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
+    return {errc::wrong_job, std::move(differs)};
+  auto board = peer_board::open(options.run_directory);
+  if (!board)
+    return board.error();
+  return peer_rank{who, cluster, *std::move(board), described, log, waits}.run();
+}
+
+} // namespace troupe

@@ -1,0 +1,21 @@
+// The process of one rank of a job without servers (--sync allreduce).
+#pragma once
+
+#include "actors/graph/graph.hpp"
+#include "actors/graph/launch/child_command.hpp"
+#include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/options/options.hpp"
+#include "actors/notice_sink.hpp"
+
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+/// Trains until the job is done or stopped. Errors: what makes it hopeless to start this process
+/// again.
+result<void> run_peer(const child_identity& who, const cluster_file& cluster,
+                      const run_options& options, const graph& described,
+                      const std::function<void(const std::string&)>& log, const notice_sink& waits);
+
+} // namespace troupe

@@ -1,0 +1,94 @@
+#include "actors/graph/allreduce/shared_status.hpp"
+
+#include "actors/transport/streams/socket.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::size_t lines_begin = 1024;
+
+std::size_t parameters_begin(std::uint32_t ranks) {
+  return (lines_begin + ranks * sizeof(peer_line) + 4095) / 4096 * 4096;
+}
+
+std::filesystem::path file_in(const std::filesystem::path& run_directory) {
+  return run_directory / "board";
+}
+
+failure problem(const std::filesystem::path& file, int error) {
+  return {errc::io_failed, "cannot use " + file.string() + ": " + std::strerror(error)};
+}
+
+} // namespace
+
+result<peer_board> peer_board::map(const std::filesystem::path& file, std::size_t size) {
+  const detail::descriptor opened{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  if (!opened)
+    return problem(file, errno);
+  if (size > 0) {
+    // With its space: where a disk is full, a page that is missing later would end a process.
+    const int made = ftruncate(opened.get(), 0) == 0
+                       ? posix_fallocate(opened.get(), 0, static_cast<off_t>(size))
+                       : errno;
+    if (made != 0)
+      return problem(file, made);
+  }
+  struct stat about {};
+  if (fstat(opened.get(), &about) != 0)
+    return problem(file, errno);
+  const auto bytes = static_cast<std::size_t>(about.st_size);
+  if (bytes < lines_begin)
+    return {errc::damaged, "the file is too short: " + file.string()};
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
+  if (mapped == MAP_FAILED)
+    return problem(file, errno);
+  return peer_board{static_cast<std::byte*>(mapped), bytes};
+}
+
+result<peer_board> peer_board::create(const std::filesystem::path& run_directory,
+                                      std::uint32_t ranks, std::size_t parameters) {
+  auto made = map(file_in(run_directory), parameters_begin(ranks) + parameters * sizeof(float));
+  if (!made)
+    return made;
+  auto* head = new (made->begin_) header;
+  head->ranks = ranks;
+  head->parameters_count = parameters;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank)
+    new (&made->line(rank)) peer_line;
+  return made;
+}
+
+result<peer_board> peer_board::open(const std::filesystem::path& run_directory) {
+  return map(file_in(run_directory), 0);
+}
+
+peer_board::peer_board(peer_board&& other) noexcept
+    : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
+
+peer_board::~peer_board() {
+  if (begin_)
+    munmap(begin_, size_);
+}
+
+peer_line& peer_board::line(std::uint32_t rank) const {
+  static_assert(sizeof(header) <= lines_begin);
+  return reinterpret_cast<peer_line*>(begin_ + lines_begin)[rank];
+}
+
+std::span<float> peer_board::parameters() const {
+  return {reinterpret_cast<float*>(begin_ + parameters_begin(head().ranks)),
+          head().parameters_count};
+}
+
+} // namespace troupe

@@ -1,0 +1,34 @@
+// What the launcher tells the processes that it starts: RUN_DIR/cluster.json, readable by its user
+// only.
+#pragma once
+
+#include "actors/transport/transport.hpp"
+#include "base/error.hpp"
+#include "serialization/job.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+
+namespace troupe {
+
+struct cluster_file {
+  job_spec job;
+  endpoint coordinator; ///< Port 0: there is none.
+  std::uint64_t secret = 0;
+  std::string listen_host;     ///< Where servers listen, any port.
+  bool open_to_others = false; ///< Other hosts, which do not know the secret, may join.
+  std::filesystem::path checkpoint_directory;
+  std::chrono::milliseconds checkpoint_interval{0};
+  std::uint64_t checkpoint_clocks = 0;
+  std::uint64_t checkpoint_keep = 3;
+  bool resume = false;
+};
+
+/// Errors: io_failed.
+result<void> write_cluster_file(const std::filesystem::path& run_directory,
+                                const cluster_file& what);
+/// Errors: io_failed, malformed.
+result<cluster_file> read_cluster_file(const std::filesystem::path& run_directory);
+
+} // namespace troupe

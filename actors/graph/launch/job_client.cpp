@@ -1,0 +1,61 @@
+#include "actors/graph/launch/job_client.hpp"
+
+#include "actors/graph/launch/actor_config.hpp"
+#include "actors/roles/links/node.hpp"
+#include "actors/roles/observer/observer_actor.hpp"
+#include "base/system/draw_random.hpp"
+#include "serialization/wire.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/send.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// Any index but 0, which is the main launcher's.
+member_id any_observer() {
+  const auto incarnation = draw_random();
+  return {role::observer, 1 + static_cast<std::uint32_t>(incarnation % 1'000'000), {incarnation}};
+}
+
+} // namespace
+
+struct job_visitor::parts {
+  parts(const cluster_file& cluster, std::shared_ptr<const tls_context> tls)
+      : links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, self}, {},
+              transport_options{.tls = std::move(tls)}) {
+    const auto connect =
+      links.to_coordinator(cluster.coordinator, [board = board](const failure& why) {
+        board->publish({{}, 0, true, why.text});
+      });
+    observer = spawn_observer(system, self, fingerprint(cluster.job), board, {}, connect);
+  }
+
+  ~parts() {
+    caf::anon_send_exit(observer, caf::exit_reason::user_shutdown);
+    system.await_actors_before_shutdown(false);
+  }
+
+  member_id self = any_observer();
+  std::shared_ptr<observer_board> board = std::make_shared<observer_board>();
+  actor_config config{1};
+  caf::actor_system system{config};
+  node links;
+  observer_handle observer;
+};
+
+job_visitor::job_visitor(const cluster_file& cluster, std::shared_ptr<const tls_context> tls)
+    : parts_(std::make_unique<parts>(cluster, std::move(tls))) {}
+
+job_visitor::~job_visitor() = default;
+
+std::optional<job_news> job_visitor::latest() const { return parts_->board->latest(); }
+
+void job_visitor::wish(const resize& what) {
+  parts_->board->update([&](observer_report& report) { report.resize = what; });
+}
+
+} // namespace troupe

@@ -1,0 +1,211 @@
+#include "actors/graph/launch/job_monitor.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// After the order to stop: time for processes to end by themselves.
+constexpr std::chrono::seconds end_timeout{5};
+// A job on another host that does not answer: when joining it, and later.
+constexpr std::chrono::seconds join_timeout{8};
+constexpr std::chrono::seconds silence_timeout{60};
+// Orders are repeated every 100 ms; a long silence is told.
+constexpr std::chrono::seconds unusual_silence{5};
+// A longer one is that of a coordinator that hangs; its store may be slow for a while.
+constexpr std::chrono::seconds hung_silence{20};
+// A launcher that looks more seldom was stopped itself.
+constexpr std::chrono::seconds own_pause{2};
+// What a coordinator said before it died has arrived by then.
+constexpr std::chrono::milliseconds late_words{500};
+// After the user's wish to stop: time for the last checkpoint.
+constexpr std::chrono::seconds stop_timeout{30};
+// Where no coordinator answers: time for one to come and write it; or to hear of the wish at all,
+// where nothing was trained yet.
+constexpr std::chrono::seconds stop_silence{5};
+constexpr std::chrono::seconds early_stop_silence{2};
+// A failure ends the job after so long where no coordinator is there to order the end.
+constexpr std::chrono::seconds failed_silence{2};
+// Deaths of long ago have been heard; a report should stay small.
+constexpr std::size_t deaths_max = 64;
+
+} // namespace
+
+job_watch::job_watch(watch_options options, time_point now)
+    : options_(std::move(options)), started_at_(now), followed_at_(now), silent_since_(now) {}
+
+watch_decision job_watch::follow(const job_news& news, time_point now) {
+  watch_decision what;
+  hear(news, now, what);
+  look_for_coordinator(news, now, what);
+  show_events(news, what);
+  if (news.orders.phase == job_phase::training && !training_since_)
+    training_since_ = now;
+  if (!options_.joined)
+    ask_judge(news.orders, what);
+  if (news.stop && !ended_at_) {
+    ended_at_ = now;
+    what.wind_down = true;
+    if (!news.failed.empty()) // It knows why; the processes here only saw what followed.
+      failure_ = news.failed;
+    else if (news.orders.phase != job_phase::stopped)
+      fail("the coordinator sent this launcher away while the job went on");
+  }
+  return what;
+}
+
+void job_watch::hear(const job_news& news, time_point now, watch_decision& what) {
+  if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
+    heard_ = latest;
+    heard_at_ = silent_since_ = now;
+    if (std::exchange(told_of_silence_, false))
+      what.events.push_back("the coordinator answers again");
+  } else if (heard_at_ && now - *heard_at_ > unusual_silence && !ended_at_ && !told_of_silence_) {
+    told_of_silence_ = true;
+    what.events.push_back("no word from the coordinator at " + options_.coordinator + " for 5 s");
+  }
+  if (now - std::exchange(followed_at_, now) > own_pause)
+    silent_since_ = now;
+  if (options_.own_coordinator && !ended_at_ && now - silent_since_ > hung_silence) {
+    silent_since_ = now; // The next one has as long.
+    what.kill_coordinator = true;
+    what.events.push_back("the coordinator hangs: killing it");
+  }
+  if (news.term >= last_term_ && !news.orders.members.empty()) // The last word says nothing of it.
+    leader_ = news.orders.coordinator;
+  last_term_ = std::max(last_term_, news.term);
+  checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);
+}
+
+void job_watch::look_for_coordinator(const job_news& news, time_point now, watch_decision& what) {
+  if (!lost_coordinator_)
+    return;
+  const auto [term, lost_at] = *lost_coordinator_;
+  const bool is_new = news.term > term && news.orders.phase != job_phase::gathering;
+  // The one that leads was there all the time: a standby was lost.
+  const bool goes_on = news.term == term && heard_at_ == now && now - lost_at > late_words;
+  if (!is_new && !goes_on)
+    return;
+  lost_coordinator_.reset();
+  what.coordinator_back = true;
+  if (is_new)
+    what.events.push_back("coordinator back");
+}
+
+void job_watch::show_events(const job_news& news, watch_decision& what) {
+  if (news.term != events_term_) { // A new coordinator counts from 0.
+    events_term_ = news.term;
+    events_seen_ = 0;
+  }
+  const auto& events = news.orders.events;
+  const auto first = news.orders.events_total - events.size();
+  for (auto i = std::max(first, events_seen_); i < news.orders.events_total; ++i)
+    what.events.push_back(events[i - first]);
+  events_seen_ = std::max(events_seen_, news.orders.events_total);
+}
+
+void job_watch::ask_judge(const observer_orders& status, watch_decision& what) {
+  const auto pass = status.batches_done / options_.batches_per_pass;
+  const bool last = status.phase == job_phase::finished;
+  const bool due = last || (pass > judged_pass_ && options_.judge_passes);
+  if (judging_ || last_judged_ || !due)
+    return;
+  judging_ = true;
+  judging_last_ = last;
+  judged_pass_ = pass;
+  what.judge = pass;
+}
+
+bool job_watch::judged(const std::string& failed) {
+  judging_ = false;
+  if (!judging_last_)
+    return false;
+  last_judged_ = true;
+  report_.done = true;
+  if (!failed.empty())
+    fail("trained, but the final parameters were not evaluated: " + failed);
+  return true;
+}
+
+watch_decision job_watch::process_lost(const supervisor::loss& what) {
+  if (what.member.role == role::coordinator) {
+    lost_coordinator_ = {last_term_, what.detected_at};
+  } else {
+    report_.deaths.push_back({what.member});
+    if (report_.deaths.size() > deaths_max)
+      report_.deaths.erase(report_.deaths.begin());
+  }
+  watch_decision shown;
+  const bool is_standby = what.member.role == role::coordinator && !what.deposed && leader_
+                          && what.member.index != *leader_;
+  const auto name = is_standby ? "standby coordinator " + std::to_string(what.member.index)
+                               : to_string(process_of(what.member));
+  shown.events.push_back(name + " lost: " + what.how);
+  return shown;
+}
+
+void job_watch::give_up(const std::string& why, time_point now) {
+  if (!failure_.empty())
+    return;
+  failure_ = report_.failed = why;
+  gave_up_at_ = now;
+}
+
+watch_decision job_watch::stop(int signal, time_point now) {
+  stop_signal_ = signal;
+  if (stop_asked_at_ || options_.joined) { // Who only joined has no last checkpoint to wait for.
+    stopped_at_once_ = true;
+    failure_ = options_.joined ? "left the job, which goes on without it" : "stopped at once";
+    return {};
+  }
+  stop_asked_at_ = now;
+  report_.stop = true;
+  watch_decision what;
+  what.events.push_back("stopping after a last checkpoint; once more to stop at once");
+  return what;
+}
+
+job_watch::standing job_watch::look(time_point now, std::size_t processes) {
+  const auto abandon = [this](const std::string& why) {
+    failure_ = why;
+    return standing::abandoned;
+  };
+  if (stopped_at_once_)
+    return standing::abandoned;
+  if (stop_asked_at_ && !ended_at_ && !gave_up_at_ && !training_since_
+      && is_silent_since(*stop_asked_at_, early_stop_silence, now)) {
+    stopped_at_once_ = true; // Nothing is lost by it.
+    return abandon("stopped before the training began: no word from the coordinator");
+  }
+  if (stop_asked_at_ && !ended_at_ && !gave_up_at_
+      && is_silent_since(*stop_asked_at_, stop_silence, now))
+    return abandon("no last checkpoint, as no coordinator answers; stopped without it");
+  if (stop_asked_at_ && now - *stop_asked_at_ > stop_timeout)
+    return abandon("no last checkpoint within 30 s; stopped without it");
+  // Without a coordinator nobody orders the end.
+  if (gave_up_at_
+      && (now - *gave_up_at_ > end_timeout || is_silent_since(*gave_up_at_, failed_silence, now)))
+    return standing::over;
+  if (ended_at_)
+    return processes == 0 || now - *ended_at_ > end_timeout ? standing::over : standing::running;
+  if (options_.joined
+      && now - heard_at_.value_or(started_at_) > (heard_at_ ? silence_timeout : join_timeout))
+    return abandon("no job answers at " + options_.coordinator);
+  return standing::running;
+}
+
+/// Whether nothing was heard of a coordinator for so long, nor since `begin`.
+bool job_watch::is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const {
+  return now - std::max(begin, heard_at_.value_or(started_at_)) > time;
+}
+
+int job_watch::exit_status() const {
+  if (!failure_.empty() && !stopped_at_once_)
+    return EXIT_FAILURE;
+  return stop_signal_ == 0 ? EXIT_SUCCESS : 128 + stop_signal_;
+}
+
+} // namespace troupe

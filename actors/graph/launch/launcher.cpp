@@ -1,0 +1,385 @@
+#include "actors/graph/launch/launcher.hpp"
+
+#include "actors/graph/launch/actor_config.hpp"
+#include "actors/graph/launch/host_processes.hpp"
+#include "actors/graph/launch/job_monitor.hpp"
+#include "actors/graph/launch/local_cluster.hpp"
+#include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/launch/simulation.hpp"
+#include "actors/graph/make_job.hpp"
+#include "actors/graph/report/missing_members.hpp"
+#include "actors/graph/report/run_console.hpp"
+#include "actors/graph/report/run_report.hpp"
+#include "actors/graph/report/run_result.hpp"
+#include "actors/graph/run_failed.hpp"
+#include "actors/roles/links/node.hpp"
+#include "actors/roles/observer/evaluator_actor.hpp"
+#include "actors/roles/observer/observer_actor.hpp"
+#include "base/clock.hpp"
+#include "base/quote.hpp"
+#include "base/system/directory_lock.hpp"
+#include "base/system/draw_random.hpp"
+#include "base/system/process_memory.hpp"
+#include "base/system/signals.hpp"
+#include "serialization/wire.hpp"
+#include "storage/etcd_store.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/send.hpp"
+
+#include "fmt/format.h"
+
+#include <signal.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Where the judge's thread leaves what it found; it may outlive the launcher.
+struct verdict_inbox {
+  std::mutex mutex;
+  std::vector<judgement> fresh;
+};
+
+class launcher {
+public:
+  launcher(const std::string& name, const run_options& options, const graph& described,
+           std::vector<std::string> command)
+      : name_(name), options_(options), graph_(described), command_(std::move(command)),
+        job_(make_job(name, described, options)), statistics_(job_), console_(name) {}
+
+  ~launcher() {
+    if (judge_ && is_simulated())
+      caf::anon_send_exit(judge_, caf::exit_reason::user_shutdown);
+    else if (judge_)
+      end_judge(system_, judge_);
+    for (const auto& x :
+         {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(values_)})
+      if (x)
+        caf::anon_send_exit(x, caf::exit_reason::user_shutdown);
+    // Idle actors owe nothing to anyone; waiting for them would only risk a hang.
+    system_.await_actors_before_shutdown(false);
+  }
+
+  int run() {
+    required(validate(job_));
+    if (is_main())
+      required(check_outputs(options_, graph_.files()));
+    certificates_ = required(load_certificates(options_));
+    if (is_simulated())
+      simulation_.emplace(system_, job_.seed);
+    started_at_ = time();
+    prepare_files();
+    statistics_.job_started(started_at_);
+    if (!in_one_process())
+      start_processes();
+    start_actors();
+    watch_.emplace(watch_options{!is_main(), static_cast<bool>(graph_.make_evaluator()),
+                                 job_.batches_per_pass(), to_string(cluster_.coordinator),
+                                 is_main() && !in_one_process() && !options_.etcd},
+                   started_at_);
+    while (goes_on())
+      round();
+    return finish();
+  }
+
+private:
+  void prepare_files() {
+    auto made = required(prepare_directories(name_, options_, job_));
+    locks_ = std::move(made.locks);
+    if (!in_one_process()) {
+      console_.keep_in(options_.run_directory, command_);
+      console_.say(
+        fmt::format("{}: logs in {}\n", name_, printable(options_.run_directory.string())));
+    }
+    for (const auto& remark : graph_.remarks())
+      event(remark);
+    for (const auto& remark : made.remarks)
+      event(remark);
+  }
+
+  void start_processes() {
+    if (!is_main())
+      event("connecting to " + to_string(*options_.join) + " ...");
+    auto place = required(choose_place(options_, job_));
+    cluster_ = std::move(place.cluster);
+    required(check_addresses(certificates_, options_, cluster_));
+    for (const auto& remark : place.remarks)
+      event(remark);
+    if (!is_main()) // Other launchers of the job have other numbers.
+      self_.index = 1 + static_cast<std::uint32_t>(self_.incarnation.value % 1'000'000);
+    required(write_cluster_file(options_.run_directory, cluster_));
+    processes_.emplace(options_, command_);
+    required(processes_->start(place.listener, time()));
+  }
+
+  // -- actors of this process --
+
+  void start_actors() {
+    coordinator_connector connect;
+    if (in_one_process()) {
+      local_.emplace(required(local_cluster::start(system_, job_, graph_, options_,
+                                                   options_.checkpoint_directory, {},
+                                                   simulation_ ? &*simulation_ : nullptr)));
+      connect = local_->coordinator();
+      values_ = local_->client(system_);
+    } else {
+      node_.emplace(
+        system_, hello{wire::protocol_version, fingerprint(job_), cluster_.secret, self_}, nullptr,
+        transport_options{.arena_bytes = arena_bytes_of(job_),
+                          .tls = certificates_[role::observer]});
+      connect = node_->to_coordinator(cluster_.coordinator, [board = board_](const failure& why) {
+        board->publish({{}, 0, true, why.text});
+      });
+      values_ = spawn_router(system_, job_, node_->to_servers());
+    }
+    observer_ = spawn_observer(system_, self_, fingerprint(job_), board_, values_, connect);
+    if (is_main())
+      judge_ = spawn_judge(
+        system_, job_, values_, graph_.make_evaluator(),
+        [inbox = verdicts_](judgement x) {
+          const std::lock_guard lock{inbox->mutex};
+          inbox->fresh.push_back(std::move(x));
+        },
+        !is_simulated());
+  }
+
+  /// The clock of the actors of this process.
+  time_point time() { return system_.clock().now().time_since_epoch(); }
+  /// Not on a host that only joined.
+  bool is_main() const { return !options_.join; }
+  bool in_one_process() const { return options_.mode() != run_mode::processes; }
+  bool is_simulated() const { return options_.mode() == run_mode::simulation; }
+  std::size_t threads() const {
+    return is_simulated() ? 0 : in_one_process() ? options_.servers : 1;
+  }
+
+  // -- while it runs --
+
+  void round() {
+    if (simulation_)
+      simulation_->pass(launcher_interval);
+    const auto signal = signals_.wait(simulation_ ? 0ms : launcher_interval);
+    const auto now = time();
+    if (signal && *signal != SIGCHLD)
+      carry_out(watch_->stop(*signal, now));
+    if (processes_)
+      watch_processes(now);
+    else
+      reap_orphans({});
+    if (const auto news = board_->latest())
+      follow(*news, now);
+    take_judgements(now);
+    tell_coordinator();
+    if (now - shown_at_ >= show_interval) {
+      const auto picture = statistics_.snapshot(now);
+      if (const auto line = in_one_process() ? std::nullopt : missing_.look(picture, now))
+        event(*line);
+      show(picture);
+      shown_at_ = now;
+    }
+  }
+
+  void show(const progress_snapshot& now) {
+    // The last picture has the last accuracy.
+    if (is_main() && now.phase == job_phase::finished && !watch_->report().done)
+      return;
+    console_.show(now);
+  }
+
+  void carry_out(const watch_decision& what) {
+    for (const auto& text : what.events)
+      event(text);
+    if (what.judge)
+      caf::anon_send(judge_, judge_atom_v, *what.judge);
+    if (what.kill_coordinator && processes_)
+      processes_->kill_coordinator(time());
+    if (what.wind_down && processes_)
+      processes_->wind_down();
+  }
+
+  void watch_processes(time_point now) {
+    for (const auto& loss : processes_->tick(now)) {
+      carry_out(watch_->process_lost(loss));
+      statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
+      if (loss.member.role == role::coordinator && options_.etcd)
+        bury(loss);
+    }
+    for (const auto& line : processes_->notices(now))
+      event(line);
+    if (!processes_->failed().empty())
+      watch_->give_up(processes_->failed(), now);
+    if (const auto since = watch_->training_since())
+      for (const auto& line : processes_->kill_planned(*since, now))
+        event(line);
+  }
+
+  /// On a thread of its own, as etcd may be slow. Where it fails the lease runs out by itself.
+  void bury(const supervisor::loss& loss) {
+    system_.spawn<caf::detached>(
+      [etcd = etcd_of(options_, cluster_.checkpoint_directory),
+       who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index}, loss.pid)] {
+        (void)storage::etcd_store::bury(etcd, who);
+      });
+  }
+
+  void follow(const job_news& news, time_point now) {
+    if (!is_main() && news.orders.job != job_spec{} && news.orders.job != job_)
+      follow_main_host(news.orders.job);
+    if (!is_main() && !is_directory_checked_ && news.orders.directory_mark != 0) {
+      is_directory_checked_ = true;
+      required(check_shared_directory(options_, cluster_, news.orders.directory_mark));
+    }
+    const auto what = watch_->follow(news, now);
+    if (what.coordinator_back)
+      statistics_.coordinator_back(now);
+    if (!news.stop) // Processes that left as they were told are no news.
+      statistics_.observe(news.orders, now);
+    if (processes_ && !news.stop) {
+      for (const auto& line : processes_->follow(news.orders, is_main(), now))
+        event(line);
+      if (news.orders.phase != job_phase::gathering)
+        for (const auto& line : processes_->kill_hung(news.orders.members, now))
+          event(line);
+    }
+    carry_out(what);
+  }
+
+  void follow_main_host(const job_spec& job) {
+    if (const auto line = overruled(options_, job_, job); !line.empty())
+      event(line);
+    job_ = job;
+    statistics_.follow(job);
+  }
+
+  void take_judgements(time_point now) {
+    std::vector<judgement> fresh;
+    {
+      const std::lock_guard lock{verdicts_->mutex};
+      fresh.swap(verdicts_->fresh);
+    }
+    for (auto& verdict : fresh) {
+      take_judgement(verdict, now, now - started_at_, statistics_, console_);
+      if (!watch_->judged(verdict.failed))
+        continue;
+      statistics_.job_finished(now);
+      if (!verdict.failed.empty() || !options_.export_file)
+        continue;
+      const auto written =
+        export_parameters(*options_.export_file, job_, std::move(verdict.parameters));
+      exported_ = static_cast<bool>(written);
+      if (!written)
+        watch_->fail(written.error().text);
+    }
+  }
+
+  void tell_coordinator() {
+    if (watch_->report() == board_->report())
+      return;
+    board_->update([this](observer_report& report) { report = watch_->report(); });
+    caf::anon_send(observer_, tick_atom_v);
+  }
+
+  // -- the end --
+
+  bool goes_on() {
+    switch (watch_->look(time(), processes_ ? processes_->running() : 0)) {
+    case job_watch::standing::running: return true;
+    case job_watch::standing::over: return false;
+    case job_watch::standing::abandoned: break;
+    }
+    throw run_failed{watch_->failure(), watch_->exit_status()};
+  }
+
+  int finish() {
+    statistics_.resident_memory("launcher", peak_rss_bytes());
+    if (processes_)
+      for (const auto& line : lines_of_missed(processes_->kills()))
+        event(line);
+    show(statistics_.snapshot(time()));
+    console_.finish();
+    if (processes_)
+      processes_->kill_all();
+    auto status = watch_->exit_status();
+    if (!watch_->failure().empty())
+      console_.complain(watch_->failure());
+    if (!is_main())
+      return status;
+    if (!leave_report(options_, command_, statistics_, console_))
+      status = EXIT_FAILURE;
+    if (status > 128)
+      console_.say(
+        fmt::format("{}: {}\n", name_, text_of_stop(watch_->checkpoint(), options_, exported_)));
+    console_.say(summary(statistics_));
+    if (simulation_)
+      tell_of_simulation();
+    std::fflush(stdout);
+    return status;
+  }
+
+  void tell_of_simulation() {
+    const auto last = statistics_.snapshot(time());
+    const auto seconds = [](time_point x) { return std::chrono::duration<double>(x).count(); };
+    fmt::print("simulated {:.1f} s, staleness mean {:.1f}, max {} versions, in {:.1f} s\n",
+               seconds(last.elapsed), last.staleness_mean, last.staleness_max,
+               seconds(steady_now() - called_at_));
+  }
+
+  void event(const std::string& text) { console_.event(text, time() - started_at_); }
+
+  std::string name_;
+  run_options options_;
+  const graph& graph_;
+  std::vector<std::string> command_;
+  job_spec job_;
+  run_statistics statistics_;
+  run_console console_;
+  member_id self_{role::observer, 0, {draw_random()}};
+  cluster_file cluster_;
+  certificates certificates_;
+  signal_watch signals_;
+  std::vector<storage::directory_lock> locks_;
+  std::optional<host_processes> processes_; ///< None where all is in this one.
+  std::optional<job_watch> watch_;
+  missing_members missing_;
+
+  std::shared_ptr<observer_board> board_ = std::make_shared<observer_board>();
+  std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
+  actor_config config_{threads()};
+  caf::actor_system system_{config_};
+  std::optional<simulation> simulation_; ///< Only with --simulate.
+  std::optional<node> node_;
+  std::optional<local_cluster> local_;
+  router_handle values_;
+  observer_handle observer_;
+  judge_handle judge_;
+
+  time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
+  time_point started_at_{0};
+  bool exported_ = false;
+  time_point shown_at_{0};
+  bool is_directory_checked_ = false; ///< It was compared with the main host's.
+};
+
+} // namespace
+
+int run_launcher(const std::string& name, const run_options& options, const graph& described,
+                 const std::vector<std::string>& command) {
+  launcher now{name, options, described, command};
+  return now.run();
+}
+
+} // namespace troupe

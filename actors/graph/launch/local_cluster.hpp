@@ -1,0 +1,54 @@
+// All roles of a job as actors of one process.
+#pragma once
+
+#include "actors/graph/graph.hpp"
+#include "actors/graph/launch/simulation.hpp"
+#include "actors/graph/options/options.hpp"
+#include "actors/roles/coordinator/coordinator_actor.hpp"
+#include "actors/roles/server/hogwild.hpp"
+#include "actors/roles/server/server_actor.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Lifetime: its actors end with the job, or with the destructor.
+class local_cluster {
+public:
+  /// `checkpoints`: nullopt: the job keeps none. `log`: gets the coordinator's events.
+  /// `simulated`: what lets the actors run, and outlives this; null: threads do. Requires: with it
+  /// no checkpoints, and not hogwild.
+  /// Errors: io_failed, in_use from the coordinator's store.
+  static result<local_cluster> start(caf::actor_system& system, const job_spec& job,
+                                     const graph& described, const run_options& options,
+                                     std::optional<std::filesystem::path> checkpoints,
+                                     std::function<void(std::string)> log,
+                                     simulation* simulated = nullptr);
+  local_cluster(local_cluster&&) = default;
+  local_cluster& operator=(local_cluster&&) = delete;
+  ~local_cluster();
+
+  coordinator_connector coordinator() const;
+  /// A kv in front of all servers for one more client. `compresses`: it sends what codecs packed.
+  router_handle client(caf::actor_system& system, bool compresses = false) const;
+
+private:
+  class server_list;
+
+  local_cluster() = default;
+
+  job_spec job_;
+  router_options routing_;
+  simulation* simulation_ = nullptr;
+  coordinator_service coordinator_;
+  std::shared_ptr<server_list> servers_;
+  std::vector<caf::actor> actors_;        ///< All, to be told to exit.
+  std::shared_ptr<shared_tables> shared_; ///< hogwild only.
+};
+
+} // namespace troupe

@@ -1,0 +1,48 @@
+#include "actors/graph/launch/notice_board.hpp"
+
+namespace troupe {
+
+void notice_board::take(const notice& what, time_point now) {
+  auto& mine = entries_[{what.from, what.topic}];
+  if (what.text.empty())
+    mine.told.clear();
+  if (mine.text == what.text)
+    return;
+  mine.text = what.text;
+  mine.changed_at = now;
+}
+
+void notice_board::forget(process_name who) {
+  for (auto& [key, each] : entries_)
+    if (key.first == who && each.text == each.told) // Its last words are still to be told.
+      each.text = each.told = "";
+}
+
+bool notice_board::is_due(const entry& of, time_point now) const {
+  return !of.text.empty() && of.text != of.told && now - of.changed_at >= options_.together
+         && (!of.told_at || now - *of.told_at >= options_.pause);
+}
+
+std::vector<std::string> notice_board::lines(time_point now) {
+  std::erase_if(told_at_, [&](time_point at) { return now - at >= std::chrono::seconds{1}; });
+  std::vector<std::string> all;
+  for (const auto& [unused, first] : entries_) {
+    if (told_at_.size() >= options_.rate_max)
+      break;
+    if (!is_due(first, now))
+      continue;
+    const auto text = first.text;
+    std::vector<std::string> who;
+    for (auto& [key, each] : entries_)
+      if (each.text == text && is_due(each, now)) {
+        who.push_back(to_string(key.first));
+        each.told = text;
+        each.told_at = now;
+      }
+    all.push_back(list_of(who) + ": " + text);
+    told_at_.push_back(now);
+  }
+  return all;
+}
+
+} // namespace troupe

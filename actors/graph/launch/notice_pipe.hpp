@@ -1,0 +1,72 @@
+// A pipe brings notices to the launcher's console: each process of a job tells why it waits, or
+// that it cannot do something, because no person reads its log meanwhile. A launcher has one pipe
+// for all its processes.
+//
+// A notice is a line, "ROLE INDEX TOPIC TEXT", in one write of at most PIPE_BUF bytes, so that
+// notices of several processes do not mix.
+#pragma once
+
+#include "actors/process_name.hpp"
+#include "base/error.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+struct notice {
+  process_name from;
+  std::string topic; ///< A word; a later notice of the same topic replaces it.
+  std::string text;  ///< Empty: it is over.
+
+  bool operator==(const notice&) const = default;
+};
+
+/// Returns the line, with its newline; at most PIPE_BUF bytes.
+std::string encode(const notice& what);
+
+/// Takes lines apart that come in any pieces. It skips lines that are no notices.
+class notice_reader {
+public:
+  std::vector<notice> read(std::string_view bytes);
+
+private:
+  std::string rest_; ///< The beginning of a line whose end has not come yet.
+};
+
+/// The launcher's end. Thread safety: none.
+class notice_pipe {
+public:
+  /// Makes the pipe. If the process may open no more files, no notice ever comes.
+  notice_pipe();
+  ~notice_pipe();
+  notice_pipe(const notice_pipe&) = delete;
+  notice_pipe& operator=(const notice_pipe&) = delete;
+
+  /// Returns the descriptor that a process writes to, which closes on exec; -1: there is no pipe.
+  int writing_end() const { return ends_[1]; }
+  /// Returns the notices that have come since the last call.
+  std::vector<notice> read();
+
+private:
+  int ends_[2] = {-1, -1};
+  notice_reader lines_;
+};
+
+/// The writing end, in a process of the job. Thread-safe.
+class notice_writer {
+public:
+  /// Takes the descriptor of a notice_pipe, which then closes on exec. -1: no notice is sent.
+  notice_writer(int descriptor, process_name self);
+
+  /// Writes a notice; an empty text says that the wait is over. It never blocks: notices are lost
+  /// while the launcher does not read.
+  void say(const std::string& topic, const std::string& text) const;
+
+private:
+  int descriptor_;
+  process_name self_;
+};
+
+} // namespace troupe

@@ -1,0 +1,345 @@
+#include "actors/graph/launch/role_process.hpp"
+
+#include "actors/graph/launch/actor_config.hpp"
+#include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/launch/notice_pipe.hpp"
+#include "actors/graph/launch/run_setup.hpp"
+#include "actors/graph/make_job.hpp"
+#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/recording.hpp"
+#include "actors/graph/options/straggler_flags.hpp"
+#include "actors/graph/worker_groups.hpp"
+#include "actors/process_name.hpp"
+#include "actors/roles/coordinator/coordinator_actor.hpp"
+#include "actors/roles/links/node.hpp"
+#include "actors/roles/server/server_actor.hpp"
+#include "actors/roles/worker/codec_actor.hpp"
+#include "actors/roles/worker/reducer_actor.hpp"
+#include "base/exception_text.hpp"
+#include "base/log_line.hpp"
+#include "base/quote.hpp"
+#include "base/system/directory_lock.hpp"
+#include "base/system/machine_name.hpp"
+#include "base/system/resource_limits.hpp"
+#include "serialization/wire.hpp"
+#include "storage/etcd_store.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/scoped_actor.hpp"
+
+#include "fmt/core.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+/// Writes a line into the log. Returns why it is not there, for a person; empty: it is. A full disk
+/// must not end the process.
+std::string try_to_log(const std::string& text) {
+  const auto line = log_line(printable(text), std::chrono::system_clock::now()) + "\n";
+  errno = 0;
+  const auto written = std::fwrite(line.data(), 1, line.size(), stderr);
+  if (written == line.size() && std::fflush(stderr) == 0)
+    return "";
+  return std::string{"cannot write its log: "} + std::strerror(errno);
+}
+
+/// Speaks for a process: in its log, and on the launcher's console while it waits.
+struct process_voice {
+  explicit process_voice(const child_identity& who)
+      : notices{notice_writer{who.notices, process_of(who.self)}} {}
+
+  /// The last line of the log is what the launcher shows.
+  [[noreturn]] void end_with(int status, const std::string& why) const {
+    log()(with_limits(why));
+    std::fflush(nullptr);
+    _exit(status);
+  }
+  [[noreturn]] void give_up(const std::string& why) const { end_with(hopeless_status, why); }
+
+  std::function<void(const std::string&)> log() const {
+    return [to = notices](const std::string& text) {
+      if (const auto problem = try_to_log(text); !problem.empty())
+        to.say("log", problem + "; it would say: " + text);
+    };
+  }
+  notice_sink waits() const {
+    return [to = notices](const std::string& topic, const std::string& text) {
+      to.say(topic, with_limits(text));
+    };
+  }
+
+  notice_writer notices;
+};
+
+/// Orders to stop come over several links.
+constexpr std::chrono::seconds end_of_others{3};
+
+struct child_process {
+  child_process(const child_identity& identity, const process_voice& heard, cluster_file from,
+                std::optional<codec_options> compression, const send_limits& limits,
+                transport_options transport)
+      : who(identity.self), voice(heard), log(voice.log()), waits(voice.waits()),
+        cluster(std::move(from)), compressed(std::move(compression)), how(std::move(transport)),
+        system(config), links(system, introduction(who), log, how, limits, waits) {}
+
+  hello introduction(const member_id& as) const {
+    return {.version = wire::protocol_version,
+            .job = fingerprint(cluster.job),
+            .secret = cluster.secret,
+            .from = as,
+            .sends = compressed ? compressed->sends() : 0};
+  }
+
+  coordinator_connector coordinator() const { return coordinator_over(links); }
+  /// For another worker of this process: a link to the coordinator is one member's.
+  coordinator_connector coordinator(const member_id& beside) {
+    if (beside == who)
+      return coordinator();
+    others.push_back(
+      std::make_unique<node>(system, introduction(beside), log, how, send_limits{}, waits));
+    return coordinator_over(*others.back());
+  }
+  coordinator_connector coordinator_over(const node& over) const {
+    return over.to_coordinator(cluster.coordinator,
+                               [to = voice](const failure& why) { to.give_up(why.text); });
+  }
+
+  /// Until all end as they were told to; one that does so alone takes the others along, and the
+  /// process is started anew. Another end of one is the end of the process.
+  void wait_for(const std::vector<caf::actor>& members) {
+    caf::scoped_actor self{system};
+    for (const auto& each : members)
+      self->monitor(each);
+    bool goes_on = true;
+    for (std::size_t ended = 0; goes_on && ended < members.size(); ++ended) {
+      const auto follow = [this](const caf::down_msg& end) { check(end.reason); };
+      if (ended == 0)
+        self->receive(follow);
+      else
+        self->receive(
+          follow, caf::after(end_of_others) >> [&] { goes_on = false; });
+    }
+  }
+  template <class Handle>
+  void wait_for(const Handle& handle) {
+    wait_for(std::vector{caf::actor_cast<caf::actor>(handle)});
+  }
+
+  void check(const caf::error& end) {
+    if (!end)
+      return;
+    if (const auto why = from_caf(end); why.code == errc::fenced)
+      voice.end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
+    log("ended by " + system.render(end));
+    _exit(EXIT_FAILURE);
+  }
+
+  member_id who;
+  process_voice voice;
+  std::function<void(const std::string&)> log;
+  notice_sink waits;
+  cluster_file cluster;
+  std::optional<codec_options> compressed; ///< Of a worker that does so.
+  transport_options how;
+  actor_config config;
+  caf::actor_system system;
+  node links;
+  std::vector<std::unique_ptr<node>> others;
+};
+
+/// In etcd, this waits until the process is to lead.
+std::unique_ptr<storage::coordinator_store> open_store(const child_process& self,
+                                                       const run_options& options) {
+  const auto& checkpoints = self.cluster.checkpoint_directory;
+  if (options.etcd) {
+    auto store = storage::etcd_store::campaign(
+      {etcd_of(options, checkpoints),
+       name_in_etcd(self.cluster.coordinator, process_of(self.who), getpid()), self.log,
+       [&self](const std::string& what) { self.waits("etcd", what); }});
+    if (!store)
+      self.voice.give_up(store.error().text);
+    return *std::move(store);
+  }
+  auto store = storage::coordinator_store::open(checkpoints);
+  if (!store)
+    self.voice.give_up(store.error().text);
+  return *std::move(store);
+}
+
+void run_coordinator_process(child_process& self, const run_options& options, int inherited) {
+  coordinator_setup setup;
+  setup.job = self.cluster.job;
+  setup.options.checkpoint_interval = self.cluster.checkpoint_interval;
+  setup.options.checkpoint_clocks = self.cluster.checkpoint_clocks;
+  setup.options.resume = self.cluster.resume;
+  setup.options.index = self.who.index;
+  setup.options.directory_mark =
+    storage::directory_mark(self.cluster.checkpoint_directory).value_or(0);
+  setup.options.stragglers = straggler_rules(options);
+  setup.scrub_interval = options.scrub_interval;
+  setup.store = open_store(self, options);
+  setup.last_checkpoint = storage::last_number(self.cluster.checkpoint_directory);
+  setup.log = self.log;
+  auto files = spawn_checkpointer(
+    self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
+  auto service = spawn_coordinator(self.system, std::move(setup), files);
+  if (!service)
+    self.voice.end_with(service.error().code == errc::fenced ? deposed_status : hopeless_status,
+                        service.error().text);
+  self.links.serve_coordinator(*service);
+  if (auto listening = self.links.listen_on(inherited); !listening)
+    self.voice.give_up(listening.error().text);
+  self.wait_for(*service);
+}
+
+void run_server_process(child_process& self, const run_options& options) {
+  auto listening = self.links.listen({self.cluster.listen_host, 0});
+  if (!listening)
+    self.voice.give_up(listening.error().text);
+  auto files = spawn_checkpointer(
+    self.system,
+    {self.cluster.checkpoint_directory, {self.who.index}, self.cluster.checkpoint_keep});
+  server_options how{self.who, fingerprint(self.cluster.job), to_string(*listening),
+                     self.links.to_peers()};
+  how.apply_batch = options.apply_batch;
+  how.directory = self.cluster.checkpoint_directory;
+  how.log = self.log;
+  how.waits = self.waits;
+  how.record = recording_of(options);
+  auto server = spawn_server(self.system, std::move(how), self.coordinator(), files);
+  self.links.serve_values(server, server, spawn_expander(self.system, self.cluster.job, server));
+  self.wait_for(server);
+}
+
+void run_worker_process(child_process& self, const run_options& options,
+                        const std::function<graph()>& build) {
+  const auto described = build();
+  if (auto differs = graph_difference(self.cluster.job, described, options); !differs.empty())
+    self.voice.give_up(differs);
+  auto values =
+    spawn_router(self.system, self.cluster.job, self.links.to_servers(), routing_of(options));
+  if (self.compressed) {
+    if (self.compressed->keeps_residual())
+      self.log(
+        "compresses gradients; what an earlier process of this worker had not sent is dropped");
+    values = spawn_codec(self.system, self.cluster.job, *self.compressed, values, self.log);
+  }
+  const auto tally =
+    std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
+  // bsp adds up each slot by itself, on the server.
+  const bool leave_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
+  if (options.workers_per_process > 1)
+    values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally,
+                           leave_on_device);
+  std::vector<caf::actor> workers;
+  for (const auto& who : workers_of(options, self.who)) {
+    const bool is_first = who == self.who;
+    worker_options how;
+    how.self = who;
+    how.job = self.cluster.job;
+    how.host = machine_name();
+    how.pipeline.ahead_max = options.pipeline;
+    if (is_first) { // One tells of what all share.
+      how.window_wait = [&self] { return self.links.window_wait(); };
+      how.traffic = [&self] { return self.links.traffic(); };
+    }
+    if (options.workers_per_process > 1)
+      how.reduced = [tally, index = who.index, is_first](worker_counters& counters) {
+        count(*tally, index, is_first, counters);
+      };
+    how.delta_pulls = options.delta_pulls;
+    how.leave_on_device = leave_on_device;
+    if (auto slow = options.slow_workers.find(who.index); slow != options.slow_workers.end())
+      how.slowness = [time = slow->second] { return time; };
+    workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(self.system, std::move(how),
+                                                               described.make_trainer(who.index),
+                                                               values, self.coordinator(who))));
+  }
+  self.wait_for(workers);
+}
+
+/// Ends the process, without waiting for actors: a wait for idle ones would only risk a hang.
+[[noreturn]] void run_role(child_process& self, const child_identity& who,
+                           const run_options& options, const std::function<graph()>& build) {
+  try {
+    self.log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+    switch (who.self.role) {
+    case role::coordinator: run_coordinator_process(self, options, who.inherited); break;
+    case role::server: run_server_process(self, options); break;
+    default: run_worker_process(self, options, build); break;
+    }
+    self.log("ends");
+    std::fflush(nullptr);
+    _exit(EXIT_SUCCESS);
+  } catch (...) {
+    self.voice.give_up(exception_text());
+  }
+}
+
+// For ps and top, which else show what was executed: `exe`.
+void show_name(const process_name& who) {
+  auto name = to_string(who);
+  std::ranges::replace(name, ' ', '-');
+  pthread_setname_np(pthread_self(), name.c_str()); // At most 15 characters, as all of these are.
+}
+
+} // namespace
+
+int run_child(const child_identity& who, const run_options& options,
+              const std::function<graph()>& build, const rank_runner& run_rank) {
+  show_name(process_of(who.self));
+  const process_voice voice{who};
+  auto cluster = read_cluster_file(options.run_directory);
+  if (!cluster)
+    voice.give_up(cluster.error().text);
+  try {
+    if (run_rank) {
+      const auto log = voice.log();
+      log(fmt::format("{} starts, pid {}", to_string(process_of(who.self)), getpid()));
+      if (auto done = run_rank(who, *cluster, options, build(), log, voice.waits()); !done)
+        voice.give_up(done.error().text);
+      log("ends");
+      std::fflush(nullptr);
+      _exit(EXIT_SUCCESS);
+    }
+    auto certificate = load_certificate(options, who.self.role);
+    if (!certificate)
+      voice.give_up(certificate.error().text);
+    send_limits limits;
+    limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
+    limits.key_book = options.key_book;
+    transport_options transport{.admit_without_secret = cluster->open_to_others,
+                                .arena_bytes = arena_bytes_of(cluster->job),
+                                .tls = *std::move(certificate)};
+    // Its name would stay with a leader that hangs; the socket for TCP is everyone's.
+    transport.unix_sockets = who.self.role != role::coordinator || !options.etcd;
+    std::optional<codec_options> compressed;
+    if (who.self.role == role::worker) {
+      auto made = compression_of(options, cluster->job);
+      if (!made)
+        voice.give_up(made.error().text);
+      compressed = *std::move(made);
+    }
+    child_process self{
+      who, voice, *std::move(cluster), std::move(compressed), limits, std::move(transport)};
+    run_role(self, who, options, build);
+  } catch (...) {
+    voice.give_up(exception_text());
+  }
+}
+
+} // namespace troupe

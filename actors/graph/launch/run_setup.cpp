@@ -1,0 +1,344 @@
+#include "actors/graph/launch/run_setup.hpp"
+
+#include "actors/graph/launch/host_processes.hpp"
+#include "actors/graph/launch/import.hpp"
+#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/recording.hpp"
+#include "base/system/draw_random.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/etcd_store.hpp"
+
+#include "fmt/chrono.h"
+#include "fmt/format.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+result<void> make_directory(const std::filesystem::path& path) {
+  std::error_code problem;
+  std::filesystem::create_directories(path, problem);
+  if (problem || access(path.c_str(), W_OK) != 0)
+    return {errc::io_failed, "cannot write to the directory " + path.string() + ": "
+                               + (problem ? problem.message() : "permission denied")};
+  return {};
+}
+
+/// Makes it if absent.
+result<void> lock_directory(const std::filesystem::path& path,
+                            std::vector<storage::directory_lock>& locks) {
+  if (auto created = make_directory(path); !created)
+    return created;
+  auto lock = storage::directory_lock::acquire(std::filesystem::absolute(path));
+  if (!lock)
+    return lock.error();
+  locks.push_back(*std::move(lock));
+  return {};
+}
+
+/// Makes a directory that did not exist: `wanted`, or that name with a number behind it. Processes
+/// of several containers may have the same number and start in the same second.
+result<std::filesystem::path> make_new_directory(const std::filesystem::path& wanted) {
+  if (auto made = make_directory(wanted.parent_path()); !made)
+    return made.error();
+  constexpr int names_max = 1000;
+  auto path = wanted;
+  for (int number = 2; number <= names_max; ++number) {
+    std::error_code problem;
+    if (std::filesystem::create_directory(path, problem))
+      return path;
+    if (problem)
+      return failure{errc::io_failed,
+                     "cannot make the directory " + path.string() + ": " + problem.message()};
+    path = fmt::format("{}-{}", wanted.string(), number);
+  }
+  return failure{errc::io_failed, "there are " + std::to_string(names_max) + " directories "
+                                    + wanted.string() + "-N: choose another --run-dir"};
+}
+
+/// Batches beyond the end of the job cannot be taken back.
+result<void> check_passes(const storage::manifest& newest, const job_spec& job) {
+  if (newest.cursor.value <= job.batches())
+    return {};
+  const auto pass = newest.cursor.value / job.batches_per_pass();
+  return {errc::invalid_argument,
+          fmt::format("checkpoint {} is already at pass {:.4g} of {}: give --epochs {} or more",
+                      newest.checkpoint,
+                      static_cast<double>(newest.cursor.value)
+                        / static_cast<double>(job.batches_per_pass()),
+                      job.passes, pass + 1)};
+}
+
+result<void> check_resume(const std::filesystem::path& checkpoints, const job_spec& job,
+                          std::vector<std::string>& remarks) {
+  const auto found = storage::newest_good(checkpoints, job);
+  if (!found)
+    return found.error();
+  if (found->newest) {
+    for (const auto& refused : found->refused)
+      remarks.push_back(refused.text);
+    return check_passes(*found->newest, job);
+  }
+  const auto count = found->refused.size();
+  if (count == 0)
+    return {errc::invalid_argument, "no usable checkpoint in " + checkpoints.string()
+                                      + " yet: leave out --resume to start from the beginning"};
+  const auto why = count == 1
+                     ? fmt::format(" ({})", found->refused.front().text)
+                     : fmt::format(" ({}; and {} more)", found->refused.front().text, count - 1);
+  return {errc::invalid_argument,
+          fmt::format(
+            "no usable checkpoint in {}{}: to start from the beginning choose another directory",
+            checkpoints.string(), why)};
+}
+
+/// What another run stored is not this one's past.
+result<void> prepare_store(const run_options& options, const std::filesystem::path& checkpoints) {
+  auto prepared = options.etcd
+                    ? storage::etcd_store::prepare(etcd_of(options, checkpoints), options.resume)
+                  : options.resume ? storage::coordinator_store::prepare_resume(checkpoints)
+                                   : storage::coordinator_store::forget(checkpoints);
+  if (prepared || !options.resume || prepared.error().code != errc::damaged)
+    return prepared;
+  return {errc::damaged,
+          prepared.error().text + "; once it is removed --resume begins with the checkpoint alone"};
+}
+
+std::set<role> roles_here(const run_options& options) {
+  std::set<role> here{role::observer};
+  for (const auto& who : processes_here(options))
+    here.insert(who.role);
+  if (!options.join)
+    here.insert(role::coordinator);
+  return here;
+}
+
+/// Errors: invalid_argument, where the file cannot hold the job's parameters.
+result<void> check_tensor_files(const run_options& options, const job_spec& job) {
+  if (options.export_file || options.import_file)
+    for (const auto& table : job.tables)
+      if (table.is_sparse())
+        return {errc::invalid_argument, "--export and --import know dense tables only, and table '"
+                                          + table.name
+                                          + "' is sparse: use --checkpoint and --resume"};
+  if (options.export_file && options.export_file->extension() == ".npy" && job.tables.size() != 1)
+    return {errc::invalid_argument,
+            "--export " + options.export_file->string() + ": a .npy file holds one tensor and the "
+              + "model has " + std::to_string(job.tables.size()) + ": use .npz or .safetensors"};
+  return {};
+}
+
+/// With its directories named. What was made until an error is in `made`.
+result<void> prepare_named(run_options& options, const job_spec& job, prepared_directories& made) {
+  const bool needs_run_directory = options.needs_run_directory();
+  const auto& run = options.run_directory;
+  if (needs_run_directory)
+    if (auto locked = lock_directory(run, made.locks); !locked)
+      return locked.error();
+  if (options.join)
+    return {}; // Checkpoints are the business of the host that runs the coordinator.
+  if (!options.checkpoint_directory && needs_run_directory) {
+    options.checkpoint_directory = run / "checkpoints";
+    if (options.mode() != run_mode::processes)
+      made.remarks.push_back("checkpoints in " + options.checkpoint_directory->string());
+  }
+  if (!options.checkpoint_directory)
+    return {};
+  auto& checkpoints = *options.checkpoint_directory;
+  if (options.resume && !std::filesystem::exists(checkpoints))
+    return {errc::invalid_argument,
+            "no checkpoint to resume from: there is no " + checkpoints.string()};
+  std::error_code none;
+  const bool in_one = needs_run_directory && std::filesystem::equivalent(checkpoints, run, none);
+  if (!in_one)
+    if (auto locked = lock_directory(checkpoints, made.locks); !locked)
+      return locked.error();
+  checkpoints = std::filesystem::absolute(checkpoints);
+  if (!options.resume && storage::last_number(checkpoints) != 0)
+    return {errc::invalid_argument, checkpoints.string()
+                                      + " holds checkpoints of an earlier run: continue it with "
+                                        "--resume --checkpoint "
+                                      + checkpoints.string() + ", or choose another directory"};
+  if (auto prepared = prepare_store(options, checkpoints); !prepared)
+    return prepared.error();
+  if (options.import_file) {
+    auto imported = import_parameters(*options.import_file, checkpoints, job);
+    if (!imported)
+      return imported.error();
+    if (!imported->empty())
+      made.remarks.push_back(*std::move(imported));
+  }
+  if (options.resume)
+    if (auto fits = check_resume(checkpoints, job, made.remarks); !fits)
+      return fits.error();
+  return {};
+}
+
+} // namespace
+
+storage::etcd_address etcd_of(const run_options& options,
+                              const std::filesystem::path& checkpoints) {
+  auto where = options.etcd.value();
+  if (where.job.empty())
+    where.job = std::filesystem::weakly_canonical(checkpoints).relative_path().string();
+  return where;
+}
+
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid) {
+  return fmt::format("{} ({}, pid {})", to_string(where), to_string(who), pid);
+}
+
+result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
+                                                 const job_spec& job) {
+  auto& run = options.run_directory;
+  std::error_code none;
+  const bool is_unnamed = run.empty();
+  const bool is_new = is_unnamed || !std::filesystem::exists(run, none);
+  const bool needs_directory = options.needs_run_directory();
+  prepared_directories made;
+  if (auto fit = check_tensor_files(options, job); !fit)
+    return fit.error();
+  if (auto fits = compression_of(options, job); !fits)
+    return fits.error();
+  if (auto remark = remark_on_compression(options, job); !remark.empty())
+    made.remarks.push_back(std::move(remark));
+  if (run.empty()) {
+    run = fmt::format("runs/{}-{:%Y%m%d-%H%M%S}-{}", name, fmt::localtime(std::time(nullptr)),
+                      getpid());
+    if (needs_directory) {
+      auto directory = make_new_directory(run);
+      if (!directory)
+        return directory.error();
+      run = *std::move(directory);
+    }
+  }
+  auto prepared = prepare_named(options, job, made);
+  if (prepared)
+    prepared = begin_recording(options, job);
+  if (prepared)
+    return made;
+  // An unnamed one was made above, another one with its lock: no other process uses it.
+  if (is_new && needs_directory && (is_unnamed || !made.locks.empty()))
+    std::filesystem::remove_all(run, none);
+  return prepared.error();
+}
+
+result<prepared_place> choose_place(const run_options& options, const job_spec& job) {
+  prepared_place made;
+  auto& cluster = made.cluster;
+  cluster.job = job;
+  cluster.checkpoint_interval = options.checkpoint_interval;
+  cluster.checkpoint_clocks = options.checkpoint_clocks;
+  cluster.checkpoint_keep = options.checkpoint_keep;
+  cluster.resume = options.resume || options.import_file;
+  cluster.open_to_others = options.listen || options.join;
+  if (options.join) {
+    // Resolved once, here: the processes of this host get a number, for which nobody has to wait.
+    auto way = route_to(*options.join);
+    if (!way)
+      return way.error();
+    cluster.coordinator = std::move(way->there);
+    cluster.listen_host = std::move(way->here);
+    cluster.checkpoint_directory = std::filesystem::absolute(
+      options.checkpoint_directory.value_or(options.run_directory / "checkpoints"));
+    return made;
+  }
+  const auto where = options.listen.value_or(endpoint{"127.0.0.1", 0});
+  const auto listener = make_listener(where);
+  if (!listener)
+    return listener.error();
+  auto chosen = local_endpoint(*listener);
+  if (!chosen)
+    return chosen.error();
+  if (is_no_host(*chosen)) // A name may resolve to it; validate() has checked numbers.
+    return failure{errc::invalid_argument, "--listen needs the address at which other hosts reach "
+                                           "this one: "
+                                             + where.host + " is " + chosen->host};
+  made.listener = *listener;
+  cluster.coordinator = *std::move(chosen);
+  cluster.listen_host = where.host;
+  cluster.secret = draw_random();
+  cluster.checkpoint_directory = *options.checkpoint_directory;
+  if (options.etcd)
+    for (const auto& [host, port] : options.etcd->endpoints)
+      if (!is_loopback({host, port}))
+        made.remarks.push_back("etcd at " + to_string(endpoint{host, port})
+                               + " without encryption: only for networks that you trust");
+  const bool means_this_host =
+    where.host == "127.0.0.1" || where.host == "::1" || where.host == "localhost";
+  if (is_loopback(cluster.coordinator) && !means_this_host)
+    made.remarks.push_back("listening on " + to_string(cluster.coordinator)
+                           + ", which no other host can reach: give --listen the address that "
+                             "other hosts use");
+  if (!is_loopback(where))
+    made.remarks.push_back("listening on " + to_string(cluster.coordinator)
+                           + (options.tls_directory
+                                ? ", encrypted"
+                                : " without encryption: only for networks that you trust"));
+  return made;
+}
+
+result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,
+                                    std::uint64_t mark) {
+  const auto& directory = cluster.checkpoint_directory;
+  if (!roles_here(options).contains(role::server) || storage::directory_mark(directory) == mark)
+    return {};
+  return {errc::invalid_argument,
+          "--checkpoint " + directory.string()
+            + " is not the directory of the main host: mount the file system that has it on both "
+              "hosts, and give its path here"};
+}
+
+std::size_t arena_bytes_of(const job_spec& job) {
+  constexpr std::size_t page_bytes = 4096, least = std::size_t{4} << 20, models = 64;
+  const std::size_t most = transport_options{}.arena_bytes;
+  std::size_t bytes = least;
+  for (const auto& table : job.tables) {
+    if (table.is_sparse() || table.size() > most / sizeof(float))
+      return most;
+    bytes += models * table.size() * sizeof(float);
+  }
+  return std::min(most, bytes / page_bytes * page_bytes);
+}
+
+result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who) {
+  if (!options.tls_directory)
+    return std::shared_ptr<const tls_context>{};
+  return tls_context::load(tls_files_in(*options.tls_directory, who), who);
+}
+
+result<certificates> load_certificates(const run_options& options) {
+  certificates all;
+  if (!options.tls_directory)
+    return all;
+  for (const role who : roles_here(options)) {
+    auto loaded = load_certificate(options, who);
+    if (!loaded)
+      return loaded.error();
+    all.emplace(who, *std::move(loaded));
+  }
+  return all;
+}
+
+result<void> check_addresses(const certificates& loaded, const run_options& options,
+                             const cluster_file& cluster) {
+  const auto& address = options.join ? cluster.listen_host : cluster.coordinator.host;
+  for (const auto& [who, certificate] : loaded) {
+    if (who != role::coordinator && who != role::server)
+      continue; // It only connects.
+    if (auto fits = certificate->check_address(address); !fits)
+      return fits;
+  }
+  return {};
+}
+
+} // namespace troupe

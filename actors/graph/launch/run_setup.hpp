@@ -1,0 +1,72 @@
+// What a run needs before its first process starts, so that what is wrong is said at once.
+#pragma once
+
+#include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/options/options.hpp"
+#include "actors/transport/streams/tls_context.hpp"
+#include "base/system/directory_lock.hpp"
+#include "serialization/job.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct prepared_directories {
+  std::vector<storage::directory_lock> locks; ///< Of the run directory and that of checkpoints.
+  std::vector<std::string> remarks;           ///< Lines for the user.
+};
+
+/// Makes and locks the directories and fills in their names in `options`; sees whether the
+/// checkpoints fit --resume, writes what --import asks for, and begins --record.
+/// Errors: io_failed, invalid_argument, and those of import_parameters() and begin_recording(). No
+/// new run directory remains.
+result<prepared_directories> prepare_directories(const std::string& name, run_options& options,
+                                                 const job_spec& job);
+
+/// The job's name in etcd is that of its directory of checkpoints, unless the user gave one.
+storage::etcd_address etcd_of(const run_options& options, const std::filesystem::path& checkpoints);
+
+/// What etcd says of a coordinator process that leads: where it is, and which one.
+std::string name_in_etcd(const endpoint& where, const process_name& who, pid_t pid);
+
+/// Where the job's coordinator is, and what the processes of this host are told.
+struct prepared_place {
+  cluster_file cluster;
+  int listener = -1;                ///< The coordinator's socket; -1: another host has it.
+  std::vector<std::string> remarks; ///< Lines for the user.
+};
+
+/// Opens the coordinator's socket, or finds the way to the one that --join names.
+/// Errors: invalid_argument, io_failed, in_use.
+result<prepared_place> choose_place(const run_options& options, const job_spec& job);
+
+/// Checks that the checkpoint directory of servers of this host is the one of the main host, whose
+/// storage::directory_mark() is `mark`. Errors: invalid_argument.
+result<void> check_shared_directory(const run_options& options, const cluster_file& cluster,
+                                    std::uint64_t mark);
+
+/// Returns transport_options::arena_bytes for a link of the job: room for dozens of its models, so
+/// that a job of few parameters takes little address space.
+std::size_t arena_bytes_of(const job_spec& job);
+
+/// The certificate of --tls for a process of this role; null without --tls.
+/// Errors: those of tls_context::load.
+result<std::shared_ptr<const tls_context>> load_certificate(const run_options& options, role who);
+
+/// Those of all processes of this host, the launcher among them as an observer, so that what is
+/// wrong with one is said here. Empty without --tls. Errors: those of tls_context::load.
+using certificates = std::map<role, std::shared_ptr<const tls_context>>;
+result<certificates> load_certificates(const run_options& options);
+
+/// Whether they are good at the addresses where processes of this host listen.
+/// Errors: those of tls_context.
+result<void> check_addresses(const certificates& loaded, const run_options& options,
+                             const cluster_file& cluster);
+
+} // namespace troupe

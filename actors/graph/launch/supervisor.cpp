@@ -1,0 +1,306 @@
+#include "actors/graph/launch/supervisor.hpp"
+
+#include "actors/graph/launch/child_command.hpp"
+#include "base/log_line.hpp"
+#include "base/system/draw_random.hpp"
+#include "base/system/resource_limits.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::string file_name(process_name who) {
+  auto name = to_string(who);
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return name + ".log";
+}
+
+// Runs in the child; only async-signal-safe calls. Writes errno to `error_pipe` if exec fails.
+[[noreturn]] void become(const char* executable, char* const* arguments, int log,
+                         const child_identity& who, pid_t parent, int error_pipe) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) // It died before the line above.
+    _exit(1);
+  // Ctrl-C reaches the whole foreground group, and a service manager may end all processes of a job
+  // at once; the launcher alone decides what it means.
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
+  signal(SIGHUP, SIG_IGN);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(log, STDOUT_FILENO);
+  dup2(log, STDERR_FILENO);
+  const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  dup2(nothing, STDIN_FILENO);
+  for (const int kept : {who.inherited, who.notices})
+    if (kept >= 0)
+      fcntl(kept, F_SETFD, 0);
+  execv(executable, arguments);
+  const int why = errno;
+  [[maybe_unused]] const auto told = write(error_pipe, &why, sizeof why);
+  _exit(127);
+}
+
+failure cannot_start(const std::string& why) {
+  return {errc::io_failed, "cannot start a process: " + why};
+}
+
+/// Returns why exec failed, once the other end of the pipe is closed; 0: it did not fail.
+int errno_of_exec(int pipe_end) {
+  int why = 0;
+  ssize_t got = 0;
+  do
+    got = read(pipe_end, &why, sizeof why);
+  while (got < 0 && errno == EINTR);
+  return got == sizeof why ? why : 0;
+}
+
+/// Describes a death by a signal, and its likely cause where kill() was not called.
+std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory) {
+  auto text = "killed by signal " + std::to_string(number);
+  if (number == SIGXCPU)
+    return text + limits_suffix(resource::processor_time);
+  if (number != SIGKILL || planned)
+    return text;
+  return text + (out_of_memory > 0 ? " (out of memory)" : " (perhaps out of memory)");
+}
+
+} // namespace
+
+void reap_orphans(const std::set<pid_t>& own) {
+  if (getpid() != 1)
+    return;
+  for (;;) {
+    siginfo_t ended{};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0
+        || own.contains(ended.si_pid))
+      return;
+    waitpid(ended.si_pid, nullptr, 0);
+  }
+}
+
+supervisor::supervisor(supervisor_options options)
+    : options_(std::move(options)), out_of_memory_kills_(out_of_memory_kills()) {}
+
+supervisor::~supervisor() { kill_all(); }
+
+result<void> supervisor::start(process_name who, int inherited, time_point now) {
+  auto& what = processes_[who];
+  if (what.pid != 0)
+    return {errc::invalid_argument, to_string(who) + " runs already"};
+  what.inherited = inherited;
+  return launch(who, what, now);
+}
+
+result<void> supervisor::launch(process_name who, process& what, time_point now) {
+  const auto log_path = options_.run_directory / "logs" / file_name(who);
+  std::error_code ignored;
+  std::filesystem::create_directories(log_path.parent_path(), ignored);
+  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (log < 0)
+    return {errc::io_failed, "cannot write " + log_path.string() + ": " + std::strerror(errno)};
+  what.incarnation = {draw_random()};
+  auto words = options_.command;
+  const child_identity child{
+    {who.role, who.index, what.incarnation}, what.inherited, pipe_.writing_end()};
+  for (auto& word : child_arguments(child))
+    words.push_back(std::move(word));
+  words.insert(words.end(), {"--run-dir", options_.run_directory.string()});
+  std::vector<char*> arguments;
+  for (auto& word : words)
+    arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  int exec_pipe[2] = {-1, -1};
+  if (pipe2(exec_pipe, O_CLOEXEC) != 0) {
+    const int why = errno;
+    close(log);
+    return cannot_start(std::strerror(why));
+  }
+  const auto parent = getpid();
+  const auto pid = fork();
+  const int fork_problem = errno;
+  if (pid == 0)
+    become(options_.executable.c_str(), arguments.data(), log, child, parent, exec_pipe[1]);
+  close(log);
+  close(exec_pipe[1]);
+  const int exec_problem = errno_of_exec(exec_pipe[0]);
+  close(exec_pipe[0]);
+  if (pid < 0)
+    return cannot_start(std::strerror(fork_problem) + limits_suffix(resource::memory_or_threads));
+  if (exec_problem != 0) {
+    waitpid(pid, nullptr, 0);
+    return cannot_start(options_.executable.string() + ": " + std::strerror(exec_problem));
+  }
+  what.pid = pid;
+  what.started_at = now;
+  what.killed_at.reset();
+  what.start_at.reset();
+  return {};
+}
+
+std::vector<std::string> supervisor::notices(time_point now) {
+  for (const auto& each : pipe_.read())
+    notices_.take(each, now);
+  return notices_.lines(now);
+}
+
+std::vector<supervisor::loss> supervisor::tick(time_point now) {
+  std::vector<loss> losses;
+  for (auto& [who, what] : processes_) {
+    int status = 0;
+    if (what.pid != 0 && waitpid(what.pid, &status, WNOHANG) == what.pid)
+      ended(who, what, status, now, losses);
+    if (leaving_.contains(who))
+      what.start_at.reset();
+    if (what.start_at && *what.start_at <= now && !winding_down_)
+      if (auto started = launch(who, what, now); !started)
+        start_failed(who, what, started.error(), now);
+  }
+  std::set<pid_t> own;
+  for (const auto& [unused, what] : processes_)
+    own.insert(what.pid);
+  reap_orphans(own);
+  return losses;
+}
+
+void supervisor::ended(process_name who, process& what, int status, time_point now,
+                       std::vector<loss>& losses) {
+  const auto pid = std::exchange(what.pid, 0);
+  notices_.forget(who);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
+    const auto name = to_string(who);
+    const auto words = last_words(who);
+    failed_ = words.starts_with(name) ? words : name + ": " + words;
+    return;
+  }
+  const bool deposed = WIFEXITED(status) && WEXITSTATUS(status) == deposed_status;
+  const auto kills = out_of_memory_kills();
+  const auto fresh_kills = kills - std::exchange(out_of_memory_kills_, kills);
+  const auto how = WIFSIGNALED(status)
+                     ? text_of_signal(WTERMSIG(status), what.killed_at.has_value(), fresh_kills)
+                   : deposed ? last_words(who)
+                             : "exit status " + std::to_string(WEXITSTATUS(status));
+  const bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!clean)
+    losses.push_back({{who.role, who.index, what.incarnation},
+                      pid,
+                      what.killed_at.value_or(now),
+                      now,
+                      how,
+                      deposed});
+  if (winding_down_ || leaving_.contains(who))
+    return;
+  if (!deposed && gives_up(who, what, status, now, how)) // It would not lead again at once.
+    return;
+  set_pause(what);
+  // Told to end with the whole job, most likely; the order to wind down is then on its way.
+  what.start_at = now + (clean ? std::max(what.pause, options_.clean_end_pause) : what.pause);
+}
+
+/// Counts as a quick death: what it lacked, such as memory, may be free again in a moment.
+void supervisor::start_failed(process_name who, process& what, const failure& why, time_point now) {
+  what.start_at.reset();
+  if (++what.quick_deaths >= options_.deaths_max) {
+    failed_ = to_string(who) + " cannot be started again: " + why.text;
+    return;
+  }
+  set_pause(what);
+  what.start_at = now + what.pause;
+}
+
+void supervisor::set_pause(process& what) const {
+  what.pause = what.quick_deaths == 0
+                 ? std::chrono::milliseconds{0}
+                 : std::clamp(2 * what.pause, options_.pause_min, options_.pause_max);
+}
+
+/// Counts the deaths that nobody asked for; whether there were too many.
+bool supervisor::gives_up(process_name who, process& what, int status, time_point now,
+                          const std::string& how) {
+  const bool quick = now - what.started_at < options_.quick_death && !what.killed_at;
+  what.quick_deaths = quick ? what.quick_deaths + 1 : 0;
+  // SIGKILL comes from outside, status 0 from the coordinator, which put it out; the others from
+  // what the process does, and it will do it again.
+  const bool told = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (!told && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+    what.crashes.push_back(now);
+  std::erase_if(what.crashes, [&](time_point at) { return now - at > options_.crash_window; });
+  const auto deaths =
+    std::max<std::size_t>(static_cast<std::size_t>(what.quick_deaths), what.crashes.size());
+  if (deaths < static_cast<std::size_t>(options_.deaths_max))
+    return false;
+  failed_ = to_string(who) + " ended " + std::to_string(deaths) + " times in short order (" + how
+            + "): " + last_words(who);
+  return true;
+}
+
+std::string supervisor::last_words(process_name who) const {
+  const auto path = options_.run_directory / "logs" / file_name(who);
+  std::ifstream file{path};
+  std::string last;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty())
+      last = without_time(line);
+  return last.empty() ? "see " + path.string() : last;
+}
+
+result<void> supervisor::kill(process_name who, time_point now) {
+  const auto found = processes_.find(who);
+  if (found == processes_.end() || found->second.pid == 0)
+    return {errc::invalid_argument, to_string(who) + " does not run here"};
+  found->second.killed_at = now;
+  ::kill(found->second.pid, SIGKILL);
+  return {};
+}
+
+bool supervisor::is_kept(process_name who) const {
+  const auto found = processes_.find(who);
+  return found != processes_.end() && (found->second.pid != 0 || found->second.start_at);
+}
+
+void supervisor::kill_all() {
+  winding_down_ = true;
+  for (auto& [unused, what] : processes_)
+    if (what.pid != 0)
+      ::kill(what.pid, SIGKILL);
+  for (auto& [unused, what] : processes_)
+    if (what.pid != 0) {
+      waitpid(what.pid, nullptr, 0);
+      what.pid = 0;
+    }
+}
+
+std::size_t supervisor::running() const {
+  return static_cast<std::size_t>(std::count_if(processes_.begin(), processes_.end(),
+                                                [](const auto& x) { return x.second.pid != 0; }));
+}
+
+std::map<process_name, incarnation_id> supervisor::incarnations() const {
+  std::map<process_name, incarnation_id> all;
+  for (const auto& [who, what] : processes_)
+    if (what.pid != 0)
+      all.emplace(who, what.incarnation);
+  return all;
+}
+
+std::optional<pid_t> supervisor::pid_of(process_name who) const {
+  const auto found = processes_.find(who);
+  if (found == processes_.end() || found->second.pid == 0)
+    return std::nullopt;
+  return found->second.pid;
+}
+
+} // namespace troupe

@@ -1,0 +1,127 @@
+// The processes of one host: starts them, sees them end (waitpid: certain and at once), starts them
+// again. Used by the launcher's main thread alone; no actors, no threads.
+#pragma once
+
+#include "actors/graph/launch/notice_board.hpp"
+#include "actors/graph/launch/notice_pipe.hpp"
+#include "actors/process_name.hpp"
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/system/own_executable.hpp"
+#include "serialization/ids.hpp"
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Collects ended processes that are not among `own`, up to the first one that is: the system hands
+/// the orphans of a container to its process 1. Does nothing in any other process.
+void reap_orphans(const std::set<pid_t>& own);
+
+struct supervisor_options {
+  std::filesystem::path executable = own_executable();
+  /// Name and arguments of every process; `child_arguments` are added.
+  std::vector<std::string> command;
+  /// Standard output and error of each process go to logs/ROLE-INDEX.log here.
+  std::filesystem::path run_directory;
+  /// A process that lived shorter than this died quickly: its next start waits.
+  std::chrono::milliseconds quick_death{2000};
+  /// Pause before a start that follows a quick death; doubles up to pause_max.
+  std::chrono::milliseconds pause_min{100};
+  std::chrono::milliseconds pause_max{5000};
+  /// Quick deaths and failed starts in a row, or crashes (any end but by SIGKILL or with status 0)
+  /// within crash_window, after which the job is given up.
+  int deaths_max = 6;
+  std::chrono::minutes crash_window{2};
+  /// A process that ended with status 0 although the job goes on is started again after this. The
+  /// coordinator ends a process that was silent for so long that it was given up.
+  std::chrono::milliseconds clean_end_pause{1000};
+};
+
+/// Children are killed by the system when the thread that started them ends, so a launcher that is
+/// killed leaves nothing running.
+class supervisor {
+public:
+  /// A process that ended without having been told to.
+  struct loss {
+    member_id member;
+    pid_t pid = 0;           ///< Which it had.
+    time_point killed_at{0}; ///< When kill() was called; detected_at where it died by itself.
+    time_point detected_at{0};
+    std::string how; ///< "killed by signal 9", "exit status 1", or why a coordinator leads no more.
+    bool deposed = false; ///< A coordinator that leads no more.
+  };
+
+  explicit supervisor(supervisor_options options);
+  /// Kills what still runs.
+  ~supervisor();
+  supervisor(const supervisor&) = delete;
+  supervisor& operator=(const supervisor&) = delete;
+
+  /// `inherited`: a descriptor that the child keeps open, or -1. Errors: io_failed, and it is not
+  /// tried again; invalid_argument where the process runs.
+  result<void> start(process_name who, int inherited, time_point now);
+  /// Collects ended processes, orphans among them, and starts again those whose pause is over. A
+  /// start that fails is tried again as after a quick death.
+  std::vector<loss> tick(time_point now);
+  /// Returns the notices of processes as lines for the user.
+  std::vector<std::string> notices(time_point now);
+  /// SIGKILL. Errors: invalid_argument where no such process runs.
+  result<void> kill(process_name who, time_point now);
+  /// These are not started again once they have ended, whatever their end; others are.
+  void let_go(std::set<process_name> leaving) { leaving_ = std::move(leaving); }
+  /// Whether it runs, or is about to be started again.
+  bool is_kept(process_name who) const;
+  /// No more starts; processes may end as they like.
+  void wind_down() { winding_down_ = true; }
+  void kill_all();
+
+  std::size_t running() const;
+  /// Not empty: give up; what happened, for a person.
+  const std::string& failed() const { return failed_; }
+  /// Pid of a running process.
+  std::optional<pid_t> pid_of(process_name who) const;
+  /// Of all that run.
+  std::map<process_name, incarnation_id> incarnations() const;
+
+private:
+  struct process {
+    pid_t pid = 0; ///< 0: not running.
+    incarnation_id incarnation;
+    int inherited = -1;
+    time_point started_at{0};
+    std::optional<time_point> killed_at;
+    std::optional<time_point> start_at;
+    std::chrono::milliseconds pause{0};
+    int quick_deaths = 0; ///< In a row; with starts that failed.
+    std::vector<time_point> crashes;
+  };
+
+  result<void> launch(process_name who, process& what, time_point now);
+  void ended(process_name who, process& what, int status, time_point now,
+             std::vector<loss>& losses);
+  void start_failed(process_name who, process& what, const failure& why, time_point now);
+  void set_pause(process& what) const;
+  bool gives_up(process_name who, process& what, int status, time_point now,
+                const std::string& how);
+  std::string last_words(process_name who) const;
+
+  supervisor_options options_;
+  notice_pipe pipe_;
+  notice_board notices_;
+  std::uint64_t out_of_memory_kills_; ///< As counted when a process ended last.
+  std::map<process_name, process> processes_;
+  std::set<process_name> leaving_;
+  bool winding_down_ = false;
+  std::string failed_;
+};
+
+} // namespace troupe

@@ -1,0 +1,12 @@
+// Which options fit a job without servers (--sync allreduce).
+#pragma once
+
+#include "actors/graph/options/options.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+
+/// Nothing to say without --sync allreduce. Errors: invalid_argument.
+result<void> validate_peers(const run_options& options);
+
+} // namespace troupe

@@ -1,0 +1,418 @@
+#include "actors/graph/options/options.hpp"
+
+#include "actors/graph/options/compression_flags.hpp"
+#include "actors/graph/options/recording.hpp"
+#include "actors/graph/options/straggler_flags.hpp"
+#include "base/quote.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+namespace troupe {
+
+namespace {
+
+template <class Number>
+std::optional<Number> number_from(std::string_view text) {
+  Number value{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || problem != std::errc{} || end != text.data() + text.size())
+    return std::nullopt;
+  return value;
+}
+
+// A CLI11 callback that stores a parsed value or ends the parse with the parser's own line.
+template <class Parse, class Store>
+auto parsed_by(const char* option, Parse parse, Store store) {
+  return [=](const std::string& text) {
+    auto value = parse(text);
+    if (!value)
+      throw CLI::ValidationError{option, value.error().text};
+    store(*std::move(value));
+  };
+}
+
+result<std::pair<std::uint32_t, std::chrono::milliseconds>> parse_slow(const std::string& text) {
+  const auto colon = text.find(':');
+  const auto worker = number_from<std::uint32_t>(text.substr(0, colon));
+  const auto pause =
+    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
+  if (!worker || !pause)
+    return {errc::invalid_argument, quote(text) + " is not WORKER:MILLISECONDS, such as 2:50"};
+  return std::pair{*worker, std::chrono::milliseconds{*pause}};
+}
+
+result<read_target> parse_read_target(const std::string& text) {
+  if (text == "head" || text == "any")
+    return text == "head" ? read_target::head : read_target::any;
+  return {errc::invalid_argument, "reads go to head or any, not to '" + text + "'"};
+}
+
+result<consistency> parse_sync(const std::string& text) {
+  auto parsed = parse_consistency(text == "allreduce" ? "bsp" : text);
+  if (!parsed)
+    return {parsed.error().code, parsed.error().text + "; or allreduce, without servers"};
+  return parsed;
+}
+
+// CLI::PositiveNumber, with a line that a person can read.
+std::string above_zero(const std::string& text) {
+  const auto value = number_from<double>(text);
+  const bool right = value && *value > 0 && std::isfinite(*value);
+  return right ? "" : quote(text) + " is not a number above 0";
+}
+
+// CLI::NonNegativeNumber, likewise.
+std::string zero_or_above(const std::string& text) {
+  const auto value = number_from<double>(text);
+  const bool right = value && *value >= 0 && std::isfinite(*value);
+  return right ? "" : quote(text) + " is not a number from 0 on";
+}
+
+// CLI11 alone takes -1 for the largest number.
+std::string whole_number(const std::string& text) {
+  const bool right = number_from<std::uint64_t>(text).has_value();
+  return right ? "" : quote(text) + " is not a number from 0 to 2^64 - 1";
+}
+
+// CLI::Range, shorter in the help.
+template <class Number>
+CLI::Validator between(Number least, Number greatest) {
+  return CLI::Range(least, greatest).description(fmt::format("{}..{}", least, greatest));
+}
+
+} // namespace
+
+result<process_name> parse_process(const std::string& text) {
+  const auto colon = text.find(':');
+  const auto kind = text.substr(0, colon);
+  const auto index =
+    colon == std::string::npos ? std::nullopt : number_from<std::uint32_t>(text.substr(colon + 1));
+  const auto known = kind == "coordinator" || kind == "server" || kind == "worker";
+  if (!known || !index)
+    return {errc::invalid_argument,
+            quote(text) + " is not ROLE:INDEX, such as worker:1, server:0 or coordinator:0"};
+  return process_name{kind == "server"   ? role::server
+                      : kind == "worker" ? role::worker
+                                         : role::coordinator,
+                      *index};
+}
+
+result<kill_plan> parse_kill(const std::string& text) {
+  const auto at = text.find('@');
+  const auto seconds =
+    at == std::string::npos ? std::nullopt : number_from<double>(text.substr(at + 1));
+  if (!seconds || !(*seconds >= 0) || *seconds > 1e7)
+    return {errc::invalid_argument, quote(text) + " is not ROLE:INDEX@SECONDS, such as worker:1@3"};
+  auto who = parse_process(text.substr(0, at));
+  if (!who)
+    return who.error();
+  return kill_plan{*who, std::chrono::milliseconds{std::llround(*seconds * 1000)}};
+}
+
+result<checkpoint_period> parse_checkpoint_period(const std::string& text) {
+  const auto unit_at = text.find_first_not_of("0123456789.");
+  const auto unit = unit_at == std::string::npos ? std::string{} : text.substr(unit_at);
+  const auto value = number_from<double>(text.substr(0, unit_at));
+  if (value && *value > 0 && *value < 1e9) {
+    const auto rounded = [&](double scale) {
+      return std::max(std::llround(*value * scale), 1ll); // 0 would mean never.
+    };
+    if (unit == "ms")
+      return checkpoint_period{std::chrono::milliseconds{rounded(1)}, 0};
+    if (unit == "s")
+      return checkpoint_period{std::chrono::milliseconds{rounded(1000)}, 0};
+    if (unit == "m")
+      return checkpoint_period{std::chrono::milliseconds{rounded(60'000)}, 0};
+    if (unit == "k")
+      return checkpoint_period{std::chrono::milliseconds{0},
+                               static_cast<std::uint64_t>(rounded(1))};
+  }
+  return {errc::invalid_argument, quote(text)
+                                    + " is not a period: a number with ms, s or m (time) or k "
+                                      "(clocks), such as 2s or 200k"};
+}
+
+result<std::chrono::milliseconds> parse_scrub_interval(const std::string& text) {
+  if (text == "off")
+    return std::chrono::milliseconds{0};
+  const auto period = parse_checkpoint_period(text);
+  if (!period || period->clocks > 0)
+    return {errc::invalid_argument,
+            quote(text) + " is neither a time with ms, s or m, such as 10m, nor off"};
+  return period->interval;
+}
+
+run_mode run_options::mode() const {
+  const bool hogwild = sync.mode == consistency_mode::hogwild;
+  return asked_mode.value_or(hogwild ? run_mode::threads : run_mode::processes);
+}
+
+bool run_options::needs_run_directory() const {
+  return mode() == run_mode::processes
+         || (mode() == run_mode::threads && import_file && !checkpoint_directory);
+}
+
+std::vector<table_spec> run_options::configured(std::vector<table_spec> tables) const {
+  for (auto& table : tables) {
+    table.sync = sync;
+    table.optimizer = optimizer;
+  }
+  return tables;
+}
+
+void declare(CLI::App& app, run_options& options) {
+  auto* job = app.add_option_group("Training");
+  job->add_option("--workers", options.workers, "Workers of the job")
+    ->check(between(1u, 1024u))
+    ->capture_default_str();
+  job->add_option("--servers", options.servers, "Servers of the job")
+    ->check(between(1u, 256u))
+    ->capture_default_str();
+  job
+    ->add_option("--replicas", options.replicas,
+                 "Servers that hold each parameter; as many less one may die at a time and nothing "
+                 "is lost")
+    ->check(between(1u, 16u))
+    ->capture_default_str();
+  job
+    ->add_option("--chains", options.chains,
+                 "Parts of the parameters that are placed on servers; more than servers where "
+                 "servers are to be added later (default: one for each server)")
+    ->check(between(1u, 4096u));
+  job
+    ->add_option_function<std::string>(
+      "--sync",
+      [&](const std::string& text) {
+        options.allreduce = text == "allreduce";
+        parsed_by("--sync", parse_sync, [&](consistency x) { options.sync = x; })(text);
+      },
+      "How far workers may drift apart: bsp, ssp:S, asp or hogwild; allreduce: as bsp, but without "
+      "servers: workers add up their gradients among themselves")
+    ->default_str("asp");
+  job
+    ->add_option_function<std::string>(
+      "--optimizer",
+      parsed_by("--optimizer", parse_optimizer,
+                [&](optimizer_kind x) { options.optimizer.kind = x; }),
+      std::string{"The servers' step: "} + optimizer_choices)
+    ->default_str("sgd");
+  job->add_option("--lr", options.optimizer.learning_rate, "Learning rate")
+    ->check(CLI::Validator{above_zero, "POSITIVE"})
+    ->capture_default_str();
+  job->add_option("--momentum", options.optimizer.momentum, "Momentum, or beta1 of adam and adamw")
+    ->check(between(0.0, 0.999999))
+    ->capture_default_str();
+  job->add_option("--beta2", options.optimizer.beta2, "Decay of adam's and adamw's second moment")
+    ->check(between(0.0, 0.999999))
+    ->capture_default_str();
+  job
+    ->add_option("--epsilon", options.optimizer.epsilon,
+                 "Added to the divisor of adagrad, adam and adamw")
+    ->check(CLI::Validator{above_zero, "POSITIVE"})
+    ->capture_default_str();
+  job
+    ->add_option("--weight-decay", options.optimizer.weight_decay,
+                 "L2 regularisation; adamw: decay of the weights, apart from the gradient")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job->add_option("--l1", options.optimizer.l1, "ftrl: L1 regularisation, makes weights 0")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job->add_option("--ftrl-beta", options.optimizer.beta, "ftrl: larger is shorter first steps")
+    ->check(CLI::Validator{above_zero, "POSITIVE"})
+    ->capture_default_str();
+  job->add_option("--clip-norm", options.optimizer.clip_norm, "Largest gradient norm; 0: off")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job->add_option("--clip-value", options.optimizer.clip_value, "Largest gradient element; 0: off")
+    ->check(zero_or_above)
+    ->capture_default_str();
+  job->add_flag("--staleness-lr", options.optimizer.scale_by_staleness,
+                "Divide each step by its staleness in versions");
+  job->add_option("--batch", options.batch_samples, "Samples of one batch")
+    ->check(between(1u, 1u << 20))
+    ->capture_default_str();
+  job->add_option("--epochs", options.passes, "Passes over the training data")
+    ->check(between(std::uint64_t{1}, std::uint64_t{1'000'000}))
+    ->capture_default_str();
+  job
+    ->add_option("--seed", options.seed,
+                 "Seed of initial values, of the order of samples, and of the times of --simulate")
+    ->check(CLI::Validator{whole_number, ""})
+    ->capture_default_str();
+  job->add_option("--partitions", options.partitions, "Units of placement; a power of two")
+    ->check(between(1u, 4096u))
+    ->capture_default_str();
+  job
+    ->add_option("--memory-cap", options.memory_cap_mib,
+                 "MiB of a worker's pushes that are not answered yet; beyond it they wait")
+    ->check(between(1u, 1u << 20))
+    ->capture_default_str();
+  job
+    ->add_option("--apply-batch", options.apply_batch,
+                 "asp, ssp: waiting pushes that a server applies in one pass over memory")
+    ->check(between(std::size_t{1}, std::size_t{1024}))
+    ->capture_default_str();
+  job
+    ->add_option("--pipeline", options.pipeline,
+                 "asp, hogwild: batches whose values a worker pulls while it computes another")
+    ->check(between(0u, 2u))
+    ->capture_default_str();
+  job
+    ->add_option("--workers-per-process", options.workers_per_process,
+                 "Workers that share a process; what they push is added up before it is sent, and "
+                 "what they pull is sent once")
+    ->check(between(1u, workers_per_process_max))
+    ->capture_default_str();
+  job
+    ->add_option_function<std::uint32_t>(
+      "--reduce-wait", [&](std::uint32_t x) { options.reduce_wait = std::chrono::milliseconds{x}; },
+      "With --workers-per-process: milliseconds that those which are ready wait for the others; "
+      "who is later is in the next sum")
+    ->check(between(0u, 60'000u))
+    ->default_str("100");
+  job->add_flag("--delta-pulls", options.delta_pulls,
+                "Pull only the blocks of dense tables that changed since the last pull; costs each "
+                "worker one more copy of the values");
+
+  job
+    ->add_option_function<std::string>(
+      "--reads", parsed_by("--reads", parse_read_target, [&](read_target x) { options.reads = x; }),
+      "asp and bsp with --replicas: who is asked for values; head: of each chain, in one request "
+      "with a push; any: all its replicas in turn, where heads have too much to do")
+    ->default_str("head");
+
+  declare_compression(*job, options);
+
+  auto* cluster = app.add_option_group("Cluster");
+  auto* processes = cluster->add_flag_callback(
+    "--processes", [&] { options.asked_mode = run_mode::processes; },
+    "Every role is a process (the default)");
+  auto* threads = cluster
+                    ->add_flag_callback(
+                      "--threads", [&] { options.asked_mode = run_mode::threads; },
+                      "All roles are actors of this one process")
+                    ->excludes(processes);
+  cluster
+    ->add_flag_callback(
+      "--simulate", [&] { options.asked_mode = run_mode::simulation; },
+      "The same in one thread and virtual time: steps and messages take times drawn from --seed, "
+      "and the run is the same each time")
+    ->excludes(processes)
+    ->excludes(threads);
+  cluster->add_option_function<std::string>(
+    "--listen", parsed_by("--listen", parse_endpoint, [&](endpoint x) { options.listen = x; }),
+    "ADDRESS:PORT where other hosts join (default: loopback only)");
+  cluster->add_option_function<std::string>(
+    "--join", parsed_by("--join", parse_endpoint, [&](endpoint x) { options.join = x; }),
+    "ADDRESS:PORT of a job on another host; needs --here, the same data, and otherwise the same "
+    "options as there; where --sync, --lr and the like differ, those there count");
+  cluster
+    ->add_option_function<std::vector<std::string>>(
+      "--here",
+      [&](const std::vector<std::string>& texts) {
+        for (const auto& text : texts)
+          parsed_by("--here", parse_process,
+                    [&](process_name x) { options.here.push_back(x); })(text);
+      },
+      "Servers and workers that run on this host, such as worker:2,server:1 (default: all)")
+    ->delimiter(',');
+  cluster->add_option_function<std::string>(
+    "--coordinator-store",
+    parsed_by("--coordinator-store", storage::parse_etcd_url,
+              [&](storage::etcd_address x) { options.etcd = std::move(x); }),
+    "etcd://HOST:PORT[,HOST:PORT...][/JOB]: the coordinator's state is kept there under the job's "
+    "name, and its process leads by a lease (default: beside the checkpoints)");
+  cluster
+    ->add_option("--standbys", options.standbys,
+                 "With --coordinator-store: coordinator processes that wait to take over")
+    ->check(between(0u, 8u))
+    ->capture_default_str();
+  cluster->add_option("--tls", options.tls_directory,
+                      "Directory of certificates (troupe certs --help): links between hosts are "
+                      "encrypted, and each end proves its role");
+  cluster->add_flag("--allow-plaintext-on-network", options.plaintext_on_network,
+                    "Let --listen and --join do without --tls: anyone on the network can then "
+                    "read and change the job");
+
+  auto* files = app.add_option_group("Files");
+  files->add_option("--checkpoint", options.checkpoint_directory,
+                    "Directory of checkpoints (default: in the run directory)");
+  files
+    ->add_option_function<std::string>("--checkpoint-every",
+                                       parsed_by("--checkpoint-every", parse_checkpoint_period,
+                                                 [&](checkpoint_period x) {
+                                                   options.checkpoint_interval = x.interval;
+                                                   options.checkpoint_clocks = x.clocks;
+                                                 }),
+                                       "Time (2s, 500ms) or clocks (200k) between checkpoints")
+    ->default_str("2s");
+  files->add_option("--checkpoint-keep", options.checkpoint_keep, "Checkpoints to keep")
+    ->check(between(1, 1000))
+    ->capture_default_str();
+  files
+    ->add_option_function<std::string>(
+      "--checkpoint-scrub",
+      parsed_by("--checkpoint-scrub", parse_scrub_interval,
+                [&](std::chrono::milliseconds x) { options.scrub_interval = x; }),
+      "Time between two checkpoints that are read again, one after the other, so that a damaged "
+      "one is known before it is needed; or off")
+    ->default_str("10m");
+  files
+    ->add_option_function<std::string>(
+      "--durability",
+      parsed_by("--durability", parse_durability,
+                [&](durability_mode x) { options.durability = x; }),
+      "memory: an acknowledged push survives the end of all but one of the servers that hold it; "
+      "log: of all of them, it is also in a write-ahead log of each beside the checkpoints")
+    ->default_str("memory");
+  files->add_flag("--resume", options.resume,
+                  "Continue from the newest good checkpoint of --run-dir or --checkpoint");
+  files->add_option("--report", options.report_file, "Write figures of the run to this JSON file");
+  files->add_option("--export", options.export_file,
+                    "Write the final parameters (.npz, .safetensors, or .npy of one tensor)");
+  files->add_option("--import", options.import_file,
+                    "Start from these parameters (.npz, .safetensors)");
+  files
+    ->add_option("--run-dir", options.run_directory,
+                 "Directory of this run's logs (default: runs/NAME-TIME-PID)")
+    ->take_last(); // The launcher adds its own to the command line of its processes.
+
+  auto* trials = app.add_option_group("Trials");
+  trials->add_option_function<std::vector<std::string>>(
+    "--slow",
+    [&](const std::vector<std::string>& texts) {
+      for (const auto& text : texts)
+        parsed_by("--slow", parse_slow,
+                  [&](const auto& x) { options.slow_workers.insert(x); })(text);
+    },
+    "WORKER:MS: a straggler, that much slower in each step (repeatable)");
+  trials->add_option_function<std::vector<std::string>>(
+    "--kill",
+    [&](const std::vector<std::string>& texts) {
+      for (const auto& text : texts)
+        parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
+    },
+    "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
+  trials->add_flag_callback(
+    "--no-key-book", [&] { options.key_book = false; },
+    "Send the keys of sparse rows with each request, also those that the server was sent before");
+
+  declare_stragglers(*cluster, *trials, options);
+  auto* recording = declare_recording(app, options);
+  app.parse_complete_callback(
+    [groups = std::array<CLI::App*, 5>{job, cluster, files, recording, trials}, &options] {
+      for (const auto* group : groups)
+        for (const auto* option : group->get_options())
+          if (option->count() > 0)
+            options.given.insert(option->get_name());
+    });
+}
+
+} // namespace troupe

@@ -1,0 +1,94 @@
+#include "actors/graph/options/recording.hpp"
+
+#include "storage/push_record.hpp"
+
+#include "CLI/CLI.hpp"
+#include "fmt/core.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace troupe {
+
+CLI::App* declare_recording(CLI::App& app, run_options& options) {
+  auto* group = app.add_option_group("Recording");
+  auto* record =
+    group->add_option("--record", options.record_directory,
+                      "Write down in this directory in which order each chain applies which "
+                      "pushes, and which values they were computed from: 64 bytes a push and "
+                      "replica");
+  auto* replay =
+    group->add_option("--replay", options.replay_directory,
+                      "Compute again, in this process, what was recorded there; needs the same "
+                      "data and model, the rest is in the record");
+  group
+    ->add_option("--until", options.replay_seconds,
+                 "With --replay: only what was applied in so many seconds from the first step on")
+    ->needs(replay);
+  group
+    ->add_option("--compare", options.compare_file,
+                 "With --replay: parameters that the run exported, or its directory of "
+                 "checkpoints; exit status 1 where the replayed ones differ in a byte")
+    ->needs(replay);
+  replay->excludes(record);
+  return group;
+}
+
+result<void> validate_recording(const run_options& options) {
+  const auto invalid = [](std::string text) {
+    return result<void>{errc::invalid_argument, std::move(text)};
+  };
+  if (const auto until = options.replay_seconds; until && !(std::isfinite(*until) && *until >= 0))
+    return invalid("--until needs a number of seconds, from 0 on");
+  if (options.replay_seconds && options.compare_file)
+    return invalid("--until stops within the run, and --compare needs its end: leave one out");
+  if (options.replay_directory && options.mode() == run_mode::simulation)
+    return invalid("--replay computes a record again, in its own order: leave out --simulate");
+  if (!options.record_directory)
+    return {};
+  if (options.sync.mode == consistency_mode::hogwild)
+    return invalid("--sync hogwild applies in no order that could be recorded: leave out --record");
+  if (options.resume || options.import_file)
+    return invalid("--record begins with the initial values: leave out --resume and --import");
+  return {};
+}
+
+result<void> begin_recording(const run_options& options, const job_spec& job) {
+  if (!options.record_directory)
+    return {};
+  const auto is_bsp = [](const table_spec& x) { return x.sync.mode == consistency_mode::bsp; };
+  if (any_bsp(job) && !std::ranges::all_of(job.tables, is_bsp))
+    return {errc::invalid_argument,
+            "--record knows jobs of which all tables are bsp, or none: leave it out"};
+  const auto& directory = *options.record_directory;
+  if (!options.join)
+    return storage::begin_push_record(directory, job);
+  // The main host writes the job's file.
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  if (problem)
+    return {errc::io_failed, "cannot make " + directory.string() + ": " + problem.message()};
+  return {};
+}
+
+std::optional<record_options> recording_of(const run_options& options) {
+  if (!options.record_directory)
+    return std::nullopt;
+  return record_options{*options.record_directory,
+                        [](const std::string& why) { fmt::print(stderr, "{}\n", why); }};
+}
+
+router_options routing_of(const run_options& options) {
+  router_options how;
+  how.reads = options.reads;
+  if (options.record_directory)
+    how.read_patience = {};
+  return how;
+}
+
+} // namespace troupe

@@ -1,0 +1,97 @@
+#include "actors/graph/options/straggler_flags.hpp"
+
+#include "base/quote.hpp"
+
+#include "CLI/CLI.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+/// By growing force; "off" is none of them.
+constexpr std::array<std::pair<std::string_view, worker_duty>, 4> degrees{{
+  {"watch", worker_duty::watched},
+  {"relieve", worker_duty::relieved},
+  {"backup", worker_duty::backup},
+  {"evict", worker_duty::out},
+}};
+
+void read_degree(const std::string& text, run_options& options) {
+  options.stragglers.reset();
+  for (const auto& [name, least] : degrees)
+    if (text == name)
+      options.stragglers = least;
+  if (!options.stragglers && text != "off")
+    throw CLI::ValidationError{"--stragglers", quote(text)
+                                                 + " is none of off, watch, relieve, backup, "
+                                                   "evict"};
+}
+
+/// The greatest force that does not break what the mode promises.
+worker_duty least_possible(const run_options& options) {
+  if (options.sync.mode == consistency_mode::hogwild)
+    return worker_duty::watched;
+  return options.mode() == run_mode::processes ? worker_duty::out : worker_duty::backup;
+}
+
+} // namespace
+
+void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options) {
+  group
+    .add_option(
+      "--backup-workers", options.backup_workers,
+      "bsp: so many more workers, which compute again what the slowest have not done yet; "
+      "the first copy counts")
+    ->check(CLI::Range(0u, 1024u).description("0..1024"))
+    ->capture_default_str();
+  group
+    .add_option_function<std::string>(
+      "--stragglers", [&](const std::string& text) { read_degree(text, options); },
+      "What is done at most about a worker much slower than others: off, watch (tell), relieve "
+      "(less work), backup (nobody waits for it), evict (out for a while)")
+    ->default_str("evict; with --threads backup, with hogwild watch");
+  trials
+    .add_option("--straggler-speed", options.straggler_speed,
+                "Divide the times of the rules for stragglers by this")
+    ->check(CLI::Range(1.0, 20.0).description("1..20"))
+    ->capture_default_str();
+}
+
+result<void> validate_stragglers(const run_options& options) {
+  const auto invalid = [](std::string text) {
+    return result<void>{errc::invalid_argument, std::move(text)};
+  };
+  if (std::isnan(options.straggler_speed)) // A range lets it pass.
+    return invalid("--straggler-speed: nan is not a number from 1 to 20");
+  if (options.backup_workers > 0 && options.sync.mode != consistency_mode::bsp)
+    return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
+                   + " no update waits for all workers");
+  if (options.backup_workers > options.workers)
+    return invalid("--backup-workers must be at most --workers (" + std::to_string(options.workers)
+                   + "), not " + std::to_string(options.backup_workers));
+  const auto possible = least_possible(options);
+  if (!options.given.contains("--stragglers") || !options.stragglers
+      || *options.stragglers <= possible)
+    return {};
+  return possible == worker_duty::watched
+           ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
+                     "watch or off")
+           : invalid(std::string{options.mode() == run_mode::threads ? "--threads" : "--simulate"}
+                     + " cannot start a worker again: use --stragglers backup");
+}
+
+std::optional<straggler_options> straggler_rules(const run_options& options) {
+  if (!options.stragglers)
+    return std::nullopt;
+  straggler_options rules;
+  rules.least_duty = std::min(*options.stragglers, least_possible(options));
+  return hurried(rules, options.straggler_speed);
+}
+
+} // namespace troupe

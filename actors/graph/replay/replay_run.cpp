@@ -1,0 +1,161 @@
+#include "actors/graph/replay/replay_run.hpp"
+
+#include "actors/graph/make_job.hpp"
+#include "actors/graph/replay/replay_compare.hpp"
+#include "actors/graph/report/run_result.hpp"
+#include "actors/graph/run_failed.hpp"
+#include "actors/training/replay.hpp"
+#include "base/clock.hpp"
+#include "storage/job_difference.hpp"
+#include "storage/push_history.hpp"
+
+#include "fmt/format.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::chrono::seconds replay_show_interval{2};
+
+/// The trainer has to be that of the run; rates and the like are the record's.
+result<void> check_fit(const job_spec& recorded, const job_spec& mine) {
+  bool fits = recorded.name == mine.name && recorded.samples == mine.samples
+              && recorded.tables.size() == mine.tables.size();
+  for (std::size_t i = 0; fits && i < mine.tables.size(); ++i) {
+    const auto& x = recorded.tables[i];
+    const auto& y = mine.tables[i];
+    fits = x.name == y.name && x.shape == y.shape && x.kind == y.kind && x.width == y.width;
+  }
+  if (fits)
+    return {};
+  auto same_otherwise = recorded;
+  same_otherwise.name = mine.name;
+  same_otherwise.samples = mine.samples;
+  same_otherwise.tables = mine.tables;
+  for (auto& table : same_otherwise.tables)
+    for (const auto& other : recorded.tables)
+      if (other.name == table.name)
+        table.optimizer = other.optimizer;
+  return {errc::wrong_job,
+          "the record is of another " + storage::job_difference(recorded, same_otherwise)};
+}
+
+result<void> check_files(const run_options& options, const job_spec& job) {
+  const bool is_file =
+    options.compare_file && !std::filesystem::is_directory(*options.compare_file);
+  if ((options.export_file || is_file) && any_sparse(job))
+    return {errc::invalid_argument, "files of parameters have dense tables only: use --compare "
+                                    "with the run's directory of checkpoints"};
+  if (options.compare_file && access(options.compare_file->c_str(), R_OK) != 0)
+    return {errc::io_failed,
+            "cannot read " + options.compare_file->string() + ": " + std::strerror(errno)};
+  return check_outputs(options);
+}
+
+result<dense_parameters> final_parameters(const replay& done, const job_spec& job) {
+  query everything;
+  everything.latest = true;
+  dense_parameters all;
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
+    all.emplace_back(job.tables[i].size());
+    if (!job.tables[i].is_sparse())
+      everything.ranges.push_back({{i}, 0, job.tables[i].size()});
+  }
+  const auto found = done.read(everything);
+  if (!found)
+    return found.error();
+  for (const auto& x : found->pieces)
+    std::memcpy(all[x.where.table.value].data() + x.where.first, x.values.get(),
+                x.where.count * sizeof(float));
+  return all;
+}
+
+/// The first difference from what --compare names; empty: there is none.
+result<std::string> difference(const std::filesystem::path& from, const job_spec& job,
+                               const dense_parameters& mine, replay& done) {
+  return std::filesystem::is_directory(from) ? difference_from_checkpoint(from, job, done.images())
+                                             : difference_from_export(from, job, mine);
+}
+
+/// Options that change nothing here, "--lr, --workers".
+std::string idle_options(const run_options& options) {
+  const std::set<std::string> used{"--replay", "--until", "--compare", "--export"};
+  std::string names;
+  for (const auto& name : options.given)
+    if (!used.contains(name))
+      names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+result<int> replay_and_compare(const std::string& name, const run_options& options,
+                               const graph& described) {
+  auto recorded = storage::read_push_history(*options.replay_directory);
+  if (!recorded)
+    return recorded.error();
+  const auto job = recorded->job;
+  if (auto fits = check_fit(job, make_job(name, described, options)); !fits)
+    return fits.error();
+  if (auto fine = check_files(options, job); !fine)
+    return fine.error();
+  if (const auto idle = idle_options(options); !idle.empty())
+    fmt::print("the replay's steps are those of the record, whatever is given here: {}\n", idle);
+  if (options.replay_seconds)
+    storage::cut_after(*recorded, *options.replay_seconds);
+  auto now = replay::begin(*std::move(recorded), described.make_trainer(0));
+  if (!now)
+    return now.error();
+  auto& again = **now;
+  const auto all = again.steps_in_all();
+  const auto began_at = steady_now();
+  auto shown_at = began_at;
+  const auto show = [&] {
+    const auto present = steady_now();
+    if (present - shown_at < replay_show_interval)
+      return;
+    shown_at = present;
+    fmt::print("{} of {} steps, loss {:.4f}\n", again.steps(), all, again.loss());
+    std::fflush(stdout);
+  };
+  if (auto ran = again.run(show); !ran)
+    return ran.error();
+  fmt::print("replayed {} steps of {} chains, {} gradients, in {:.1f} s; loss {:.4f}\n", all,
+             job.chain_count(), again.gradients(),
+             std::chrono::duration<double>(steady_now() - began_at).count(), again.loss());
+  auto mine = final_parameters(again, job);
+  if (!mine)
+    return mine.error();
+  int status = EXIT_SUCCESS;
+  if (options.compare_file) {
+    const auto& from = *options.compare_file;
+    const auto differs = difference(from, job, *mine, again);
+    if (!differs)
+      return differs.error();
+    fmt::print("{} {}{}\n", differs->empty() ? "equal to" : "differs from", from.string(),
+               differs->empty() ? "" : ": " + *differs);
+    status = differs->empty() ? EXIT_SUCCESS : EXIT_FAILURE;
+  }
+  if (options.export_file)
+    if (auto written = export_parameters(*options.export_file, job, *std::move(mine)); !written)
+      return written.error();
+  return status;
+}
+
+} // namespace
+
+int run_replay(const std::string& name, const run_options& options, const graph& described) {
+  return required(replay_and_compare(name, options, described));
+}
+
+} // namespace troupe

@@ -1,0 +1,41 @@
+// Names the members that a job waits for, or trains without, once that lasts for some seconds.
+#pragma once
+
+#include "actors/graph/report/progress.hpp"
+#include "base/clock.hpp"
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+struct missing_options {
+  /// A member that is missing for so long is named. Shorter: ordinary restarts are named too.
+  std::chrono::milliseconds patience{4000};
+  /// The least time between two lines.
+  std::chrono::milliseconds pause{5000};
+};
+
+/// A plain state machine.
+///
+/// Invariants:
+/// (1) a line names all that were missing for `patience`, as far as list_of() does.
+/// (2) the same list makes one line, until one of them is there or another one is missing.
+class missing_members {
+public:
+  explicit missing_members(missing_options options = {}) : options_(options) {}
+
+  /// Returns the line that is due.
+  std::optional<std::string> look(const progress_snapshot& job, time_point now);
+
+private:
+  missing_options options_;
+  std::map<std::string, time_point> since_; ///< The missing members, by name.
+  std::vector<std::string> told_;
+  std::optional<time_point> told_at_;
+};
+
+} // namespace troupe

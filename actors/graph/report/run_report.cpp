@@ -1,0 +1,509 @@
+#include "actors/graph/report/run_report.hpp"
+
+#include "base/quote.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using std::chrono::nanoseconds;
+using json = nlohmann::ordered_json;
+
+/// Rates are taken over so long.
+constexpr std::chrono::seconds rate_window{5};
+/// Points of the training loss in a whole run.
+constexpr std::uint64_t curve_points = 100;
+
+double seconds(nanoseconds x) { return std::chrono::duration<double>(x).count(); }
+double milliseconds(nanoseconds x) { return 1e3 * seconds(x); }
+
+const char* role_name(role x) {
+  switch (x) {
+  case role::coordinator: return "coordinator";
+  case role::server: return "server";
+  case role::worker: return "worker";
+  case role::observer: return "launcher";
+  }
+  return "process";
+}
+
+/// "server-0".
+std::string key_of(const process_name& who) {
+  return std::string{role_name(who.role)} + "-" + std::to_string(who.index);
+}
+
+/// Whole where it is whole.
+json divided(std::uint64_t sum, std::uint64_t by) {
+  if (by == 0 || sum % by == 0)
+    return by == 0 ? 0 : sum / by;
+  return static_cast<double>(sum) / static_cast<double>(by);
+}
+
+json summary_of(const histogram& x) {
+  return {{"mean", x.mean()}, {"p99", x.quantile(0.99)}, {"max", x.max()}};
+}
+
+/// From a worker's question until all of its answer is there.
+json times_of(const histogram& x) {
+  const auto at = [&](double q) { return milliseconds_of(x.quantile(q)); };
+  return x.count() == 0 ? json() : json{{"p50", at(0.5)}, {"p99", at(0.99)}, {"max", at(1.0)}};
+}
+
+/// "asp", or where tables differ "asp, bsp" in their order.
+template <class Text>
+std::string joined(const job_spec& job, Text text) {
+  std::vector<std::string> seen;
+  for (const table_spec& table : job.tables) {
+    std::string name = text(table);
+    if (std::find(seen.begin(), seen.end(), name) == seen.end())
+      seen.push_back(std::move(name));
+  }
+  std::string all;
+  for (const std::string& name : seen)
+    all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
+std::uint64_t samples_of(const job_spec& job, std::uint64_t batches) {
+  const std::uint64_t per_pass = job.batches_per_pass();
+  if (per_pass == 0)
+    return 0;
+  const std::uint64_t rest = (batches % per_pass) * job.batch_samples;
+  return batches / per_pass * job.samples + std::min(rest, job.samples);
+}
+
+bool is_over(job_phase phase) { return phase >= job_phase::finishing; }
+
+} // namespace
+
+// -- counters --
+
+void run_statistics::counter::set(std::uint64_t value) {
+  if (value < last)
+    before += last;
+  last = value;
+}
+
+void run_statistics::accumulated_histogram::set(const histogram& value) {
+  if (value.count() < last.count())
+    before.merge(last);
+  last = value;
+}
+
+run_statistics::run_statistics(const job_spec& job) : job_(job) {}
+
+void run_statistics::job_started(time_point now) { started_at_ = now; }
+
+void run_statistics::job_finished(time_point now) {
+  finished_at_ = now;
+  if (training_from_ && !training_until_)
+    training_until_ = now;
+}
+
+void run_statistics::observe(const observer_orders& what, time_point now) {
+  if (!training_from_ && what.phase == job_phase::training) {
+    training_from_ = now;
+    samples_at_start_ = samples_of(job_, what.batches_done);
+  }
+  if (training_from_ && !training_until_ && is_over(what.phase))
+    training_until_ = now;
+  phase_ = what.phase;
+  batches_done_ = what.batches_done;
+  checkpoint_ = what.checkpoint;
+  for (const member_status& status : what.members) {
+    note_succession(status.member, now);
+    account(status);
+    note_recovery(status, what.phase, now);
+  }
+  note_departures(what.servers, now);
+  note_loss(now);
+  note_pause(what.phase, now);
+  if (training_from_) // Batches of an earlier run arrive all at once, before.
+    note_rate(now);
+}
+
+void run_statistics::note_succession(const member_id& member, time_point now) {
+  process& owner = processes_[{member.role, member.index}];
+  const bool was_seen = owner.last_seen != incarnation_id{};
+  if (member.incarnation == incarnation_id{}) {
+    if (was_seen && !owner.missing_since)
+      owner.missing_since = now;
+    return;
+  }
+  if (was_seen && owner.last_seen != member.incarnation) {
+    const time_point missed_at = owner.missing_since.value_or(now);
+    process_died({member.role, member.index, owner.last_seen}, missed_at, missed_at);
+  }
+  owner.last_seen = member.incarnation;
+  owner.missing_since.reset();
+}
+
+/// Servers that the job does not have any more. What they did others do now.
+void run_statistics::note_departures(const std::vector<server_id>& servers, time_point now) {
+  if (servers.empty())
+    return; // Not said.
+  for (auto& [who, owner] : processes_) {
+    owner.has_left =
+      who.role == role::server && std::ranges::find(servers, server_id{who.index}) == servers.end();
+    if (!owner.has_left)
+      continue;
+    owner.last_seen = {};
+    owner.missing_since.reset();
+    for (recovery& open : recoveries_)
+      if (open.role == who.role && open.index == who.index && !open.recovered_at)
+        open.recovered_at = now;
+  }
+}
+
+void run_statistics::account(const member_status& status) {
+  const auto [position, is_new] = incarnations_.try_emplace(status.member);
+  incarnation& x = position->second;
+  process& owner = processes_[{status.member.role, status.member.index}];
+  owner.rss_bytes_max = std::max(owner.rss_bytes_max, status.rss_bytes_max);
+  if (is_new && status.member.incarnation != incarnation_id{}) // That one is absent.
+    ++owner.starts;
+  if (!dead_.contains(status.member)) {
+    owner.present = status.member.incarnation;
+    owner.dead = false;
+  }
+  x.status = status;
+  x.sent.set(status.worker.pushes_sent);
+  x.acknowledged.set(status.worker.pushes_acknowledged);
+  x.worker_refused.set(status.worker.pushes_refused);
+  x.bytes_sent.set(status.worker.bytes_sent + status.server.bytes_sent);
+  x.bytes_received.set(status.worker.bytes_received + status.server.bytes_received);
+  x.loss_count.set(status.worker.loss_count);
+  x.idle_us.set(status.worker.wait_us);
+  x.window_wait_us.set(status.worker.window_wait_us);
+  x.request_times.set(status.worker.request_times);
+  x.wire_bytes_sent.set(status.worker.wire_bytes_sent);
+  x.wire_bytes_received.set(status.worker.wire_bytes_received);
+  x.left_out.set(status.worker.left_out);
+  x.pushes_summed.set(status.worker.pushes_summed);
+  x.sums.set(status.worker.sums);
+  x.device_sums.set(status.worker.device_sums);
+  x.loss_sum = status.worker.loss_sum;
+  x.applied.set(status.server.applied);
+  x.duplicates.set(status.server.duplicates);
+  x.server_refused.set(status.server.refused);
+  x.pulls.set(status.server.pulls);
+  x.waiting_pulls.set(status.server.waiting_pulls);
+  x.staleness_versions.set(status.server.staleness_versions);
+  x.staleness_clocks.set(status.server.staleness_clocks);
+  if (status.state == member_state::active && !x.first_active)
+    x.first_active = {status.clock, x.applied.total()};
+}
+
+// -- deaths --
+
+void run_statistics::process_died(const member_id& member, time_point killed_at,
+                                  time_point detected_at) {
+  if (!dead_.insert(member).second)
+    return;
+  recoveries_.push_back({member.role, member.index, killed_at, detected_at, std::nullopt, 0});
+  process& owner = processes_[{member.role, member.index}];
+  owner.starts = std::max(owner.starts, 1u);
+  if (owner.present == member.incarnation || owner.present == incarnation_id{})
+    owner.dead = true;
+}
+
+void run_statistics::note_recovery(const member_status& status, job_phase phase, time_point now) {
+  if (dead_.contains(status.member))
+    return;
+  const incarnation& x = incarnations_.at(status.member);
+  const bool is_working =
+    status.member.role == role::worker
+      ? x.acknowledged.total() > 0
+      : x.first_active
+          && (status.clock > x.first_active->first || x.applied.total() > x.first_active->second);
+  const bool is_up = status.state == member_state::active || status.state == member_state::finished;
+  for (recovery& open : recoveries_) {
+    if (open.role != status.member.role || open.index != status.member.index)
+      continue;
+    if (open.recovered_at)
+      continue;
+    open.updates_rolled_back = std::max(open.updates_rolled_back, status.updates_rolled_back);
+    if (is_up && (is_working || is_over(phase)))
+      open.recovered_at = now;
+  }
+}
+
+void run_statistics::coordinator_back(time_point now) {
+  for (auto& [who, owner] : processes_)
+    if (who.role == role::coordinator)
+      owner.dead = false;
+  for (recovery& open : recoveries_)
+    if (open.role == role::coordinator && !open.recovered_at)
+      open.recovered_at = now;
+}
+
+void run_statistics::resident_memory(const std::string& name, std::uint64_t bytes_max) {
+  std::uint64_t& known = other_memory_[name];
+  known = std::max(known, bytes_max);
+}
+
+// -- curves and rates --
+
+void run_statistics::evaluated(std::uint64_t pass, double loss, double accuracy,
+                               std::optional<double> auc, time_point now) {
+  curve_.push_back({pass * job_.batches_per_pass(), now, std::nullopt, loss, accuracy, auc});
+}
+
+void run_statistics::note_loss(time_point now) {
+  double sum = 0.0;
+  for (const auto& [member, x] : incarnations_)
+    sum += x.loss_sum;
+  const std::uint64_t count = total(&incarnation::loss_count);
+  const std::uint64_t step = std::max<std::uint64_t>(1, job_.batches() / curve_points);
+  if (count < curve_loss_count_ + step)
+    return;
+  const double mean = (sum - curve_loss_sum_) / static_cast<double>(count - curve_loss_count_);
+  curve_.push_back({batches_done_, now, mean, std::nullopt, std::nullopt, std::nullopt});
+  curve_loss_sum_ = sum;
+  curve_loss_count_ = count;
+}
+
+/// Looked at whenever orders come, every 100 ms at least: it is exact to that.
+void run_statistics::note_pause(job_phase phase, time_point now) {
+  const auto count = total(&incarnation::acknowledged);
+  if (phase != job_phase::training)
+    acknowledged_at_.reset();
+  if (phase != job_phase::training || std::exchange(acknowledged_, count) == count)
+    return;
+  pause_max_ = std::max(pause_max_, now - acknowledged_at_.value_or(now));
+  acknowledged_at_ = now;
+}
+
+void run_statistics::note_rate(time_point now) {
+  rate_sample sample{now, 0, 0, {}};
+  sample.samples = samples_of(job_, batches_done_);
+  for (const auto& [member, x] : incarnations_) {
+    sample.process_bytes[{member.role, member.index}] += x.activity();
+    if (member.role == role::worker)
+      sample.bytes += x.activity();
+  }
+  const auto wire = total(&incarnation::wire_bytes_sent) + total(&incarnation::wire_bytes_received);
+  if (wire > 0) // Else there are no links, and the values are all that can be counted.
+    sample.bytes = wire;
+  rates_.push_back(std::move(sample));
+  while (rates_.size() > 2 && rates_[1].at + rate_window <= now)
+    rates_.pop_front();
+}
+
+// -- sums --
+
+std::uint64_t run_statistics::total(counter incarnation::*which) const {
+  std::uint64_t sum = 0;
+  for (const auto& [member, x] : incarnations_)
+    sum += (x.*which).total();
+  return sum;
+}
+
+histogram run_statistics::merged(accumulated_histogram incarnation::*which) const {
+  histogram sum;
+  for (const auto& [member, x] : incarnations_) {
+    sum.merge((x.*which).before);
+    sum.merge((x.*which).last);
+  }
+  return sum;
+}
+
+std::optional<double> run_statistics::last_of(std::optional<double> loss_point::*which) const {
+  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
+    if ((*point).*which)
+      return (*point).*which;
+  return std::nullopt;
+}
+
+std::optional<evaluation_result> run_statistics::last_evaluation() const {
+  const std::uint64_t per_pass = std::max<std::uint64_t>(job_.batches_per_pass(), 1);
+  for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
+    if (point->test_accuracy)
+      return evaluation_result{*point->test_accuracy, point->batches / per_pass, job_.passes};
+  return std::nullopt;
+}
+
+std::uint64_t run_statistics::samples_done() const {
+  const std::uint64_t now = samples_of(job_, batches_done_);
+  return now - std::min(now, samples_at_start_);
+}
+
+// -- what others see --
+
+progress_snapshot run_statistics::snapshot(time_point now) const {
+  progress_snapshot all;
+  all.elapsed = now - started_at_;
+  all.phase = phase_;
+  all.batches_done = batches_done_;
+  all.batches = job_.batches();
+  all.passes = job_.passes;
+  const std::uint64_t per_pass = job_.batches_per_pass();
+  all.pass = per_pass == 0 ? 0.0 : static_cast<double>(batches_done_) / per_pass;
+  all.loss = last_of(&loss_point::training_loss);
+  all.accuracy = last_of(&loss_point::test_accuracy);
+  const histogram staleness = merged(&incarnation::staleness_versions);
+  all.staleness_mean = staleness.mean();
+  all.staleness_max = staleness.max();
+  all.checkpoint = checkpoint_;
+
+  const bool any_rate = rates_.size() > 1 && rates_.back().at > rates_.front().at;
+  const double span = any_rate ? seconds(rates_.back().at - rates_.front().at) : 1.0;
+  // A rollback makes the work done smaller for a moment.
+  const auto rate = [&](std::uint64_t from, std::uint64_t to) {
+    return any_rate && to > from ? static_cast<double>(to - from) / span : 0.0;
+  };
+  if (!rates_.empty()) {
+    all.samples_per_second = rate(rates_.front().samples, rates_.back().samples);
+    all.bytes_per_second = rate(rates_.front().bytes, rates_.back().bytes);
+  }
+  for (const auto& [key, owner] : processes_) {
+    // Nobody tells how a coordinator is: it is shown while it is dead.
+    if (owner.has_left || (key.role == role::coordinator && !owner.dead))
+      continue;
+    process_progress line;
+    line.name = key_of(key);
+    line.dead = owner.dead;
+    line.is_coordinator = key.role == role::coordinator;
+    line.starts = owner.starts;
+    line.rss_bytes = owner.rss_bytes_max;
+    const auto present = incarnations_.find({key.role, key.index, owner.present});
+    if (present != incarnations_.end()) {
+      const member_status& status = present->second.status;
+      line.state = status.state;
+      line.detail =
+        (key.role == role::worker ? "clock " : "version ") + std::to_string(status.clock);
+    }
+    if (any_rate) {
+      const auto from = rates_.front().process_bytes.find(key);
+      const auto to = rates_.back().process_bytes.find(key);
+      if (to != rates_.back().process_bytes.end())
+        line.bytes_per_second =
+          rate(from == rates_.front().process_bytes.end() ? 0 : from->second, to->second);
+    }
+    all.processes.push_back(std::move(line));
+  }
+  return all;
+}
+
+namespace {
+
+json json_of(const recovery& x, time_point started_at) {
+  json recovered;
+  if (x.recovered_at)
+    recovered = milliseconds(*x.recovered_at - x.killed_at);
+  return {{"role", role_name(x.role)},
+          {"index", x.index},
+          {"at_seconds", seconds(x.killed_at - started_at)},
+          {"detected_ms", milliseconds(x.detected_at - x.killed_at)},
+          {"recovered_ms", recovered},
+          {"updates_rolled_back", x.updates_rolled_back}};
+}
+
+json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
+  json point;
+  const auto per_pass = static_cast<double>(std::max<std::uint64_t>(1, job.batches_per_pass()));
+  point["epoch"] = static_cast<double>(x.batches) / per_pass;
+  point["seconds"] = seconds(x.at - started_at);
+  const auto put = [&point](const char* key, const std::optional<double>& value) {
+    if (value)
+      point[key] = *value;
+  };
+  put("train_loss", x.training_loss);
+  put("test_loss", x.test_loss);
+  put("test_accuracy", x.test_accuracy);
+  put("test_auc", x.test_auc);
+  return point;
+}
+
+} // namespace
+
+std::string run_statistics::to_json(const std::string& command) const {
+  json all;
+  all["command"] = printable(command, command.size());
+  all["sync"] = has_servers_ ? joined(job_, [](const table_spec& x) { return to_string(x.sync); })
+                             : "allreduce";
+  all["optimizer"] =
+    joined(job_, [](const table_spec& x) { return std::string{to_string(x.optimizer.kind)}; });
+  all["workers"] = job_.workers;
+  all["servers"] = has_servers_ ? job_.servers : 0;
+  all["seed"] = job_.seed;
+  all["epochs"] = job_.passes;
+
+  const time_point until = finished_at_.value_or(rates_.empty() ? started_at_ : rates_.back().at);
+  all["seconds"] = seconds(until - started_at_);
+  const double trained =
+    training_from_ ? seconds(training_until_.value_or(until) - *training_from_) : 0.0;
+  all["samples_per_second"] = trained > 0.0 ? static_cast<double>(samples_done()) / trained : 0.0;
+
+  all["longest_pause_ms"] = milliseconds(pause_max_);
+
+  const auto accuracy = last_of(&loss_point::test_accuracy);
+  all["test_accuracy"] = accuracy ? json(*accuracy) : json();
+  if (const auto auc = last_of(&loss_point::test_auc))
+    all["test_auc"] = *auc;
+  all["loss_curve"] = json::array();
+  for (const loss_point& x : curve_)
+    all["loss_curve"].push_back(json_of(x, job_, started_at_));
+
+  all["staleness_versions"] = summary_of(merged(&incarnation::staleness_versions));
+  all["staleness_clocks"] = summary_of(merged(&incarnation::staleness_clocks));
+  std::map<std::uint32_t, std::uint64_t> pulls;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::server)
+      pulls[member.index] += x.pulls.total();
+  all["pulls"] = json::array();
+  for (const auto& [unused, count] : pulls)
+    all["pulls"].push_back(count);
+  all["waiting_pulls"] = total(&incarnation::waiting_pulls);
+  const std::uint64_t chains = std::max(1u, job_.chain_count());
+  all["pushes"] = {{"sent", total(&incarnation::sent)},
+                   {"acknowledged", total(&incarnation::acknowledged)},
+                   {"applied", has_servers_ ? divided(total(&incarnation::applied), chains)
+                                            : json(batches_done_ - batches_before_)},
+                   {"duplicates_dropped", divided(total(&incarnation::duplicates), chains)},
+                   {"refused", divided(total(&incarnation::worker_refused) * chains
+                                         + total(&incarnation::server_refused),
+                                       chains)}};
+
+  std::uint64_t sent = 0, received = 0;
+  for (const auto& [member, x] : incarnations_)
+    if (member.role == role::worker) {
+      sent += x.bytes_sent.total();
+      received += x.bytes_received.total();
+    }
+  all["bytes"] = {{"sent", sent}, {"received", received}};
+  all["wire_bytes"] = {{"sent", total(&incarnation::wire_bytes_sent)},
+                       {"received", total(&incarnation::wire_bytes_received)}};
+  std::map<std::string, std::uint64_t> left_out;
+  for (const auto& [member, x] : incarnations_)
+    if (x.left_out.total() > 0)
+      left_out[key_of({member.role, member.index})] += x.left_out.total();
+  all["reducers"] = {{"pushes", total(&incarnation::pushes_summed)},
+                     {"sums", total(&incarnation::sums)},
+                     {"device_sums", total(&incarnation::device_sums)},
+                     {"left_out", left_out}};
+  // Of all workers together: without a batch to compute on; requests in front of a full link.
+  all["idle_seconds"] = static_cast<double>(total(&incarnation::idle_us)) * 1e-6;
+  all["window_wait_seconds"] = static_cast<double>(total(&incarnation::window_wait_us)) * 1e-6;
+
+  all["request_ms"] = times_of(merged(&incarnation::request_times));
+
+  all["recoveries"] = json::array();
+  for (const recovery& x : recoveries_)
+    all["recoveries"].push_back(json_of(x, started_at_));
+  all["peak_rss_bytes"] = json::object();
+  for (const auto& [key, owner] : processes_)
+    if (owner.rss_bytes_max > 0)
+      all["peak_rss_bytes"][key_of(key)] = owner.rss_bytes_max;
+  for (const auto& [name, bytes] : other_memory_)
+    all["peak_rss_bytes"][name] = bytes;
+  return all.dump(2);
+}
+
+} // namespace troupe

@@ -1,0 +1,40 @@
+#include "actors/inline_executor.hpp"
+
+#include "caf/actor_system.hpp"
+#include "caf/scheduler/abstract_coordinator.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// Time of one run(). Whoever waits for the lane's thread waits so long, and for one message more.
+constexpr std::chrono::milliseconds run_time_max{2};
+
+} // namespace
+
+lane::~lane() { leave_rest_to_scheduler(); }
+
+void lane::run() {
+  const auto end = std::chrono::steady_clock::now() + run_time_max;
+  for (std::size_t turns = 0; !jobs_.empty() && turns < turns_max_; ++turns) {
+    auto* job = jobs_.front();
+    jobs_.pop_front();
+    if (job->resume(this, 1) == caf::resumable::resume_later)
+      jobs_.push_back(job);
+    else
+      caf::intrusive_ptr_release(job);
+    if (std::chrono::steady_clock::now() >= end)
+      break;
+  }
+  leave_rest_to_scheduler();
+}
+
+void lane::leave_rest_to_scheduler() {
+  for (auto* job : std::exchange(jobs_, {}))
+    system().scheduler().enqueue(job);
+}
+
+} // namespace troupe

@@ -1,0 +1,93 @@
+// When checkpoints are cut, and how far the one under way is. A plain value.
+#pragma once
+
+#include "base/clock.hpp"
+#include "serialization/job.hpp"
+#include "serialization/messages.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace troupe {
+
+struct schedule_options {
+  std::chrono::milliseconds interval{2000}; ///< End of one to cut of the next; 0: none.
+  std::uint64_t clocks = 0;                 ///< Batches per worker slot between cuts; 0: by time.
+};
+
+/// Invariants:
+/// (1) numbers only grow, and at most one checkpoint is under way.
+/// (2) a checkpoint is committed only when all chains have brought their part of this number.
+class checkpoint_schedule {
+public:
+  /// `last_number`: no number up to this one may be used.
+  checkpoint_schedule(const job_spec& job, schedule_options options, std::uint64_t last_number);
+
+  /// How far the cluster is. `clock`: clocks applied by the foremost chain; bsp only.
+  struct position {
+    std::uint64_t settled = 0;
+    std::uint64_t clock = 0;
+  };
+
+  /// Notes the pace of clocks; call often.
+  void observe(const position& where, time_point now);
+  /// Counts the interval from now: training began.
+  void restart(const position& where, time_point now);
+  /// Whether the next one should be cut now. Not while one is under way, nor where nothing
+  /// happened.
+  bool due(const position& where, time_point now) const;
+  /// Begins the next one. bsp: at a clock far enough ahead that no server passes it before the
+  /// orders arrive; where `aligned`, at a multiple of schedule_options::clocks.
+  void begin(const position& where, time_point now, bool aligned);
+
+  /// Number and clock for the servers' orders; 0: none is asked for.
+  std::uint64_t asked() const { return stage_ == stage::cutting ? number_ : 0; }
+  std::uint64_t asked_clock() const { return stage_ == stage::cutting ? clock_ : 0; }
+  /// The newest number begun.
+  std::uint64_t number() const { return number_; }
+  std::uint64_t clock() const { return clock_; }
+  bool idle() const { return stage_ == stage::idle; }
+  bool cutting() const { return stage_ == stage::cutting; }
+  bool committing() const { return stage_ == stage::committing; }
+  bool overdue(time_point now) const;
+
+  /// Keeps a part of the one under way. Returns whether it is complete, and is now being committed.
+  bool add(const checkpoint_part& part);
+  std::vector<checkpoint_part> parts() const;
+  /// Never uses `number`, nor one below it.
+  void skip_to(std::uint64_t number);
+
+  /// Gives up the one under way; nothing of it will be committed.
+  void abandon(time_point now);
+  /// The same because servers could not cut it: the next bsp clock will be further ahead.
+  void fail(time_point now);
+  void committed(time_point now);
+
+private:
+  enum class stage { idle, cutting, committing };
+
+  std::uint64_t margin() const;
+  std::uint64_t target(std::uint64_t clock, bool aligned) const;
+
+  schedule_options options_;
+  std::uint32_t chains_ = 1;
+  std::uint32_t slots_ = 1;
+  bool bsp_ = false;
+  std::uint64_t clocks_total_ = 0;
+
+  stage stage_ = stage::idle;
+  std::uint64_t number_ = 0;
+  std::uint64_t clock_ = 0;
+  position at_;         ///< Of the last cut.
+  time_point since_{0}; ///< Begin of the one under way, or end of the last one.
+  std::map<chain_id, checkpoint_part> parts_;
+  std::uint32_t failures_ = 0; ///< In a row.
+
+  std::uint64_t pace_ = 0; ///< Clocks applied in a recent sample.
+  std::uint64_t sample_clock_ = 0;
+  time_point sample_at_{0};
+};
+
+} // namespace troupe

@@ -1,0 +1,156 @@
+// Marks and checkpoints: what is done for good, what has to be done again, and what is saved.
+#include "actors/protocol/coordinator/coordinator.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+/// Attempts at the last checkpoint before the job fails: its disk is full, most likely.
+constexpr std::uint32_t last_failures_max = 5;
+
+std::uint64_t count_missing(const batch_set& before, const batch_set& after) {
+  auto both = before;
+  both.intersect(after);
+  return before.size() - both.size();
+}
+
+} // namespace
+
+// -- marks --------------------------------------------------------------------------------------
+
+void coordinator::count_rolled_back(std::uint32_t index, const batch_set& before,
+                                    const batch_set& after, coordinator_effects& effects) {
+  auto& chain = chains_[index];
+  const auto count = count_missing(before, after);
+  rolled_back_[chain.lost_by] += count;
+  chain.lost_marks = {};
+  const auto origin = placement_.records()[index].origin;
+  if (chain.report.recovered && count == 0)
+    return tell("chain " + std::to_string(index) + " goes on with what its server kept", effects);
+  const auto from = origin == 0 ? std::string{" started over: "}
+                                : " restored from checkpoint " + std::to_string(origin) + ": ";
+  tell("chain " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",
+       effects);
+}
+
+void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
+  if (!marks_changed_ || !all_serving())
+    return;
+  marks_changed_ = false;
+  if (frozen_) {
+    begin_generation(now, effects);
+    return;
+  }
+  if (!audit_needed_) {
+    ledger_.settle(common_marks());
+    return;
+  }
+  audit_needed_ = false;
+  audited_at_ = now;
+  if (const auto count = ledger_.audit(common_marks(), false); count > 0)
+    tell(std::to_string(count) + " batches will be done again", effects);
+}
+
+void coordinator::begin_generation(time_point now, coordinator_effects& effects) {
+  const auto marks = common_marks();
+  frozen_ = audit_needed_ = state_.rolling_back = false;
+  persist(effects);
+  ledger_.roll_back(marks);
+  if (blamed_)
+    count_rolled_back(*blamed_, acknowledged_, marks, effects);
+  blamed_.reset();
+  for (auto& chain : chains_)
+    chain.lost_marks = {};
+  schedule_.restart(position(), now);
+  audited_at_ = now;
+  tell("all chains go on from clock " + std::to_string(clocks_of(marks)) + " (generation "
+         + std::to_string(state_.generation.value) + ")",
+       effects);
+}
+
+/// Finished batches whose marks do not come: an acknowledgement that was lost with its server.
+void coordinator::audit_overdue(time_point now, coordinator_effects& effects) {
+  if (recovering_ || frozen_ || !all_serving() || phase_ == job_phase::stopped) {
+    audited_at_ = now;
+    return;
+  }
+  if (now - audited_at_ < options_.audit_grace)
+    return;
+  audited_at_ = now;
+  if (const auto count = ledger_.audit(common_marks(), true); count > 0)
+    tell(std::to_string(count) + " finished batches are missing on a server and will be done again",
+         effects);
+}
+
+batch_set coordinator::common_marks() const {
+  auto common = chains_.front().report.marks;
+  for (const auto& chain : chains_)
+    common.intersect(chain.report.marks);
+  return common;
+}
+
+// -- checkpoints --------------------------------------------------------------------------------
+
+std::uint64_t coordinator::clocks_of(const batch_set& marks) const {
+  return marks.floor().value >= job_.batches() ? bsp_clock_count(job_)
+                                               : bsp_clock(job_, marks.floor());
+}
+
+checkpoint_schedule::position coordinator::position() const {
+  checkpoint_schedule::position where{ledger_.settled(), 0};
+  for (const auto& chain : chains_) {
+    if (bsp_ && chain.serving)
+      where.clock = std::max(where.clock, clocks_of(chain.report.marks));
+  }
+  return where;
+}
+
+void coordinator::run_checkpoints(time_point now, coordinator_effects& effects) {
+  if (!options_.checkpoints)
+    return;
+  if (schedule_.cutting())
+    collect_parts(now, effects);
+  if (!all_serving() || frozen_)
+    return;
+  schedule_.observe(position(), now);
+  if (phase_ == job_phase::training && schedule_.due(position(), now))
+    schedule_.begin(position(), now, true);
+}
+
+void coordinator::collect_parts(time_point now, coordinator_effects& effects) {
+  if (schedule_.overdue(now)) {
+    checkpoint_failed("it took too long", now, effects);
+    return;
+  }
+  for (std::uint32_t index = 0; index < chains_.size(); ++index) {
+    const auto& chain = chains_[index];
+    if (chain.report.checkpoint_failed == schedule_.number()) {
+      checkpoint_failed(chain.report.checkpoint_failure, now, effects);
+      return;
+    }
+    if (!chain.serving || chain.report.part.chain.value != index
+        || !schedule_.add(chain.report.part))
+      continue;
+    effects.push_back(
+      commit_checkpoint_effect{{schedule_.number(), job_, state_.generation, schedule_.clock(),
+                                ledger_.cursor(), schedule_.parts()}});
+    return;
+  }
+}
+
+void coordinator::checkpoint_failed(const std::string& why, time_point now,
+                                    coordinator_effects& effects) {
+  const auto number = schedule_.number();
+  schedule_.fail(now);
+  tell("checkpoint " + std::to_string(number) + " failed: " + why, effects);
+  if (number == last_checkpoint_ && ++last_failures_ >= last_failures_max && !stop_deadline_)
+    fail("the last checkpoint cannot be written: " + why, effects);
+}
+
+void coordinator::scrub_failed(const failure& why, coordinator_effects& effects) {
+  restore_.reset(); // It may be that one.
+  tell(why.text + (why.code == errc::damaged ? "; it will not be used" : ""), effects);
+}
+
+} // namespace troupe

@@ -1,0 +1,163 @@
+// Servers that come and go while the job runs: what users wish, and when it is done.
+#include "actors/protocol/coordinator/coordinator.hpp"
+
+#include "actors/protocol/mutation.hpp"
+#include "fmt/format.h"
+
+#include <algorithm>
+
+namespace troupe {
+
+std::set<server_id> coordinator::seats() const {
+  if (!state_.servers.empty())
+    return state_.servers;
+  std::set<server_id> all;
+  for (std::uint32_t index = 0; index < job_.servers; ++index)
+    all.insert({index});
+  return all;
+}
+
+// -- wishes -------------------------------------------------------------------------------------
+
+void coordinator::obey(const member_id& from, const resize& wish, time_point now,
+                       effects_ref effects) {
+  auto* record = members_.find(from);
+  // It comes again with each report.
+  if (recovering_ || phase_ == job_phase::stopped || record == nullptr || record->obeyed == wish)
+    return;
+  auto draining = state_.draining;
+  draining.insert(wish.drain.begin(), wish.drain.end());
+  for (const auto& server : wish.add)
+    draining.erase(server);
+  auto refused = objection_to(wish);
+  if (refused.empty())
+    if (const auto done = placement_.drain(draining); !done)
+      refused = done.error().text;
+  if (!refused.empty()) {
+    members_.leave(from); // Else it would be told that all is well.
+    send_home(from, refused, effects);
+    return;
+  }
+  record->obeyed = wish;
+  for (const auto& server : wish.add)
+    seat(server, now, effects);
+  for (const auto& server : draining)
+    if (!state_.draining.contains(server))
+      tell(name_of({role::server, server.value, {}}) + " is to leave", effects);
+  for (const auto& server : state_.draining)
+    if (!draining.contains(server))
+      tell(name_of({role::server, server.value, {}}) + " stays", effects);
+  state_.draining = std::move(draining);
+  ++placements_;
+  persist(effects);
+}
+
+/// Empty: none.
+std::string coordinator::objection_to(const resize& wish) const {
+  auto staying = seats();
+  for (const auto& server : wish.add) {
+    if (server.value >= servers_max)
+      return fmt::format("cannot add server {}: a job has servers 0 to {}", server.value,
+                         servers_max - 1);
+    staying.insert(server);
+  }
+  const auto all = staying;
+  for (const auto& server : state_.draining)
+    if (std::ranges::find(wish.add, server) == wish.add.end())
+      staying.erase(server);
+  for (const auto& server : wish.drain) {
+    if (!all.contains(server))
+      return fmt::format("cannot drain server {}: the job has no such server", server.value);
+    staying.erase(server);
+  }
+  if (wish.drain.empty() || staying.size() >= job_.replicas)
+    return {};
+  if (staying.empty())
+    return "cannot drain: no server would be left";
+  return fmt::format("cannot drain: {} would be left, and each chain has {} replicas",
+                     staying.size() == 1 ? "one server" : fmt::format("{} servers", staying.size()),
+                     job_.replicas);
+}
+
+/// From now on the job has this server, which need not be there yet.
+void coordinator::seat(const server_id& server, time_point now, effects_ref effects) {
+  auto all = seats();
+  if (!all.insert(server).second)
+    return;
+  state_.servers = std::move(all);
+  newcomers_.insert(server);
+  gone_[server.value] = now;
+  tell(name_of({role::server, server.value, {}}) + " is added", effects);
+}
+
+// -- what becomes of them -----------------------------------------------------------------------
+
+/// Another host may lend one that nobody asked for.
+void coordinator::welcome_server(const member_id& who, time_point now, effects_ref effects) {
+  if (!seats().contains({who.index})) {
+    seat({who.index}, now, effects);
+    persist(effects);
+  }
+  servers_[who.index] = {who, {}, now, 0};
+  gone_[who.index] = now; // Until it was told of the chains.
+  ++placements_;
+}
+
+void coordinator::settle_newcomers(time_point now, effects_ref effects) {
+  if (newcomers_.empty() || !placement_.is_at_rest())
+    return;
+  for (const auto& server : expected_servers(now))
+    if (newcomers_.contains(server))
+      return; // Chains wait for it.
+  std::vector<std::size_t> loads;
+  for (const auto& [index, server] : servers_)
+    if (!state_.draining.contains({index}))
+      loads.push_back(placement_.load({index}));
+  if (loads.empty() || std::ranges::max(loads) > std::ranges::min(loads) + 1)
+    return; // A move waits for reports.
+  std::erase_if(newcomers_, [&](const server_id& server) {
+    const auto found = servers_.find(server.value);
+    const auto load = placement_.load(server);
+    if (found == servers_.end() || gone_.contains(server.value)
+        || !placement_.is_trusted(found->second.id))
+      return false;
+    tell(fmt::format("{} holds {}", name_of(found->second.id),
+                     load == 0   ? "no chain, as there are not enough"
+                     : load == 1 ? "1 chain"
+                                 : fmt::format("{} chains", load)),
+         effects);
+    ++placements_;
+    return true;
+  });
+}
+
+/// Who holds nothing any more is ordered to end, and then the job has no such server.
+void coordinator::release_drained(time_point now, effects_ref effects) {
+  // After a restart of the coordinator one that was not heard may still come.
+  const bool may_come = now - started_at_ <= options_.liveness_timeout && state_.term > 1;
+  const auto draining = state_.draining;
+  for (const auto& server : draining) {
+    const auto found = servers_.find(server.value);
+    if ((!placement_.is_empty(server) && !mutated(mutation::drained_too_soon))
+        || (found == servers_.end() && may_come))
+      continue;
+    state_.servers = seats();
+    state_.servers.erase(server);
+    state_.draining.erase(server);
+    placement_.keep(server);
+    newcomers_.erase(server);
+    gone_.erase(server.value);
+    ++placements_;
+    tell(name_of({role::server, server.value, {}}) + " is empty and leaves", effects);
+    persist(effects);
+    if (found == servers_.end())
+      continue;
+    const auto who = found->second.id;
+    servers_.erase(found);
+    members_.bury(who);
+    placement_.dead(who);
+    send_home(who, "", effects);
+  }
+}
+
+} // namespace troupe

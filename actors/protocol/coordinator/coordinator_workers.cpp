@@ -1,0 +1,205 @@
+// Workers: their way into the chains' clock vectors and out again, and leases.
+#include "actors/protocol/coordinator/coordinator.hpp"
+
+#include "actors/protocol/clock_table.hpp"
+#include "actors/protocol/mutation.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// At the start of training all workers are let in before the first lease, so that the first of
+/// them does not get every slot of the first clocks; but nobody waits longer than this.
+constexpr auto first_leases_wait = 1000ms;
+/// A worker's pace is measured over stretches of at least this, several reports long.
+constexpr auto pace_stretch = 300ms;
+
+} // namespace
+
+bool coordinator::work_may_go_on() const {
+  return !recovering_ && !frozen_
+         && (phase_ == job_phase::training
+             || (phase_ == job_phase::finishing && stop_deadline_.has_value()));
+}
+
+/// Whether some chain's clock vector still has this incarnation.
+bool coordinator::listed_anywhere(const member_id& worker) const {
+  return std::ranges::any_of(chains_, [&](const chain_state& chain) {
+    const auto& clocks = chain.report.clocks;
+    return std::any_of(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation;
+    });
+  });
+}
+
+/// Whether some chain waits for it no more: it was a backup, by a coordinator before this one.
+bool coordinator::is_unbound(const member_id& worker) const {
+  return std::ranges::any_of(chains_, [&](const chain_state& chain) {
+    return std::ranges::any_of(chain.report.clocks, [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation
+             && x.clock == unbound_clock;
+    });
+  });
+}
+
+/// The clock at which every chain lets it begin; none while one has not answered yet.
+std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker) const {
+  std::uint64_t latest = 0;
+  for (const auto& chain : chains_) {
+    const auto& clocks = chain.report.clocks;
+    const auto mine = std::find_if(clocks.begin(), clocks.end(), [&](const clock_entry& x) {
+      return x.worker.value == worker.index && x.incarnation == worker.incarnation && x.known;
+    });
+    if (!chain.serving || mine == clocks.end())
+      return std::nullopt;
+    latest = std::max(latest, mine->clock);
+  }
+  return latest;
+}
+
+/// The least clock of those at work. A newcomer may begin there: a chain that was just restored
+/// has answered no pull yet and would promise it 0, for which all others would have to wait.
+std::optional<std::uint64_t> coordinator::slowest_clock() const {
+  std::optional<std::uint64_t> slowest;
+  for (const auto& [index, worker] : workers_)
+    if (worker.stage == admission::admitted && worker.duty < worker_duty::backup
+        && worker.report.generation == state_.generation)
+      slowest = std::min(slowest.value_or(worker.report.clock), worker.report.clock);
+  return slowest;
+}
+
+/// Whether a worker that holds nothing can get something.
+bool coordinator::any_work() const {
+  return ledger_.remaining() > 0 || ledger_.overloaded(lease_limits());
+}
+
+void coordinator::admit_workers() {
+  const bool any = any_work();
+  for (const auto& [seat, record] : members_.all()) {
+    if (seat.role != role::worker)
+      continue;
+    auto& worker = workers_[seat.index];
+    const bool work = has_work_for({seat.index}, any);
+    const auto& last = worker.report;
+    if (worker.adopted && worker.stage == admission::admitted && worker.duty < worker_duty::backup
+        && is_unbound(record.id)) {
+      ledger_.lost({seat.index});
+      outdate({seat.index});
+      set_stage(worker, admission::leaving);
+    }
+    if (worker.stage == admission::leaving && !listed_anywhere(record.id))
+      set_stage(worker, admission::out);
+    if (worker.stage == admission::out && work && !listed_anywhere(record.id))
+      set_stage(worker, admission::candidate);
+    if (worker.stage == admission::candidate && !work)
+      set_stage(worker, admission::leaving);
+    if (worker.stage != admission::candidate)
+      continue;
+    if (const auto promised = promised_clock(record.id)) {
+      set_stage(worker, admission::admitted);
+      worker.start_clock =
+        std::max({mutated(mutation::promise_ignored) ? 0 : *promised,
+                  last.generation == state_.generation ? last.clock : 0,
+                  mutated(mutation::promise_ignored) ? 0 : slowest_clock().value_or(0)});
+    }
+  }
+}
+
+coordinator::crew coordinator::muster() const {
+  crew all;
+  for (const auto& [seat, record] : members_.all()) {
+    if (seat.role != role::worker)
+      continue;
+    const auto& worker = workers_.at(seat.index);
+    all.more_to_come = all.more_to_come || worker.stage == admission::candidate;
+    if (worker.stage != admission::admitted || record.unplugged)
+      continue;
+    const bool enough = job_.backup_workers > 0 && all.regular.size() >= job_.workers;
+    const bool is_spare = worker.duty == worker_duty::backup || enough;
+    (is_spare ? all.spare : all.regular).push_back({seat.index});
+  }
+  if (all.regular.empty())
+    std::swap(all.regular, all.spare);
+  return all;
+}
+
+void coordinator::hand_out(const crew& all, time_point now) {
+  if (!work_may_go_on())
+    return;
+  if (all.more_to_come && now - training_since_ < first_leases_wait)
+    return;
+  auto ready = all.regular;
+  // It gets its next lease when it has none.
+  std::erase_if(ready, [&](worker_id id) {
+    return workers_.at(id.value).duty == worker_duty::relieved && ledger_.holds_work(id);
+  });
+  if (ready.empty())
+    ready = all.regular; // In bsp it may itself wait for what is queued.
+  const auto limits = lease_limits();
+  const bool one_idles =
+    std::ranges::any_of(ready, [&](worker_id id) { return !ledger_.holds_work(id); });
+  if (ledger_.remaining() == 0 && one_idles) // Then others give back what they have not begun.
+    if (const auto from = ledger_.overloaded(limits); from && ledger_.relieve(*from))
+      outdate(*from);
+  if (ledger_.remaining() == 0)
+    return;
+  for (const auto id : ledger_.hand_out(ready, next_lease_, limits))
+    outdate(id);
+}
+
+/// How many batches a lease of each may have.
+std::map<worker_id, std::uint32_t> coordinator::lease_limits() const {
+  std::map<worker_id, std::uint32_t> limits;
+  const auto seconds = std::chrono::duration<double>(options_.lease_time).count();
+  for (const auto& [index, worker] : workers_) {
+    // Before its pace is known it gets as much as it has done, so at first one batch.
+    const auto batches = worker.batches_per_second
+                           ? *worker.batches_per_second * seconds
+                           : static_cast<double>(worker.report.counters.pushes_acknowledged);
+    const bool is_relieved = worker.duty == worker_duty::relieved;
+    limits[{index}] = is_relieved ? 1 : static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
+  }
+  return limits;
+}
+
+void coordinator::measure_pace(worker_state& worker, time_point now) const {
+  const auto acknowledged = worker.report.counters.pushes_acknowledged;
+  const auto stretch = now - worker.pace_since;
+  if (worker.stage != admission::admitted || worker.pace_since == time_point{0}
+      || acknowledged < worker.pace_base) {
+    worker.pace_since = now;
+    worker.pace_base = acknowledged;
+  } else if (stretch >= pace_stretch) {
+    worker.batches_per_second = static_cast<double>(acknowledged - worker.pace_base)
+                                / std::chrono::duration<double>(stretch).count();
+    worker.pace_since = now;
+    worker.pace_base = acknowledged;
+  }
+}
+
+/// Nobody waits for a worker without work.
+void coordinator::release_idle_workers() {
+  const bool any = any_work();
+  for (auto& [index, worker] : workers_) {
+    if (worker.stage == admission::admitted && !frozen_ && !has_work_for({index}, any)
+        && !ledger_.holds_work({index}))
+      set_stage(worker, admission::leaving);
+  }
+}
+
+void coordinator::set_stage(worker_state& worker, admission to) {
+  worker.stage = to;
+  ++roster_;
+}
+
+/// Its leases changed.
+void coordinator::outdate(worker_id worker) {
+  if (const auto seat = members_.all().find({role::worker, worker.value, {}});
+      seat != members_.all().end())
+    seat->second.outdated = true;
+}
+
+} // namespace troupe

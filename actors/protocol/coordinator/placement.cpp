@@ -1,0 +1,435 @@
+#include "actors/protocol/coordinator/placement.hpp"
+
+#include "actors/protocol/mutation.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using std::ranges::all_of;
+using std::ranges::any_of;
+
+bool contains(const std::vector<member_id>& members, const member_id& who) {
+  return std::ranges::find(members, who) != members.end();
+}
+
+bool contains(const std::vector<member_id>& members, server_id server) {
+  return std::ranges::find(members, server.value, &member_id::index) != members.end();
+}
+
+bool same_servers(const chain_config& a, const chain_config& b) {
+  return a.members == b.members && a.joiner == b.joiner;
+}
+
+std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
+
+} // namespace
+
+placement::placement(placement_options options, std::vector<chain_record> stored,
+                     std::set<server_id> draining)
+    : options_(options), records_(std::move(stored)), delays_(records_.size()),
+      have_less_(records_.size()), draining_(std::move(draining)) {}
+
+// -- who is there --
+
+void placement::heard(const member_id& server, std::vector<chain_status> statuses) {
+  if (is_dead(server))
+    return;
+  alive_.insert_or_assign(server, std::move(statuses));
+  if (keeps_up(server))
+    silent_.erase(server);
+}
+
+bool placement::is_trusted(const member_id& server) const {
+  return alive_.contains(server) && !is_absent(server) && keeps_up(server);
+}
+
+/// Who acts in what is over has missed something: with a lease it would answer reads.
+bool placement::keeps_up(const member_id& server) const {
+  const auto found = alive_.find(server);
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto* status =
+      found == alive_.end() || i >= found->second.size() ? nullptr : &found->second[i];
+    const bool acts_in_the_past =
+      status != nullptr && status->epoch != epoch_id{} && status->sealed < records_[i].active.epoch;
+    if (acts_in_the_past || delays_[i].late.contains(server))
+      return false;
+  }
+  return true;
+}
+
+/// Of those that no record names, the last one of each server is kept: its reports may be late.
+void placement::silent(const member_id& server) {
+  std::erase_if(silent_,
+                [&](const member_id& x) { return !is_recorded(x) && x.index == server.index; });
+  alive_.erase(server);
+  silent_.insert(server);
+}
+
+void placement::dead(const member_id& server) {
+  std::erase_if(dead_,
+                [&](const member_id& x) { return !is_recorded(x) && x.index == server.index; });
+  alive_.erase(server);
+  silent_.erase(server);
+  dead_.insert(server);
+}
+
+bool placement::is_absent(const member_id& server) const {
+  if (mutated(mutation::late_counts_as_silent)
+      && any_of(delays_, [&](const delay& x) { return x.late.contains(server); }))
+    return true;
+  return is_dead(server) || silent_.contains(server);
+}
+
+bool placement::is_recorded(const member_id& server) const {
+  return any_of(records_, [&](const chain_record& x) { return members_of(x).contains(server); });
+}
+
+std::optional<member_id> placement::present(server_id server) const {
+  const auto found = std::ranges::find_if(
+    alive_, [&](const auto& x) { return x.first.index == server.value && !is_absent(x.first); });
+  return found == alive_.end() ? std::nullopt : std::optional{found->first};
+}
+
+// -- who is to be there --
+
+result<void> placement::drain(std::set<server_id> servers) {
+  const bool one_stays = any_of(alive_, [&](const auto& x) {
+    return !is_absent(x.first) && !servers.contains({x.first.index});
+  });
+  if (!servers.empty() && !one_stays)
+    return failure{errc::invalid_argument, "cannot drain: no other server is there to take over"};
+  draining_ = std::move(servers);
+  return {};
+}
+
+bool placement::is_empty(server_id server) const {
+  const auto names = [&](const chain_config& x) {
+    return contains(x.members, server) || (x.joiner && x.joiner->index == server.value);
+  };
+  return std::ranges::none_of(records_, [&](const chain_record& x) {
+    return names(x.active) || (x.proposed && names(*x.proposed));
+  });
+}
+
+std::size_t placement::load(server_id server) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+    records_, [&](const chain_record& x) { return contains(x.active.members, server); }));
+}
+
+bool placement::is_at_rest() const {
+  return std::ranges::none_of(records_,
+                              [](const chain_record& x) { return x.proposed || x.active.joiner; });
+}
+
+// -- configurations --
+
+bool placement::decide(time_point now) {
+  bool changed = false;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    part_neighbours(i, now);
+    changed = decide(i, now) || changed;
+    watch(i, now);
+  }
+  return changed || balance();
+}
+
+bool placement::decide(std::uint32_t index, time_point now) {
+  auto& chain = records_[index];
+  auto next = wanted(index);
+  if (mutated(mutation::last_member_removed) && next.members.empty())
+    for (const auto& [server, unused] : alive_)
+      next.members = {server};
+  if (next.members.empty()) { // Late or not, nobody else can do it.
+    delays_[index] = {{newest(chain).epoch, !chain.proposed}, now, {}};
+    return false;
+  }
+  if (!same_servers(next, newest(chain))) {
+    // What another server has kept is another beginning.
+    const bool other_past = begins(chain) && goes_on(index);
+    propose(
+      chain, std::move(next),
+      {newest(chain).generation.value + (other_past && !mutated(mutation::other_past_same_name))});
+    return true;
+  }
+  if (!chain.proposed || !may_activate(index))
+    return false;
+  chain.active = *std::exchange(chain.proposed, std::nullopt);
+  have_less_[index].clear();
+  return true;
+}
+
+void placement::propose(chain_record& chain, chain_config next, generation_id generation) {
+  next.epoch = {newest(chain).epoch.value + 1};
+  next.generation = generation;
+  chain.proposed = std::move(next);
+}
+
+/// Notices who holds up the chain.
+void placement::watch(std::uint32_t index, time_point now) {
+  const auto& [active, origin, proposed] = records_[index];
+  auto& [waits_for, since, late, left_out] = delays_[index];
+  const auto is_in_time = [&](const member_id& who) {
+    const auto* status = status_of(who, index);
+    const bool acts = status != nullptr && status->epoch >= active.epoch;
+    return is_absent(who) || (proposed ? has_sealed(who, index) : acts);
+  };
+  const phase present{newest(records_[index]).epoch, !proposed};
+  if (waits_for != present) {
+    waits_for = present;
+    since = now;
+    if (!proposed) {
+      late.clear();
+      left_out.reset();
+    }
+  }
+  // Who is silent by now stays late: else it could hold up the next proposal as well, and so on.
+  std::erase_if(late, [&](const member_id& who) { return !is_absent(who) && is_in_time(who); });
+  if (now - since < options_.seal_time || mutated(mutation::late_waited_for))
+    return;
+  auto all = active.members;
+  if (active.joiner)
+    all.push_back(*active.joiner);
+  if (proposed)
+    all.insert(all.end(), proposed->members.begin(), proposed->members.end());
+  std::ranges::remove_copy_if(all, std::inserter(late, late.end()), is_in_time);
+}
+
+bool placement::has_sealed(const member_id& server, std::uint32_t index) const {
+  const auto* status = status_of(server, index);
+  return status != nullptr && status->sealed >= records_[index].proposed->epoch;
+}
+
+bool placement::may_activate(std::uint32_t index) const {
+  const auto& chain = records_[index];
+  // Who starts again after it has sealed may hold nothing any more.
+  const auto is_ready = [&](const member_id& who) {
+    const auto* status = status_of(who, index);
+    return has_sealed(who, index) && (!have_less_[index].contains(who) || !one_may_have_more(index))
+           && ((status->complete && status->generation == chain.proposed->generation)
+               || mutated(mutation::activate_incomplete));
+  };
+  const bool new_ones = all_of(chain.proposed->members, is_ready)
+                        || (mutated(mutation::activate_before_new_seal) && !begins(chain));
+  const bool old_ones =
+    all_of(chain.active.members,
+           [&](const member_id& who) { return is_absent(who) || has_sealed(who, index); })
+    || (mutated(mutation::activate_before_old_seal) && !begins(chain));
+  return new_ones && old_ones;
+}
+
+/// Without an epoch. From the last active configuration, whatever was proposed since.
+chain_config placement::wanted(std::uint32_t index) const {
+  const auto& [active, origin, proposed] = records_[index];
+  if (begins(records_[index]))
+    return beginning(index);
+  const bool from_proposal = proposed && mutated(mutation::propose_from_proposal);
+  const chain_config& base = from_proposal ? *proposed : active;
+  chain_config next{{}, {}, base.members, base.joiner};
+  if (next.joiner && is_joint(index))
+    next.members.push_back(*std::exchange(next.joiner, std::nullopt));
+  if (mutated(mutation::restarted_counts_as_member))
+    for (member_id& who : next.members)
+      for (const auto& [server, unused] : alive_)
+        if (server.index == who.index)
+          who = server;
+  std::erase_if(next.members, [&](const member_id& who) { return is_absent(who); });
+  const auto& left_out = delays_[index].left_out;
+  if (next.members.size() > 1 && left_out)
+    std::erase(next.members, *left_out);
+  if (!next.joiner && proposed && proposed->members == next.members)
+    next.joiner = proposed->joiner; // Of a move that is about to begin, or else.
+  if (next.joiner
+      && (is_absent(*next.joiner) || is_leaving(*next.joiner) || next.joiner == left_out))
+    next.joiner.reset();
+  const auto leaves = [&](const member_id& who) { return is_leaving(who); };
+  const auto leaving = std::ranges::count_if(next.members, leaves);
+  const auto staying = next.members.size() - static_cast<std::size_t>(leaving);
+  if (staying < options_.replicas) {
+    if (!next.joiner)
+      next.joiner = joiner_for(index, next.members);
+    return next;
+  }
+  std::erase_if(next.members, leaves);
+  while (next.members.size() > options_.replicas)
+    next.members.erase(next.members.begin()
+                       + static_cast<std::ptrdiff_t>(surplus(index, next.members)));
+  // More than enough: a move.
+  if (next.joiner && gain(index, next.members, *next.joiner) < gain_min())
+    next.joiner.reset();
+  return next;
+}
+
+/// The tail makes nothing final that the joiner lacks, and will not before the next epoch.
+bool placement::is_joint(std::uint32_t index) const {
+  const auto& active = records_[index].active;
+  if (!active.joiner || is_absent(*active.joiner))
+    return false;
+  const bool moves = active.members.size() >= options_.replicas;
+  if (mutated(mutation::joiner_promoted_unasked)
+      || (moves && mutated(mutation::move_without_joint)))
+    return true;
+  const auto* tail = status_of(active.members.back(), index);
+  return tail != nullptr && tail->epoch == active.epoch && tail->joint;
+}
+
+/// The one of the proposal where that may stay; else the server with the least to do, which may be
+/// about to start; of those the one that leads the fewest, as it may come to lead this one.
+std::optional<member_id> placement::joiner_for(std::uint32_t index,
+                                               const std::vector<member_id>& members) const {
+  const auto& proposed = records_[index].proposed;
+  if (proposed && proposed->joiner && may_join(index, *proposed->joiner, members))
+    return proposed->joiner;
+  std::optional<member_id> best;
+  const auto is_better = [&](server_id x) {
+    return !best || load_beside(index, x) < load_beside(index, {best->index});
+  };
+  const auto burden = [&](const member_id& x) {
+    return std::pair{load_beside(index, {x.index}), heads_beside(index, {x.index})};
+  };
+  for (const auto& [server, unused] : alive_)
+    if (may_join(index, server, members) && (!best || burden(server) < burden(*best)))
+      best = server;
+  const bool is_worth_waiting = any_of(expected_, [&](server_id x) {
+    return !present(x) && !draining_.contains(x) && !contains(members, x) && is_better(x);
+  });
+  return is_worth_waiting ? std::nullopt : best;
+}
+
+/// Who has not heard of what is active, by now or at all, would keep the others waiting.
+bool placement::may_join(std::uint32_t index, const member_id& server,
+                         const std::vector<member_id>& members) const {
+  const auto* status = status_of(server, index);
+  const bool can_talk = members.empty() || !are_apart(members.back(), server);
+  return is_trusted(server) && can_talk && !is_leaving(server) && delays_[index].left_out != server
+         && !contains(members, server_id{server.index}) && status != nullptr
+         && status->sealed >= records_[index].active.epoch;
+}
+
+// -- balance --
+
+/// How much more the one of `members` with the most to do has to do than `joiner`, but for this
+/// chain; of use is a move from 1 on.
+std::size_t placement::gain(std::uint32_t index, const std::vector<member_id>& members,
+                            const member_id& joiner) const {
+  const auto most = load_max(index, members);
+  return most - std::min(most, load_beside(index, {joiner.index}));
+}
+
+/// Returns whether two servers differ by two chains or more; otherwise no move helps. Costs little,
+/// because decide() asks after each report.
+bool placement::is_uneven() const {
+  std::map<std::uint32_t, std::size_t> loads;
+  for (const auto& [server, unused] : alive_)
+    if (!is_leaving(server))
+      loads[server.index] = 0;
+  std::size_t most = 0;
+  for (const auto& chain : records_)
+    for (const auto& member : chain.active.members)
+      most = std::max(most, ++loads[member.index]);
+  return any_of(loads, [&](const auto& x) { return x.second + 2 <= most; });
+}
+
+/// Begins one move, the one that helps most, where all is at rest.
+bool placement::balance() {
+  if (!is_at_rest() || !(is_uneven() || mutated(mutation::endless_moving)))
+    return false;
+  std::size_t best_gain = gain_min();
+  std::optional<std::pair<std::uint32_t, member_id>> best;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& members = records_[i].active.members;
+    const bool is_full = members.size() >= options_.replicas
+                         && std::ranges::none_of(members, [&](auto& x) { return is_absent(x); });
+    const auto light = is_full ? joiner_for(i, members) : std::nullopt;
+    if (!light)
+      continue;
+    const auto found = gain(i, members, *light);
+    if (found >= best_gain) {
+      best = {i, *light};
+      best_gain = found + 1;
+    }
+  }
+  if (!best)
+    return false;
+  auto& chain = records_[best->first];
+  propose(chain, {{}, {}, chain.active.members, best->second}, chain.active.generation);
+  return true;
+}
+
+/// Who goes where one is too many: whom the proposal leaves out already; else of those with the
+/// most to do the last, or the first, where the second is head of fewer chains.
+std::size_t placement::surplus(std::uint32_t index, const std::vector<member_id>& members) const {
+  const auto& proposed = records_[index].proposed;
+  for (std::size_t i = 0; proposed && i < members.size(); ++i)
+    if (!contains(proposed->members, members[i]))
+      return i;
+  const auto load = [&](std::size_t i) { return load_beside(index, {members[i].index}); };
+  const auto heads = [&](std::size_t i) { return heads_beside(index, {members[i].index}); };
+  const auto most = load_max(index, members);
+  if (load(0) == most && heads(0) > heads(1))
+    return 0;
+  std::size_t last = members.size() - 1;
+  while (load(last) < most)
+    --last;
+  return last;
+}
+
+const chain_status* placement::status_of(const member_id& server, std::uint32_t index) const {
+  const auto found = alive_.find(server);
+  return found == alive_.end() || index >= found->second.size() ? nullptr : &found->second[index];
+}
+
+/// Chains but this one that it has a part in.
+std::size_t placement::load_beside(std::uint32_t index, server_id server) const {
+  std::size_t load = 0;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& config = newest(records_[i]);
+    const bool joins = config.joiner && config.joiner->index == server.value;
+    load += i != index && (joins || contains(config.members, server)) ? 1 : 0;
+  }
+  return load;
+}
+
+std::size_t placement::load_max(std::uint32_t index, const std::vector<member_id>& members) const {
+  std::size_t most = 0;
+  for (const member_id& each : members)
+    most = std::max(most, load_beside(index, {each.index}));
+  return most;
+}
+
+/// Chains but this one that it leads.
+std::size_t placement::heads_beside(std::uint32_t index, server_id server) const {
+  std::size_t heads = 0;
+  for (std::uint32_t i = 0; i < records_.size(); ++i) {
+    const auto& members = newest(records_[i]).members;
+    heads += i != index && !members.empty() && members.front().index == server.value ? 1 : 0;
+  }
+  return heads;
+}
+
+const chain_config& newest(const chain_record& chain) {
+  return chain.proposed ? *chain.proposed : chain.active;
+}
+
+bool begins(const chain_record& chain) {
+  return chain.proposed && chain.proposed->generation != chain.active.generation;
+}
+
+std::set<member_id> members_of(const chain_record& record) {
+  std::set<member_id> all;
+  const auto add = [&](const chain_config& config) {
+    all.insert(config.members.begin(), config.members.end());
+    if (config.joiner)
+      all.insert(*config.joiner);
+  };
+  add(record.active);
+  if (record.proposed)
+    add(*record.proposed);
+  return all;
+}
+
+} // namespace troupe

@@ -1,0 +1,472 @@
+#include "actors/protocol/coordinator/straggler_detector.hpp"
+
+#include "actors/protocol/mutation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+namespace troupe {
+namespace {
+
+using seconds_f = std::chrono::duration<double>;
+
+double seconds_of(time_point span) { return std::chrono::duration_cast<seconds_f>(span).count(); }
+
+std::string seconds_text(double seconds) {
+  return seconds < 10.0 ? std::to_string(std::llround(seconds * 1e3)) + " ms"
+                        : std::to_string(std::llround(seconds)) + " s";
+}
+
+/// `text` goes on after the worker's name.
+void tell(straggler_verdicts& verdicts, worker_id worker, worker_duty duty, const std::string& text,
+          straggler_verdict::kind what = straggler_verdict::kind::duty) {
+  verdicts.push_back({what, worker, duty, "worker " + std::to_string(worker.value) + text});
+}
+
+void tell(straggler_verdicts& verdicts, straggler_verdict::kind what, const std::string& text) {
+  verdicts.push_back({what, std::nullopt, worker_duty::full, "the cluster " + text});
+}
+
+const char* meaning_of(worker_duty duty) {
+  switch (duty) {
+  case worker_duty::watched: return "it is watched";
+  case worker_duty::relieved: return "it gives back a part of its work";
+  case worker_duty::backup: return "nobody waits for it any more";
+  default: return "";
+  }
+}
+
+/// Requires: not empty.
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
+}
+
+} // namespace
+
+// -- events -----------------------------------------------------------------------------------
+
+void straggler_judge::begin_track(seat& who, time_point now) const {
+  who.seen = {};
+  who.seen.since = now;
+  who.seen.window_since = now;
+  who.seen.healthy_since = now;
+}
+
+void straggler_judge::joined(worker_id worker, std::string host, time_point now,
+                             straggler_verdicts& verdicts) {
+  auto& who = seats_[worker];
+  who.host = std::move(host);
+  who.present = true;
+  begin_track(who, now);
+  if (who.duty == worker_duty::out)
+    return;
+  who.duty = worker_duty::full;
+  const auto record = hosts_.find(who.host);
+  if (record == hosts_.end() || record->second.held_until <= now || !may_put_out())
+    return;
+  who.duty = worker_duty::out;
+  who.out_until = record->second.held_until;
+  tell(verdicts, worker, who.duty,
+       " has to wait " + seconds_text(seconds_of(who.out_until - now)) + ": its host " + who.host
+         + " is held back");
+}
+
+void straggler_judge::left(worker_id worker, time_point now) {
+  const auto found = seats_.find(worker);
+  if (found == seats_.end())
+    return;
+  auto& who = found->second;
+  who.present = false;
+  who.left_at = now;
+  begin_track(who, now);
+  if (who.duty != worker_duty::out)
+    who.duty = worker_duty::full;
+}
+
+void straggler_judge::progress(worker_id worker, const worker_progress& done, time_point now) {
+  const auto found = seats_.find(worker);
+  if (found != seats_.end() && found->second.works())
+    measure(found->second.seen, done, now);
+}
+
+worker_duty straggler_judge::duty(worker_id worker) const {
+  const auto found = seats_.find(worker);
+  return found == seats_.end() ? worker_duty::full : found->second.duty;
+}
+
+void straggler_judge::measure(track& seen, const worker_progress& done, time_point now) const {
+  const auto& base = seen.base;
+  seen.newest = done;
+  if (!base || done.steps < base->steps || done.samples < base->samples
+      || done.blocked < base->blocked) {
+    seen.base = done;
+    seen.since = now;
+    return;
+  }
+  const auto steps = done.steps - base->steps;
+  const auto samples = done.samples - base->samples;
+  if (steps == 0)
+    return;
+  const auto busy = seconds_of(now - seen.since - (done.blocked - base->blocked));
+  seen.trained = true;
+  seen.base = done;
+  seen.since = now;
+  // After a late round reports come in a heap, and their times mean nothing. What comes when a
+  // window is full, before the round that ends it, is left out.
+  if (samples == 0 || late_ || seen.window_steps >= options_.window_steps)
+    return;
+  const auto share = static_cast<double>(samples);
+  seen.step_samples_max = std::max(seen.step_samples_max, share / static_cast<double>(steps));
+  seen.window.push_back({std::max(busy, 0.0) / share, steps});
+  seen.window_steps += steps;
+  seen.window_samples += samples;
+}
+
+// -- a round ----------------------------------------------------------------------------------
+
+void straggler_judge::tick(time_point now, straggler_verdicts& verdicts) {
+  if (round_at_ && now - *round_at_ < options_.round)
+    return;
+  late_ = round_at_ && now - *round_at_ > options_.round * options_.late_ratio;
+  round_at_ = now;
+  release(now, verdicts);
+  forget(now);
+  if (late_)
+    return oversleep(now);
+  if (late_score_ > 0 && now - late_at_ >= options_.late_memory) {
+    --late_score_;
+    late_at_ = now;
+  }
+  for (auto& [worker, who] : seats_)
+    if (who.works())
+      close_window(who.seen, now);
+  const auto all = compare();
+  if (all.reporting > 0)
+    median_ = all.median;
+  find_stuck(all, now, verdicts);
+  find_slow(all, now);
+  brake(all, now, verdicts);
+  act(all, now, verdicts);
+}
+
+/// The judge did not run in time, so what it saw since says nothing about workers: all begin anew,
+/// in windows and in silence.
+void straggler_judge::oversleep(time_point now) {
+  late_score_ = std::min(late_score_ + 1, options_.late_score_max);
+  late_at_ = now;
+  for (auto& [worker, who] : seats_) {
+    auto& seen = who.seen;
+    if (seen.base)
+      seen.base = seen.newest;
+    seen.since = now;
+    seen.closed = false;
+    begin_window(seen, now);
+  }
+}
+
+void straggler_judge::begin_window(track& seen, time_point now) {
+  seen.window.clear();
+  seen.window_steps = seen.window_samples = 0;
+  seen.window_since = now;
+}
+
+void straggler_judge::close_window(track& seen, time_point now) const {
+  const auto time = std::max(seconds_of(options_.window_time),
+                             options_.window_time_steps * median_ * seen.step_samples_max);
+  seen.closed =
+    !seen.window.empty()
+    && (seen.window_steps >= options_.window_steps || seconds_of(now - seen.window_since) >= time);
+  if (!seen.closed)
+    return;
+  auto& window = seen.window;
+  std::sort(window.begin(), window.end(), [](const auto& a, const auto& b) {
+    return a.seconds_per_sample < b.seconds_per_sample;
+  });
+  std::uint64_t below = 0;
+  const auto middle = std::find_if(window.begin(), window.end(), [&](const auto& one) {
+    below += one.steps;
+    return 2 * below >= seen.window_steps;
+  });
+  seen.pace = {middle->seconds_per_sample,
+               static_cast<double>(seen.window_samples) / static_cast<double>(seen.window_steps)};
+  begin_window(seen, now);
+}
+
+/// A worker that is stuck has no pace; one that is blocked keeps its last.
+straggler_judge::group straggler_judge::compare() const {
+  std::vector<double> paces;
+  std::vector<double> samples;
+  for (const auto& [worker, who] : seats_)
+    if (who.works() && who.seen.pace && !who.seen.stuck) {
+      paces.push_back(who.seen.pace->seconds_per_sample);
+      samples.push_back(who.seen.pace->samples_per_step);
+    }
+  if (paces.empty())
+    return {};
+  group all{paces.size(), median(paces), 0.0, median(std::move(samples))};
+  for (auto& one : paces)
+    one = std::abs(one - all.median);
+  all.deviation = median(std::move(paces));
+  return all;
+}
+
+double straggler_judge::slow_limit(const group& all) const {
+  return std::max(options_.slow_ratio * all.median,
+                  all.median + options_.slow_deviations * all.deviation);
+}
+
+bool straggler_judge::is_slow(const pace& one, const group& all) const {
+  const auto excess = (one.seconds_per_sample - all.median) * all.step_samples;
+  return enough(all) && one.seconds_per_sample > slow_limit(all)
+         && excess > seconds_of(options_.slow_excess);
+}
+
+double straggler_judge::silence_limit(const track& seen) const {
+  const auto patience = !seen.trained || seen.step_samples_max == 0.0 || median_ == 0.0
+                          ? seconds_of(options_.first_step)
+                          : std::max(seconds_of(options_.silence),
+                                     options_.silence_steps * median_ * seen.step_samples_max);
+  return patience * (1.0 + late_score_);
+}
+
+void straggler_judge::find_stuck(const group& all, time_point now, straggler_verdicts& verdicts) {
+  for (auto& [worker, who] : seats_) {
+    auto& seen = who.seen;
+    if (!who.works())
+      continue;
+    const auto blocked = seen.base ? seen.newest.blocked - seen.base->blocked : time_point{0};
+    const auto silent = seconds_of(now - seen.since - blocked);
+    const bool stuck = silent > silence_limit(seen);
+    seen.hopeless = silent > options_.stuck_ratio * silence_limit(seen);
+    if (stuck && !seen.stuck)
+      tell(verdicts, worker, who.duty,
+           " is stuck: it reports, but has finished no step for " + seconds_text(silent) + "; "
+             + describe(seen, all),
+           straggler_verdict::kind::stuck);
+    if (seen.stuck && !stuck)
+      tell(verdicts, worker, who.duty, " is not stuck any more; " + describe(seen, all));
+    seen.stuck = stuck;
+  }
+}
+
+void straggler_judge::find_slow(const group& all, time_point now) {
+  for (auto& [worker, who] : seats_) {
+    auto& seen = who.seen;
+    if (!who.works() || !seen.closed)
+      continue;
+    seen.slow = is_slow(*seen.pace, all);
+    seen.slow_windows = seen.slow ? seen.slow_windows + 1 : 0;
+    seen.evidence = seen.slow_windows >= options_.slow_windows;
+    if (seen.slow)
+      seen.slow_at = now;
+  }
+}
+
+/// Why nobody of the cluster is to blame; empty where somebody may be.
+std::string straggler_judge::systemic(const group& all) const {
+  std::size_t judged = 0;
+  std::size_t bad = 0;
+  for (const auto& [worker, who] : seats_)
+    if (who.works() && (who.seen.pace || who.seen.stuck)) {
+      ++judged;
+      bad += who.seen.stuck || who.seen.slow ? 1 : 0;
+    }
+  if (static_cast<double>(bad) > std::max(1.0, options_.brake_share * static_cast<double>(judged)))
+    return std::to_string(bad) + " of " + std::to_string(judged) + " workers are slow or stuck";
+  if (enough(all) && long_run_median_ && all.median > options_.brake_rise * *long_run_median_)
+    return "a typical step takes " + seconds_text(all.median * all.step_samples) + " instead of "
+           + seconds_text(*long_run_median_ * all.step_samples);
+  return {};
+}
+
+void straggler_judge::brake(const group& all, time_point now, straggler_verdicts& verdicts) {
+  const auto why = systemic(all);
+  if (enough(all)) {
+    if (!long_run_median_) {
+      long_run_median_ = all.median;
+      long_run_since_ = now;
+    } else {
+      // A plain mean until long_run has passed, then one that forgets. It follows under the brake
+      // too, so that a cluster that stays slow is judged again in the end.
+      const auto span = std::min<time_point>(now - long_run_since_, options_.long_run);
+      const auto weight = std::min(1.0, seconds_of(now - long_run_at_) / seconds_of(span));
+      *long_run_median_ += weight * (all.median - *long_run_median_);
+    }
+    long_run_at_ = now;
+  }
+  if (!why.empty()) {
+    brake_until_ = now + options_.brake_time;
+    if (!std::exchange(braked_, true))
+      tell(verdicts, straggler_verdict::kind::cluster_slow, "is slow, no worker is blamed: " + why);
+  } else if (braked_ && now >= brake_until_) {
+    braked_ = false;
+    tell(verdicts, straggler_verdict::kind::cluster_well,
+         "is not slow any more: workers are judged again");
+  }
+}
+
+// -- force ------------------------------------------------------------------------------------
+
+void straggler_judge::act(const group& all, time_point now, straggler_verdicts& verdicts) {
+  std::optional<worker_id> worst;
+  const auto badness = [&](worker_id worker) { // Stuck ones first, then by pace.
+    const auto& seen = seats_.at(worker).seen;
+    return std::pair{seen.hopeless, seen.pace ? seen.pace->seconds_per_sample : 0.0};
+  };
+  for (auto& [worker, who] : seats_) {
+    auto& seen = who.seen;
+    if (!who.works())
+      continue;
+    if (seen.stuck || seen.slow)
+      seen.healthy_since = now;
+    else if (seen.closed)
+      forgive(worker, who, now, verdicts);
+    if (braked_ || !enough(all)) {
+      seen.slow_windows = 0;
+      seen.evidence = false;
+    }
+    const bool forceable = seen.evidence && now - seen.forced_at >= options_.force_interval;
+    if (forceable && who.duty < std::min(options_.least_duty, worker_duty::backup)) {
+      who.duty = static_cast<worker_duty>(static_cast<int>(who.duty) + 1);
+      seen.evidence = false;
+      seen.forced_at = now;
+      tell(verdicts, worker, who.duty,
+           std::string{" is slow, "} + meaning_of(who.duty) + "; " + describe(seen, all));
+    } else if ((forceable || (seen.hopeless && !braked_))
+               && (!worst || badness(*worst) < badness(worker))) {
+      worst = worker;
+    }
+  }
+  if (worst && may_put_out()
+      && (!evicted_at_ || now - *evicted_at_ >= options_.eviction_interval
+          || mutated(mutation::evicts_at_once)))
+    evict(*worst, all, now, verdicts);
+}
+
+/// After a window that was not slow.
+void straggler_judge::forgive(worker_id worker, seat& who, time_point now,
+                              straggler_verdicts& verdicts) const {
+  auto& seen = who.seen;
+  if (who.duty != worker_duty::full && now - seen.slow_at >= options_.recovery) {
+    who.duty = worker_duty::full;
+    tell(verdicts, worker, who.duty,
+         " has its full duty back: not slow for " + seconds_text(seconds_of(now - seen.slow_at)));
+  }
+  if (now - seen.healthy_since >= options_.healthy_time) {
+    who.evictions /= 2;
+    seen.healthy_since = now;
+  }
+}
+
+std::size_t straggler_judge::working() const {
+  return static_cast<std::size_t>(std::count_if(
+    seats_.begin(), seats_.end(), [](const auto& entry) { return entry.second.works(); }));
+}
+
+/// One more, who works now.
+bool straggler_judge::may_put_out() const {
+  std::size_t known = 0;
+  std::size_t out = 0;
+  for (const auto& [worker, who] : seats_) {
+    known += who.present || who.duty == worker_duty::out ? 1 : 0;
+    out += who.duty == worker_duty::out ? 1 : 0;
+  }
+  // 10 % of 30 must be 3 whatever 0.1 is in binary.
+  const auto share = std::floor(options_.out_share * static_cast<double>(known) + 1e-9);
+  return options_.least_duty == worker_duty::out
+         && (static_cast<double>(out + 1) <= std::max(1.0, share)
+             || mutated(mutation::evicts_beyond_cap))
+         && working() >= std::size_t{options_.workers_min} + 1;
+}
+
+void straggler_judge::evict(worker_id worker, const group& all, time_point now,
+                            straggler_verdicts& verdicts) {
+  auto& who = seats_.at(worker);
+  const std::string why = who.seen.hopeless ? " stayed stuck" : " stayed slow";
+  const auto numbers = describe(who.seen, all);
+  evicted_at_ = now;
+  ++who.evictions;
+  who.duty = worker_duty::out;
+  who.out_until = now
+                  + std::min<std::chrono::milliseconds>(options_.probation * who.evictions,
+                                                        options_.probation_max);
+  begin_track(who, now);
+  const bool held = hold_host(who.host, now);
+  tell(verdicts, worker, who.duty,
+       why + " and is out for " + seconds_text(seconds_of(who.out_until - now))
+         + (held ? ", with its host " + who.host : "") + "; " + numbers);
+}
+
+/// Notes an eviction. Returns whether the host is held back for it, and with it all who are out.
+bool straggler_judge::hold_host(const std::string& host, time_point now) {
+  if (host.empty())
+    return false;
+  auto& record = hosts_[host];
+  record.evictions.push_back(now);
+  while (now - record.evictions.front() > options_.host_memory)
+    record.evictions.pop_front();
+  if (record.evictions.size() < options_.host_evictions)
+    return false;
+  record.evictions.clear();
+  record.held_until = now + options_.host_hold;
+  for (auto& [worker, who] : seats_)
+    if (who.duty == worker_duty::out && who.host == host)
+      who.out_until = std::max(who.out_until, record.held_until);
+  return true;
+}
+
+/// Lets in whose time is over; and others, where too few work without them.
+void straggler_judge::release(time_point now, straggler_verdicts& verdicts) {
+  for (const auto& [worker, who] : seats_)
+    if (who.duty == worker_duty::out && now >= who.out_until)
+      let_in(worker, "its time is over", now, verdicts);
+  while (working() < options_.workers_min) {
+    auto next = seats_.end();
+    for (auto i = seats_.begin(); i != seats_.end(); ++i) {
+      const bool waits = i->second.present && i->second.duty == worker_duty::out;
+      if (waits && (next == seats_.end() || i->second.out_until < next->second.out_until))
+        next = i;
+    }
+    if (next == seats_.end())
+      return;
+    let_in(next->first, "too few work without it", now, verdicts);
+  }
+}
+
+void straggler_judge::let_in(worker_id worker, const std::string& why, time_point now,
+                             straggler_verdicts& verdicts) {
+  auto& who = seats_.at(worker);
+  who.duty = worker_duty::full;
+  if (!who.present)
+    who.left_at = now;
+  begin_track(who, now);
+  tell(verdicts, worker, who.duty, " may work again: " + why);
+}
+
+void straggler_judge::forget(time_point now) {
+  std::erase_if(seats_, [&](const auto& entry) {
+    const auto& who = entry.second;
+    return !who.present && who.duty != worker_duty::out && now - who.left_at > options_.host_memory;
+  });
+  std::erase_if(hosts_, [&](const auto& entry) {
+    const auto& record = entry.second;
+    return record.held_until <= now
+           && (record.evictions.empty() || now - record.evictions.back() > options_.host_memory);
+  });
+}
+
+std::string straggler_judge::describe(const track& seen, const group& all) const {
+  if (!seen.pace || all.reporting == 0)
+    return std::to_string(all.reporting) + " workers report a pace";
+  return seconds_text(seen.pace->seconds_per_sample * all.step_samples) + " for "
+         + std::to_string(std::llround(all.step_samples)) + " samples, the median of "
+         + std::to_string(all.reporting) + " workers is "
+         + seconds_text(all.median * all.step_samples) + ", the limit "
+         + seconds_text(slow_limit(all) * all.step_samples);
+}
+
+} // namespace troupe

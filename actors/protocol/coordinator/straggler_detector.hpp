@@ -1,0 +1,286 @@
+// Which workers are stragglers, and what each may still do. A plain state machine: progress of the
+// workers and time in, verdicts out. It compares workers with each other, never with a clock of
+// theirs; it blames nobody while the whole cluster or the judge itself is slow; and it uses force
+// by degrees, within a budget, and never for ever.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "serialization/ids.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What a worker may do, by growing force.
+enum class worker_duty : std::uint8_t {
+  full,
+  watched,  ///< The same, but a person is told.
+  relieved, ///< It gives back a part of its work.
+  backup,   ///< Nobody waits for its gradients.
+  out,      ///< Its incarnation is over, its work is others'; a successor has to wait.
+};
+
+/// Each number of the rules. "Step": one batch of a worker; "typical step": the median number of
+/// samples in a step, over all workers, so that who has more data in a step is not slow for it.
+struct straggler_options {
+  // -- who is slow --
+  /// Steps of a window, whose median time per sample is a worker's pace. More: calmer and later.
+  std::uint32_t window_steps = 20;
+  /// A window ends after this, or the time of so many steps at pace m where that is longer, with
+  /// the steps it has, one at least. So a worker that is 5 times slower than others, at 1 s a step,
+  /// is out within 60 s; with 20 steps of 5 s it would take 10 min.
+  std::chrono::milliseconds window_time{5000};
+  double window_time_steps = 5.0;
+  /// A worker is slow beyond max(slow_ratio * m, m + slow_deviations * d), where m is the median of
+  /// all paces and d the median of their distances from it. Smaller: more false alarms.
+  double slow_ratio = 2.0;
+  double slow_deviations = 6.0;
+  /// And slower than m by more than this in a typical step: below, nobody would gain by it.
+  std::chrono::milliseconds slow_excess{50};
+  /// So many windows running must be slow before anything is done.
+  std::uint32_t slow_windows = 3;
+  /// With fewer paces to compare nobody is slow.
+  std::uint32_t reporting_min = 5;
+
+  // -- who is stuck --
+  /// A worker is stuck when it has finished no step for longer than max(silence, silence_steps
+  /// steps of its size at pace m), ...
+  std::chrono::milliseconds silence{10'000};
+  double silence_steps = 5.0;
+  /// The same before its first step, and before any pace is known: models are built, data is read.
+  std::chrono::milliseconds first_step{120'000};
+  /// ... which is told; and put out after this times as long, if it does not go on. Must exceed
+  /// every pause of a healthy worker.
+  double stuck_ratio = 2.0;
+
+  // -- when the cluster is slow, and nobody of it to blame --
+  /// m is more than this times its mean over the long run ...
+  double brake_rise = 1.5;
+  std::chrono::milliseconds long_run{600'000};
+  /// ... or more than this share of the workers is slow or stuck. One is never more.
+  double brake_share = 0.2;
+  /// That lasts so long after the last sign of it.
+  std::chrono::milliseconds brake_time{10'000};
+
+  // -- force --
+  /// Nobody gets less than this.
+  worker_duty least_duty = worker_duty::out;
+  /// At least this between two degrees of force against a worker, so that the first can help.
+  std::chrono::milliseconds force_interval{5000};
+  /// A worker has its full duty back after so long without a slow window. Longer than a flapping
+  /// worker's good times: it is then out after a few bad ones.
+  std::chrono::milliseconds recovery{60'000};
+
+  // -- budget --
+  /// At most max(1, out_share * workers known) are out at a time, ...
+  double out_share = 0.1;
+  /// ... never so many that fewer than this work, ...
+  std::uint32_t workers_min = 1;
+  /// ... and at most one is put out in this time.
+  std::chrono::milliseconds eviction_interval{10'000};
+
+  // -- return --
+  /// An evicted worker is out for this times its evictions so far, at most probation_max.
+  std::chrono::milliseconds probation{30'000};
+  std::chrono::milliseconds probation_max{300'000};
+  /// After so long without a slow window half of its evictions are forgotten.
+  std::chrono::milliseconds healthy_time{600'000};
+  /// After so many evictions from one host within host_memory nobody of it comes back before
+  /// host_hold is over.
+  std::uint32_t host_evictions = 3;
+  std::chrono::milliseconds host_memory{3'600'000};
+  std::chrono::milliseconds host_hold{1'800'000};
+
+  // -- the judge itself --
+  /// Time between two rounds of judgement.
+  std::chrono::milliseconds round{1000};
+  /// A round that comes after more than this times `round` is late.
+  double late_ratio = 2.0;
+  /// `silence` and `first_step` are multiplied by 1 + score. The score grows by 1 with each late
+  /// round, up to this, and shrinks by 1 in each late_memory without one.
+  std::uint32_t late_score_max = 8;
+  std::chrono::milliseconds late_memory{10'000};
+};
+
+/// Errors: invalid_argument, naming the option.
+result<void> validate(const straggler_options& options);
+/// The same rules with all times of waiting divided by `speed`, for experiments.
+straggler_options hurried(straggler_options options, double speed);
+
+/// What a worker has done, by its newest report; cumulative since the start of its incarnation.
+struct worker_progress {
+  /// Steps finished, whether or not somebody used their gradients.
+  std::uint64_t steps = 0;
+  std::uint64_t samples = 0; ///< In these steps.
+  /// Time that it could not compute because of us: waiting for values or for other workers, for a
+  /// link's window, for a lease. A wait that has not ended counts up to now.
+  std::chrono::microseconds blocked{0};
+
+  bool operator==(const worker_progress&) const = default;
+};
+
+struct straggler_verdict {
+  enum class kind : std::uint8_t {
+    duty,         ///< The worker's duty is now `duty`. May say what held before.
+    stuck,        ///< The worker reports and does not train. Its duty is as before.
+    cluster_slow, ///< The brake is on: no force against anybody ...
+    cluster_well, ///< ... until now.
+  };
+  kind what = kind::duty;
+  std::optional<worker_id> worker;      ///< None for a verdict on the cluster.
+  worker_duty duty = worker_duty::full; ///< The worker's.
+  std::string reason;                   ///< One line for a person, with the numbers.
+
+  bool operator==(const straggler_verdict&) const = default;
+};
+
+using straggler_verdicts = std::vector<straggler_verdict>;
+
+/// Units: time per sample between receipts, less what the worker was blocked; by the caller's clock
+///   alone. Verdicts are appended to the caller's buffer.
+/// Requires: `now` never goes back; tick() is called at least once in options.round, best at once
+///   after the events that came before it. Else the judge takes itself for late.
+/// Errors: none. Calls for workers that did not join, or are out, do nothing.
+/// Determinism: the same calls give the same verdicts; workers are compared in ascending order.
+/// Capacity: window_steps measurements for a worker; who left is forgotten after host_memory.
+/// Invariants:
+/// (1) when a worker is put out, at most max(1, out_share of all) are out, and workers_min work:
+///     may_put_out() is always asked. Evictions are eviction_interval apart.
+/// (2) a late round, or one under the brake, uses no force: tick() ends before, act() refuses.
+/// (3) force grows by one degree at a time, each on a slow window that ended after the last, with
+///     slow_windows running. Only a stuck worker is put out at once, after it was told of.
+/// (4) nobody is out for ever: its time is at most probation_max, or host_hold from the last time
+///     its host was held back; less where fewer than workers_min work without it.
+/// Sources: backup workers, Chen 2016 (arXiv 1604.00981); lateness score, Lifeguard (arXiv
+/// 1707.00788); brake and budget, Kubernetes' zone eviction and Envoy's outlier detection; work
+/// given back, DLRover.
+class straggler_judge {
+public:
+  /// Requires: validate(options) succeeded.
+  explicit straggler_judge(straggler_options options) : options_(options) {}
+
+  /// A new incarnation of this worker is here and will get work, unless it is out: evicted lately,
+  /// or its host is held back, of which a verdict tells. Otherwise it begins with full duty.
+  /// `host`: any name that workers of one machine share; empty: unknown, and never held back.
+  void joined(worker_id worker, std::string host, time_point now, straggler_verdicts& verdicts);
+  /// It is gone, for whatever reason. If it is out, it stays so.
+  void left(worker_id worker, time_point now);
+  /// What it has done; `now` is when that was received. May be called as often as one likes.
+  /// Numbers below the last ones begin a new count.
+  void progress(worker_id worker, const worker_progress& done, time_point now);
+  /// Judges, if options.round has passed since it last did.
+  void tick(time_point now, straggler_verdicts& verdicts);
+
+  /// `full` for a worker that is not known. Who is `out` must not get work.
+  worker_duty duty(worker_id worker) const;
+
+private:
+  struct measurement {
+    double seconds_per_sample = 0.0;
+    std::uint64_t steps = 0;
+  };
+  struct pace {
+    double seconds_per_sample = 0.0;
+    double samples_per_step = 0.0;
+  };
+  /// What is measured of an incarnation.
+  struct track {
+    std::optional<worker_progress> base; ///< At the last step ...
+    time_point since{0};                 ///< ... which came then; or when it joined.
+    worker_progress newest;
+    bool trained = false; ///< It finished a step.
+    double step_samples_max = 0.0;
+
+    time_point window_since{0};
+    std::vector<measurement> window;
+    std::uint64_t window_steps = 0;
+    std::uint64_t window_samples = 0;
+    std::optional<troupe::straggler_judge::pace> pace; ///< Of the window that ended last ...
+    bool closed = false;                               ///< ... in this round.
+
+    bool slow = false;     ///< That window is.
+    bool stuck = false;    ///< No step for too long.
+    bool hopeless = false; ///< No step for stuck_ratio times that.
+    std::uint32_t slow_windows = 0;
+    bool evidence = false; ///< A slow window that no force answered yet.
+    time_point slow_at{0};
+    time_point forced_at{0};
+    time_point healthy_since{0};
+  };
+  /// One seat of a worker; it outlives incarnations.
+  struct seat {
+    std::string host;
+    bool present = false;
+    time_point left_at{0};
+    worker_duty duty = worker_duty::full;
+    time_point out_until{0};
+    std::uint32_t evictions = 0; ///< Less those forgotten.
+    track seen;
+
+    bool works() const { return present && duty != worker_duty::out; }
+  };
+  struct host_record {
+    std::deque<time_point> evictions;
+    time_point held_until{0};
+  };
+  /// All paces of a round.
+  struct group {
+    std::size_t reporting = 0;
+    double median = 0.0; ///< s per sample.
+    double deviation = 0.0;
+    double step_samples = 0.0; ///< Of a typical step.
+  };
+
+  void measure(track& seen, const worker_progress& done, time_point now) const;
+  void close_window(track& seen, time_point now) const;
+  static void begin_window(track& seen, time_point now);
+  group compare() const;
+  bool enough(const group& all) const { return all.reporting >= options_.reporting_min; }
+  double slow_limit(const group& all) const;
+  bool is_slow(const pace& one, const group& all) const;
+  void find_stuck(const group& all, time_point now, straggler_verdicts& verdicts);
+  double silence_limit(const track& seen) const;
+  void find_slow(const group& all, time_point now);
+  void brake(const group& all, time_point now, straggler_verdicts& verdicts);
+  std::string systemic(const group& all) const;
+  void act(const group& all, time_point now, straggler_verdicts& verdicts);
+  void forgive(worker_id worker, seat& who, time_point now, straggler_verdicts& verdicts) const;
+
+  bool may_put_out() const;
+  void evict(worker_id worker, const group& all, time_point now, straggler_verdicts& verdicts);
+  bool hold_host(const std::string& host, time_point now);
+  void release(time_point now, straggler_verdicts& verdicts);
+  void let_in(worker_id worker, const std::string& why, time_point now,
+              straggler_verdicts& verdicts);
+  void forget(time_point now);
+  void begin_track(seat& who, time_point now) const;
+  void oversleep(time_point now);
+  std::size_t working() const;
+  std::string describe(const track& seen, const group& all) const;
+
+  straggler_options options_;
+  std::map<worker_id, seat> seats_;
+  std::map<std::string, host_record> hosts_;
+
+  std::optional<time_point> round_at_; ///< The last round.
+  bool late_ = false;                  ///< It was.
+  std::uint32_t late_score_ = 0;
+  time_point late_at_{0}; ///< When the score changed.
+
+  double median_ = 0.0; ///< The last m, s per sample; 0: none yet.
+  std::optional<double> long_run_median_;
+  time_point long_run_since_{0};
+  time_point long_run_at_{0};
+  bool braked_ = false;
+  time_point brake_until_{0};
+  std::optional<time_point> evicted_at_;
+};
+
+} // namespace troupe

@@ -1,0 +1,73 @@
+#include "actors/protocol/server/partition_marks.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+std::vector<shard_partition> marks_of(const std::vector<partition_image>& images) {
+  std::vector<shard_partition> all;
+  for (const auto& x : images)
+    all.push_back({x.partition, x.version, x.marks});
+  return all;
+}
+
+partition_marks::partition_marks(const std::vector<shard_partition>& partitions,
+                                 std::size_t tables) {
+  for (const shard_partition& p : partitions) {
+    version_max_ = std::max(version_max_, p.version);
+    auto marks = p.marks;
+    marks.resize(tables);
+    auto found = std::find_if(groups_.begin(), groups_.end(),
+                              [&](const group& x) { return x.marks == marks; });
+    if (found == groups_.end())
+      found = groups_.insert(groups_.end(), group{std::move(marks), {}});
+    found->partitions.push_back(p.partition);
+    order_.emplace_back(p.partition, static_cast<std::size_t>(found - groups_.begin()));
+  }
+}
+
+bool partition_marks::contains(table_id table, batch_id batch) const {
+  return std::all_of(groups_.begin(), groups_.end(),
+                     [&](const group& x) { return x.marks[table.value].contains(batch); });
+}
+
+void partition_marks::insert(const std::vector<table_id>& tables, batch_id batch) {
+  for (group& x : groups_)
+    for (const table_id table : tables)
+      x.marks[table.value].insert(batch);
+}
+
+std::vector<std::pair<table_id, partition_id>>
+partition_marks::pairs(const std::vector<table_id>& tables, batch_id batch) const {
+  std::vector<std::pair<table_id, partition_id>> found;
+  for (const table_id table : tables)
+    for (const group& x : groups_)
+      if (x.marks[table.value].contains(batch))
+        for (const partition_id partition : x.partitions)
+          found.emplace_back(table, partition);
+  return found;
+}
+
+batch_id partition_marks::floor(const std::vector<table_id>& tables, batch_id end) const {
+  for (const group& x : groups_)
+    for (const table_id table : tables)
+      end = std::min(end, x.marks[table.value].floor());
+  return end;
+}
+
+batch_set partition_marks::everywhere(batch_id end) const {
+  batch_set all{end};
+  for (const group& x : groups_)
+    for (const batch_set& marks : x.marks)
+      all.intersect(marks);
+  return all;
+}
+
+std::vector<shard_partition> partition_marks::partitions(std::uint64_t version) const {
+  std::vector<shard_partition> made;
+  for (const auto& [partition, of] : order_)
+    made.push_back({partition, version, groups_[of].marks});
+  return made;
+}
+
+} // namespace troupe

@@ -1,0 +1,54 @@
+// Which batches a server has applied, for each table and partition.
+#pragma once
+
+#include "serialization/batch_set.hpp"
+#include "serialization/ids.hpp"
+#include "serialization/snapshot.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// What a shard starts with: fresh, or read from a checkpoint.
+struct shard_partition {
+  partition_id partition;
+  std::uint64_t version = 0;
+  std::vector<batch_set> marks; ///< One for each table of the job.
+};
+
+std::vector<shard_partition> marks_of(const std::vector<partition_image>& images);
+
+/// A push marks all partitions of a server, so their marks differ only where checkpoints differed;
+/// those that were equal then are kept once.
+class partition_marks {
+public:
+  partition_marks(const std::vector<shard_partition>& partitions, std::size_t tables);
+
+  /// On every partition.
+  bool contains(table_id table, batch_id batch) const;
+  void insert(const std::vector<table_id>& tables, batch_id batch);
+  /// Which of these pairs have the batch.
+  std::vector<std::pair<table_id, partition_id>> pairs(const std::vector<table_id>& tables,
+                                                       batch_id batch) const;
+  /// First batch that some partition lacks for some of these tables; `end` where that is less.
+  batch_id floor(const std::vector<table_id>& tables, batch_id end) const;
+  /// Batches below `end` that every partition has for all tables.
+  batch_set everywhere(batch_id end) const;
+  /// In the order of the start; with this version.
+  std::vector<shard_partition> partitions(std::uint64_t version) const;
+  std::uint64_t version_max() const { return version_max_; }
+
+private:
+  struct group {
+    std::vector<batch_set> marks; ///< One for each table.
+    std::vector<partition_id> partitions;
+  };
+
+  std::vector<group> groups_;
+  std::vector<std::pair<partition_id, std::size_t>> order_; ///< And its group.
+  std::uint64_t version_max_ = 0;
+};
+
+} // namespace troupe

@@ -1,0 +1,479 @@
+#include "actors/protocol/server/shard.hpp"
+
+#include "actors/protocol/mutation.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::uint64_t minus_or_zero(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : 0; }
+
+std::uint64_t successor(std::uint64_t clock) {
+  return clock == std::numeric_limits<std::uint64_t>::max() ? clock : clock + 1;
+}
+
+std::vector<table_id> tables_with(const job_spec& job, consistency_mode mode) {
+  std::vector<table_id> tables;
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+    if (job.tables[i].sync.mode == mode)
+      tables.push_back({i});
+  return tables;
+}
+
+/// Clocks that all partitions have applied to all bsp tables.
+std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& bsp_tables,
+                             const partition_marks& marks) {
+  if (bsp_tables.empty())
+    return 0;
+  const batch_id floor = marks.floor(bsp_tables, {job.batches()});
+  return floor.value < job.batches() ? bsp_clock(job, floor) : bsp_clock_count(job);
+}
+
+bool known_tables(const job_spec& job, const std::vector<table_id>& tables) {
+  return std::all_of(tables.begin(), tables.end(),
+                     [&](table_id table) { return table.value < job.tables.size(); });
+}
+
+bool has_all(const std::vector<step_header>& steps, const std::vector<step_header>& wanted) {
+  return std::ranges::all_of(wanted, [&](const step_header& x) {
+    return std::ranges::find(steps, x.batch, &step_header::batch) != steps.end();
+  });
+}
+
+/// Whether two steps have the same of these.
+template <class Id>
+bool twice(const std::vector<step_header>& steps, Id step_header::*which) {
+  std::vector<Id> all;
+  for (const step_header& step : steps)
+    all.push_back(step.*which);
+  std::ranges::sort(all);
+  return std::ranges::adjacent_find(all) != all.end();
+}
+
+} // namespace
+
+shard::shard(const job_spec& job, generation_id generation,
+             const std::vector<shard_partition>& partitions, shard_options options)
+    : job_(job), generation_(generation), options_(options),
+      bsp_tables_(tables_with(job, consistency_mode::bsp)), marks_(partitions, job.tables.size()),
+      version_(marks_.version_max()), slots_(job, clocks_applied(job, bsp_tables_, marks_)) {
+  for (const table_id table : tables_with(job, consistency_mode::ssp)) {
+    const std::uint32_t staleness = job.tables[table.value].sync.staleness_clocks;
+    staleness_min_ = std::min(staleness_min_.value_or(staleness), staleness);
+  }
+}
+
+// -- workers --
+
+void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& effects) {
+  assert(!applying_);
+  clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
+  std::vector<waiting_pull> stay;
+  for (waiting_pull& pull : waiting_) {
+    auto why = clocks_.objection(pull.askers.front().worker, pull.askers.front().incarnation);
+    if (why && std::ranges::all_of(pull.askers, [&](const step_header& x) {
+          return clocks_.objection(x.worker, x.incarnation).has_value();
+        }))
+      effects.push_back(refuse_effect{pull.token, *std::move(why)});
+    else
+      stay.push_back(std::move(pull));
+  }
+  waiting_ = std::move(stay);
+  go_on(effects);
+}
+
+/// The least clock at which a worker can start now without breaking invariant (2).
+std::uint64_t shard::promise() const {
+  return staleness_min_ ? minus_or_zero(pull_clock_max_, *staleness_min_) : 0;
+}
+
+void shard::lead() {
+  if (!std::exchange(leads_, true))
+    clocks_.promise(promise());
+}
+
+std::optional<failure> shard::objection(const step_header& step) const {
+  if (step.generation != generation_) {
+    const bool is_past = step.generation < generation_;
+    return failure{is_past ? errc::rolled_back : errc::not_ready,
+                   std::string("the request belongs to a ") + (is_past ? "past" : "coming")
+                     + " generation " + std::to_string(step.generation.value) + ", served is "
+                     + std::to_string(generation_.value)};
+  }
+  if (step.batch.value >= job_.batches())
+    return failure{errc::malformed,
+                   "batch beyond the end of the job: " + std::to_string(step.batch.value)};
+  return clocks_.objection(step.worker, step.incarnation);
+}
+
+/// A sum must not wait for a worker that may never be listed again.
+std::optional<failure> shard::objection(const std::vector<step_header>& steps) const {
+  std::optional<failure> first;
+  std::size_t refused = 0;
+  for (const step_header& step : steps)
+    if (auto why = objection(step); why && ++refused == 1)
+      first = std::move(why);
+  if (refused == 0 || refused == steps.size())
+    return first;
+  return failure{errc::not_as_one, "of the sum's batches one would be refused: " + first->text};
+}
+
+std::optional<failure> shard::objection(const pull_terms& what) const {
+  if (!known_tables(job_, what.tables))
+    return failure{errc::malformed, "pull names a table that the job does not have"};
+  if (what.latest)
+    return std::nullopt;
+  auto why = objection(what.step);
+  const bool others_may =
+    std::ranges::any_of(what.others, [&](const step_header& x) { return !objection(x); });
+  return others_may ? std::nullopt : why;
+}
+
+// -- pushes --
+
+bool shard::is_bsp(table_id table) const {
+  return job_.tables[table.value].sync.mode == consistency_mode::bsp;
+}
+
+std::optional<failure> shard::malformed_push(const std::vector<table_id>& tables) const {
+  if (!known_tables(job_, tables))
+    return failure{errc::malformed, "push names a table that the job does not have"};
+  std::vector<bool> seen(job_.tables.size());
+  std::size_t bsp_count = 0;
+  for (const table_id table : tables) {
+    if (seen[table.value])
+      return failure{errc::malformed,
+                     "push lists a table twice: '" + job_.tables[table.value].name + "'"};
+    seen[table.value] = true;
+    bsp_count += is_bsp(table) ? 1 : 0;
+  }
+  if (bsp_count != 0 && bsp_count != bsp_tables_.size())
+    return failure{errc::malformed, "push names some bsp tables and leaves out others"};
+  return std::nullopt;
+}
+
+std::vector<table_id> shard::missing(const std::vector<table_id>& tables, batch_id batch) const {
+  std::vector<table_id> found;
+  for (const table_id table : tables)
+    if (!is_bsp(table)
+        && (!marks_.contains(table, batch) || mutated(mutation::marks_not_looked_at)))
+      found.push_back(table);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// Whether the same partitions lack each of these batches.
+bool shard::equally_missing(const std::vector<table_id>& tables,
+                            const std::vector<step_header>& steps) const {
+  const auto lacking = [&](const step_header& step) {
+    return std::pair{missing(tables, step.batch), marks_.pairs(tables, step.batch)};
+  };
+  return steps.size() == 1 || mutated(mutation::sum_of_marked_taken)
+         || std::ranges::all_of(steps, [&, first = lacking(steps.front())](const auto& step) {
+              return lacking(step) == first;
+            });
+}
+
+void shard::push(request_token token, const std::vector<step_header>& steps,
+                 const std::vector<table_id>& tables, std::uint64_t base_version,
+                 shard_effects& effects) {
+  assert(!applying_ && !steps.empty());
+  auto why = malformed_push(tables);
+  if (!why && twice(steps, &step_header::batch))
+    why = failure{errc::malformed, "push lists a batch twice"};
+  if (!why && twice(steps, &step_header::worker)) // So a sum has few batches, whoever sends it.
+    why = failure{errc::malformed, "push lists a worker twice"};
+  if (!why)
+    why = objection(steps);
+  if (!why && steps.size() > 1 && std::ranges::any_of(tables, [&](auto x) { return is_bsp(x); }))
+    why = failure{errc::not_as_one, "slots of a bsp clock come one by one"};
+  if (!why && !equally_missing(tables, steps))
+    why = failure{errc::not_as_one, "some batches of the sum have been applied"};
+  if (why) {
+    effects.push_back(refuse_effect{token, *std::move(why)});
+    return;
+  }
+  lead();
+  const batch_id batch = steps.front().batch;
+  waiting_push now{token, steps};
+  now.is_slot =
+    std::ranges::any_of(tables, [&](auto x) { return is_bsp(x) && !slots_.applied(batch); });
+  if (now.is_slot && slots_.too_far(batch)) {
+    effects.push_back(refuse_effect{
+      token, {errc::not_ready, "batch of a clock far ahead: " + std::to_string(batch.value)}});
+    return;
+  }
+  auto lacking = missing(tables, batch);
+  if (!lacking.empty())
+    return propose_or_wait(std::move(now), std::move(lacking), base_version, effects);
+  keep_or_acknowledge(now, effects);
+  go_on(effects);
+}
+
+void shard::propose_or_wait(waiting_push push, std::vector<table_id> tables,
+                            std::uint64_t base_version, shard_effects& effects) {
+  pending_entry* const with = pending_with(push.steps, tables);
+  if (with == nullptr) {
+    push.proposed = true;
+    const auto newest = std::ranges::max(push.steps, {}, &step_header::clock).clock;
+    const std::uint64_t slowest = clocks_.min().value_or(newest);
+    propose({{push.steps, std::move(tables), base_version}, {push}, minus_or_zero(newest, slowest)},
+            {push.token}, effects);
+  } else if (has_all(with->what.steps, push.steps)
+             && std::ranges::includes(with->what.tables, tables)) {
+    with->waiting.push_back(std::move(push));
+  } else {
+    effects.push_back(refuse_effect{
+      push.token,
+      {errc::not_ready, "some tables have batch " + std::to_string(push.steps.front().batch.value)
+                          + (push.steps.size() > 1 ? " or others" : "") + " pending"}});
+  }
+}
+
+/// The first pending entry that brings some of these batches to some of these tables, none of them
+/// bsp.
+shard::pending_entry* shard::pending_with(const std::vector<step_header>& steps,
+                                          const std::vector<table_id>& tables) {
+  for (pending_entry& entry : pending_)
+    if (std::ranges::any_of(steps, [&](const auto& x) { return has_all(entry.what.steps, {x}); })
+        && std::find_first_of(tables.begin(), tables.end(), entry.what.tables.begin(),
+                              entry.what.tables.end())
+             != tables.end())
+      return &entry;
+  return nullptr;
+}
+
+void shard::propose(pending_entry entry, std::vector<request_token> pushes,
+                    shard_effects& effects) {
+  effects.push_back(propose_effect{std::move(pushes), entry.what});
+  pending_.push_back(std::move(entry));
+}
+
+void shard::propose_next_clock(shard_effects& effects) {
+  pending_entry clock{{{}, bsp_tables_}, {}};
+  std::vector<request_token> pushes;
+  for (const bsp_slot& slot : slots_.next()) {
+    clock.what.steps.push_back(slot.step);
+    pushes.push_back(*slot.source);
+  }
+  slots_.entered();
+  propose(std::move(clock), std::move(pushes), effects);
+}
+
+// -- the log --
+
+void shard::append(entry_header entry) {
+  assert(!applying_ && slots_.empty());
+  // Who pushes clock c had its pull of c answered and, once that push is final, may have had the
+  // one of c + 1 answered, by the replica that leads. Should this one lead next, what it promises
+  // to a new worker must hold for those readers too.
+  for (const step_header& step : entry.steps)
+    pull_clock_max_ = std::max(pull_clock_max_, successor(step.clock));
+  leads_ = false;
+  if (is_clock(entry))
+    slots_.entered();
+  pending_.push_back({std::move(entry), {}});
+}
+
+void shard::commit(shard_effects& effects) {
+  assert(!applying_ && !pending_.empty());
+  applying_ = true;
+  const entry_header& entry = pending_.front().what;
+  // A bsp gradient is computed from the very values that it is applied to.
+  const std::uint64_t staleness = is_clock(entry) ? 0 : minus_or_zero(version_, entry.base_version);
+  effects.push_back(apply_effect{entry.tables,
+                                 marks_.pairs(entry.tables, entry.steps.front().batch), staleness,
+                                 is_clock(entry) ? entry.steps.size() : 1});
+}
+
+shard::pending_entry shard::take_committed() {
+  assert(applying_);
+  applying_ = false;
+  pending_entry oldest = std::move(pending_.front());
+  pending_.pop_front();
+  return oldest;
+}
+
+void shard::applied(shard_effects& effects) {
+  const pending_entry done = take_committed();
+  const bool is_sum = !is_clock(done.what);
+  for (const step_header& step : done.what.steps) {
+    if (is_sum && step != done.what.steps.front() && mutated(mutation::sum_marked_as_one))
+      continue;
+    marks_.insert(done.what.tables, step.batch);
+    hear(step, successor(step.clock));
+  }
+  ++version_;
+  if (is_clock(done.what))
+    finish_clock(effects);
+  else
+    finish_arrival(done, effects);
+  go_on(effects);
+}
+
+void shard::finish_arrival(const pending_entry& done, shard_effects& effects) {
+  for (const waiting_push& push : done.waiting) {
+    for (std::size_t i = 0; push.proposed && i < push.steps.size(); ++i)
+      count_applied(minus_or_zero(version_ - 1, done.what.base_version), done.staleness_clocks);
+    keep_or_acknowledge(push, effects);
+  }
+}
+
+void shard::finish_clock(shard_effects& effects) {
+  const std::vector<bsp_slot> slots = slots_.next();
+  slots_.drop_next(true);
+  for (const bsp_slot& slot : slots) {
+    if (slot.source && !slot.counted)
+      count_applied(0, 0);
+    for (const request_token token : slot.waiting)
+      acknowledge(token, token != slot.source, effects);
+  }
+}
+
+void shard::discarded(failure why, shard_effects& effects) {
+  const pending_entry failed = take_committed();
+  std::vector<request_token> tokens;
+  for (const waiting_push& push : failed.waiting) {
+    tokens.push_back(push.token);
+    for (const step_header& step : push.steps)
+      clocks_.settle(step.worker, step.incarnation, first_pending(step));
+  }
+  for (const step_header& step : failed.what.steps)
+    clocks_.settle(step.worker, step.incarnation, first_pending(step));
+  if (is_clock(failed.what)) {
+    for (const bsp_slot& slot : slots_.next())
+      tokens.insert(tokens.end(), slot.waiting.begin(), slot.waiting.end());
+    slots_.drop_next(false);
+  }
+  for (const request_token token : tokens) {
+    ++counters_.refused;
+    effects.push_back(refuse_effect{token, why});
+  }
+  go_on(effects);
+}
+
+void shard::follow(std::uint64_t pull_clock_max) {
+  leads_ = false;
+  pull_clock_max_ = pull_clock_max;
+}
+
+void shard::step_down(shard_effects& effects) {
+  assert(!applying_);
+  leads_ = false;
+  cut_.reset();
+  const auto refuse = [&](request_token token) {
+    effects.push_back(refuse_effect{token, {errc::not_ready, "this replica does not lead"}});
+  };
+  for (pending_entry& entry : pending_) {
+    for (const waiting_push& push : entry.waiting)
+      refuse(push.token);
+    entry.waiting.clear();
+  }
+  clocks_.forget_pushed();
+  for (const bsp_slot& slot : slots_.drop_all())
+    for (const request_token token : slot.waiting)
+      refuse(token);
+  for (const waiting_pull& pull : waiting_)
+    refuse(pull.token);
+  waiting_.clear();
+}
+
+void shard::truncate(shard_effects& effects) {
+  step_down(effects);
+  pending_.clear();
+  slots_.truncated();
+}
+
+/// Its asp and ssp tables have the batch.
+void shard::keep_or_acknowledge(const waiting_push& push, shard_effects& effects) {
+  if (push.is_slot && !slots_.applied(push.steps.front().batch))
+    slots_.keep(push.steps.front(), push.token, push.proposed);
+  else
+    acknowledge(push.token, !push.proposed, effects);
+  for (const step_header& step : push.steps)
+    hear(step, successor(step.clock));
+}
+
+/// What a request or an entry tells of the clock of its worker.
+void shard::hear(const step_header& step, std::uint64_t pushed_below) {
+  clocks_.advance(step.worker, step.incarnation, pushed_below, first_pending(step));
+}
+
+/// The smallest clock of this worker's pushes whose asp and ssp tables are pending.
+std::uint64_t shard::first_pending(const step_header& of) const {
+  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
+  const auto look = [&](const std::vector<step_header>& steps) {
+    for (const step_header& step : steps)
+      if (step.worker == of.worker && step.incarnation == of.incarnation)
+        first = std::min(first, step.clock);
+  };
+  for (const pending_entry& entry : pending_) {
+    if (is_clock(entry.what))
+      continue;
+    look(entry.what.steps);
+    for (const waiting_push& copy : entry.waiting)
+      look(copy.steps);
+  }
+  return first;
+}
+
+void shard::count_applied(std::uint64_t staleness_versions, std::uint64_t staleness_clocks) {
+  ++counters_.applied;
+  counters_.staleness_versions.add(staleness_versions);
+  counters_.staleness_clocks.add(staleness_clocks);
+}
+
+void shard::acknowledge(request_token token, bool duplicate, shard_effects& effects) {
+  counters_.duplicates += duplicate ? 1 : 0;
+  effects.push_back(acknowledge_effect{token, {version_, duplicate}});
+}
+
+// -- cuts, and what events make possible --
+
+void shard::request_cut(std::uint64_t checkpoint, std::uint64_t clock, shard_effects& effects) {
+  assert(!applying_);
+  // A clock past the last one would never come.
+  cut_ = wanted_cut{checkpoint, bsp_tables_.empty() ? 0 : std::min(clock, bsp_clock_count(job_))};
+  go_on(effects);
+}
+
+void shard::go_on(shard_effects& effects) {
+  std::vector<waiting_pull> stay;
+  for (waiting_pull& pull : waiting_) {
+    if (answerable(pull))
+      answer(pull, effects);
+    else
+      stay.push_back(std::move(pull));
+  }
+  waiting_ = std::move(stay);
+  if (cut_ && slots_.clocks() >= cut_->clock) {
+    effects.push_back(cut_effect{cut_->checkpoint});
+    cut_.reset();
+  }
+  if (!bsp_tables_.empty() && slots_.complete())
+    propose_next_clock(effects);
+}
+
+bool shard::holds(request_token token) const {
+  for (const pending_entry& entry : pending_) {
+    const auto slot = std::find_if(entry.waiting.begin(), entry.waiting.end(),
+                                   [](const waiting_push& push) { return push.is_slot; });
+    if (slot != entry.waiting.end() && slot->token == token)
+      return true;
+  }
+  return slots_.holds(token);
+}
+
+// -- marks --
+
+batch_set shard::marks() const { return marks_.everywhere({job_.batches()}); }
+
+std::vector<shard_partition> shard::partitions() const { return marks_.partitions(version_); }
+
+} // namespace troupe

@@ -1,0 +1,257 @@
+#include "actors/protocol/worker/reducer.hpp"
+
+#include "actors/protocol/mutation.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+const step_header& step_of(const request& what) {
+  return what.push ? what.push->step : what.pull->step;
+}
+
+/// Whether what was refused as a whole may be had one by one. A history that is over is everyone's,
+/// and what is too much as one is too much as several; those who asked begin again.
+bool goes_alone(errc code) {
+  return reaction_to(code) != reaction::retry && code != errc::rolled_back
+         && code != errc::overloaded;
+}
+
+} // namespace
+
+reducer::reducer(const job_spec& job, reducer_options options)
+    : job_(job), options_(options), any_bsp_(any_bsp(job)) {
+  for (const auto& table : job_.tables)
+    if (table.sync.mode == consistency_mode::ssp)
+      staleness_min_ = std::min<std::uint64_t>(staleness_min_.value_or(table.sync.staleness_clocks),
+                                               table.sync.staleness_clocks);
+}
+
+void reducer::ask(request_token token, request what, time_point now, reducer_effects& effects) {
+  const auto step = step_of(what);
+  const bool waits = !what.pull || !what.pull->latest;
+  auto& open = requests_[token];
+  open.worker = step.worker;
+  if (what.push)
+    open.push = std::make_shared<const update>(*std::move(what.push));
+  open.pull = std::move(what.pull);
+  auto& worker = workers_[step.worker];
+  ++worker.open;
+  worker.expected = true;
+  if (!waits)
+    return forward({{token, open.push != nullptr, open.pull.has_value()}}, effects);
+  share mine{token, open.push != nullptr, open.pull.has_value()};
+  if (round_ && !fits(open, step.generation))
+    end_round(effects);
+  if (any_bsp_ && mine.push) {
+    forward({{token, std::exchange(mine.push, false), false}}, effects);
+    if (!mine.pull)
+      return;
+  }
+  if (!round_)
+    round_ = round{{}, step.generation, now + options_.wait};
+  round_->shares.push_back(mine);
+  if (all_there())
+    end_round(effects);
+}
+
+/// Whether it may be in the open round. A sum is of the same tables for all of its batches.
+bool reducer::fits(const open_request& what, generation_id generation) const {
+  return generation == round_->generation
+         && std::ranges::none_of(round_->shares, [&](const share& x) {
+              const auto& other = requests_.at(x.token);
+              return other.worker == what.worker
+                     || (other.push && what.push && other.push->tables != what.push->tables);
+            });
+}
+
+/// Who waits for an answer can bring nothing, and those who are there may be needed for it.
+bool reducer::all_there() const {
+  return std::ranges::all_of(
+    workers_, [](const auto& entry) { return !entry.second.expected || entry.second.open > 0; });
+}
+
+void reducer::tick(time_point now, reducer_effects& effects) {
+  if (!round_ || now < round_->ends)
+    return;
+  for (auto& [worker, state] : workers_)
+    if (state.open == 0 && std::exchange(state.expected, false))
+      effects.push_back(left_out_effect{worker});
+  end_round(effects);
+}
+
+std::optional<time_point> reducer::next_tick() const {
+  return round_ ? std::optional{round_->ends} : std::nullopt;
+}
+
+// -- going on --
+
+void reducer::end_round(reducer_effects& effects) {
+  const auto ended = std::exchange(round_, std::nullopt);
+  std::vector<share> pushers, readers;
+  for (const share& x : ended->shares)
+    (x.push ? pushers : readers).push_back(x);
+  go_on(pushers, effects);
+  go_on(readers, effects); // Apart: a push of a worker that is out is held until it is back.
+}
+
+/// In ssp a push goes with the pull that came with it, if any, and with no other.
+void reducer::go_on(std::vector<share> together, reducer_effects& effects) {
+  for (const auto& tokens : pulls_together(together)) {
+    std::vector<share> shares;
+    for (share& x : together) {
+      const bool pulls = std::ranges::count(tokens, x.token) > 0;
+      const bool pushes = x.push && (pulls || !staleness_min_);
+      if (pushes || pulls)
+        shares.push_back({x.token, pushes, pulls});
+      x.push = x.push && !pushes;
+    }
+    forward(std::move(shares), effects);
+  }
+  std::erase_if(together, [](const share& x) { return !x.push; });
+  if (!together.empty())
+    forward(std::move(together), effects); // Nobody pulls.
+}
+
+/// Each list is one pull; its first has the largest clock.
+std::vector<std::vector<request_token>>
+reducer::pulls_together(const std::vector<share>& shares) const {
+  std::vector<request_token> left;
+  for (const share& x : shares)
+    if (x.pull)
+      left.push_back(x.token);
+  const auto pull_of = [&](request_token token) -> const query& {
+    return *requests_.at(token).pull;
+  };
+  std::ranges::stable_sort(left, std::ranges::greater{},
+                           [&](request_token x) { return pull_of(x).step.clock; });
+  std::vector<std::vector<request_token>> all;
+  while (!left.empty()) {
+    auto& together = all.emplace_back(std::vector{left.front()});
+    left.erase(left.begin());
+    std::erase_if(left, [&](request_token x) {
+      const bool shares_it = same_values(pull_of(together.front()), pull_of(x));
+      if (shares_it)
+        together.push_back(x);
+      return shares_it;
+    });
+  }
+  return all;
+}
+
+bool reducer::same_values(const query& first, const query& other) const {
+  return first.rows.empty() && other.rows.empty() && first.delta == other.delta
+         && first.packed_as == other.packed_as && first.ranges == other.ranges
+         && std::ranges::equal(first.ranges, other.ranges, {}, &range::stamp, &range::stamp)
+         && (!any_bsp_ || bsp_clock(job_, first.step.batch) == bsp_clock(job_, other.step.batch))
+         && (!staleness_min_ || first.step.clock - other.step.clock <= *staleness_min_);
+}
+
+void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
+  const forward_id number{next_forward_++};
+  forward_effect effect{number, {}, {}};
+  std::vector<const query*> pulls;
+  for (const share& x : shares) {
+    auto& open = requests_.at(x.token);
+    if (x.push)
+      effect.pushes.push_back(open.push);
+    if (x.pull)
+      pulls.push_back(&*open.pull);
+  }
+  std::ranges::stable_sort(pulls, std::ranges::greater{},
+                           [](const query* x) { return x->step.clock; });
+  for (const query* x : pulls)
+    if (!effect.pull)
+      effect.pull = *x;
+    else
+      effect.pull->others.push_back(x->step);
+  forwards_.emplace(number, std::move(shares));
+  held_.push_back(std::move(effect));
+  release(effects);
+}
+
+/// What need not wait (any more). No two wait for each other: a share waits for smaller tokens of
+/// its worker, which are of earlier rounds, and a round has one share of each worker.
+void reducer::release(reducer_effects& effects) {
+  const auto waits = [&](const forward_effect& x) {
+    return std::ranges::any_of(forwards_.at(x.number),
+                               [&](const share& y) { return is_behind_a_push(y.token); });
+  };
+  const auto free = std::ranges::stable_partition(held_, waits);
+  std::ranges::move(free, std::back_inserter(effects));
+  held_.erase(free.begin(), free.end());
+}
+
+/// Of its worker, in ssp.
+bool reducer::is_behind_a_push(request_token token) const {
+  const auto mine = requests_.find(token);
+  if (!staleness_min_ || any_bsp_ || (mine->second.pull && mine->second.pull->latest))
+    return false;
+  return std::any_of(requests_.begin(), mine, [&](const auto& earlier) {
+    return earlier.second.push && earlier.second.worker == mine->second.worker;
+  });
+}
+
+// -- outcomes --
+
+void reducer::answered(forward_id number, const reply& answer, reducer_effects& effects) {
+  const auto found = forwards_.extract(number);
+  if (!found)
+    return;
+  for (const share& x : found.mapped()) {
+    const auto asked = requests_.find(x.token);
+    if (asked == requests_.end())
+      continue; // Its other half has failed.
+    auto& open = asked->second;
+    if (x.push)
+      open.answer.pushed = answer.pushed;
+    if (x.pull)
+      open.answer.pulled = answer.pulled;
+    open.answer.generation = answer.generation;
+    if ((open.push && !open.answer.pushed) || (open.pull && !open.answer.pulled))
+      continue;
+    effects.push_back(answered_effect{x.token, std::move(open.answer)});
+    end(x.token);
+  }
+  release(effects);
+}
+
+void reducer::failed(forward_id number, const failure& why, reducer_effects& effects) {
+  const auto found = forwards_.extract(number);
+  if (!found)
+    return;
+  const auto& shares = found.mapped();
+  const bool alone = shares.size() > 1 && goes_alone(why.code);
+  for (const share& x : shares) {
+    const auto asked = requests_.find(x.token);
+    if (asked == requests_.end())
+      continue;
+    if (alone && &x != &shares.front() && mutated(mutation::refused_sum_forgotten))
+      continue;
+    if (alone) {
+      forward({x}, effects);
+    } else {
+      effects.push_back(failed_effect{x.token, why});
+      end(x.token);
+    }
+  }
+  release(effects);
+}
+
+/// In bsp the rest of it may still be in the open round.
+void reducer::end(request_token token) {
+  if (round_) {
+    std::erase_if(round_->shares, [&](const share& x) { return x.token == token; });
+    if (round_->shares.empty())
+      round_.reset();
+  }
+  auto& worker = workers_.at(requests_.at(token).worker);
+  --worker.open;
+  requests_.erase(token);
+}
+
+} // namespace troupe

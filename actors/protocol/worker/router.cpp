@@ -1,0 +1,488 @@
+#include "actors/protocol/worker/router.hpp"
+
+#include "actors/protocol/mutation.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+float_ptr at_offset(const float_ptr& values, std::uint64_t offset) {
+  return {values, values.get() + offset};
+}
+
+/// Marks attempts that are not the head's.
+constexpr std::uint64_t read_attempts = std::uint64_t{1} << 63;
+
+const range& where_of(const range& x) { return x; }
+const range& where_of(const piece& x) { return x.where; }
+const packed_piece& where_of(const packed_piece& x) { return x; } // Its bytes matter, too.
+const row_keys& where_of(const row_keys& x) { return x; }
+const row_keys& where_of(const row_piece& x) { return x.where; }
+
+bool share_a_worker(const update& push, const query& pull) {
+  return std::ranges::any_of(push.steps(), [&](const step_header& x) {
+    return x.worker == pull.step.worker
+           || std::ranges::find(pull.others, x.worker, &step_header::worker) != pull.others.end();
+  });
+}
+
+} // namespace
+
+router::router(job_spec job, router_options options) : job_(std::move(job)), options_(options) {
+  for (const auto& table : job_.tables)
+    block_elements_.push_back(troupe::block_elements(table));
+  const auto any = [&](consistency_mode mode) {
+    return std::ranges::any_of(job_.tables, [&](const auto& x) { return x.sync.mode == mode; });
+  };
+  any_ssp_ = any(consistency_mode::ssp);
+  any_bsp_ = any(consistency_mode::bsp);
+}
+
+void router::set_view(const view& now_valid, time_point now, router_effects& effects) {
+  if (now_valid.epoch < view_.epoch || !fits(now_valid))
+    return;
+  view_ = now_valid;
+  row_split_ = row_split{view_.chain_of};
+  for (const auto& entry : view_.chains) {
+    auto& known = chains_[entry.chain];
+    const bool is_new = known.entry.head != entry.head || known.entry.address != entry.address;
+    const bool is_back = entry.serving && (is_new || !known.entry.serving);
+    const bool other_readers = known.entry.others != entry.others;
+    known.entry = entry;
+    for (const auto& [id, part] : known.open)
+      if (other_readers && part.at > 0)
+        place(known, id, 0, now, effects);
+    if (is_back) {
+      send_all(known, effects);
+      introduce_waiting(known, now, effects);
+    } else if (!entry.serving) {
+      known.resend_at.reset(); // A view in which it serves will come.
+    }
+  }
+}
+
+// Before the job has begun, a view has no partitions.
+bool router::fits(const view& what) const {
+  if (what.chain_of.empty())
+    return true;
+  return what.chain_of.size() == job_.partitions
+         && std::all_of(what.chain_of.begin(), what.chain_of.end(), [&](chain_id owner) {
+              return std::any_of(what.chains.begin(), what.chains.end(),
+                                 [&](const auto& entry) { return entry.chain == owner; });
+            });
+}
+
+// Clients copy the pieces to where they say they belong.
+bool router::answers(const values& answer, const query& asked) const {
+  std::uint64_t missing = 0;
+  for (const auto& where : asked.ranges)
+    missing += where.count;
+  const auto covers = [&](const range& x) {
+    if (!check(x) || x.count > missing)
+      return false;
+    missing -= x.count;
+    return true;
+  };
+  return std::ranges::all_of(answer.pieces, covers, &piece::where)
+         && std::ranges::all_of(
+           answer.packed,
+           [&](const packed_piece& x) { return x.how == asked.packed_as && covers(x.where); })
+         && (asked.delta || answer.unchanged.empty())
+         && std::ranges::all_of(answer.unchanged, covers) && missing == 0
+         && std::equal(answer.rows.begin(), answer.rows.end(), asked.rows.begin(), asked.rows.end(),
+                       [](const row_piece& x, const row_keys& y) {
+                         return x.where.table == y.table && x.where.width == y.width
+                                && x.where.count == y.count && (x.values || y.count == 0);
+                       });
+}
+
+bool router::answers(const reply& answer, const request& asked) const {
+  if (asked.push && !answer.pushed)
+    return false;
+  if (asked.pull && !answer.pulled)
+    return asked.push.has_value();
+  return !asked.pull || answers(*answer.pulled, *asked.pull);
+}
+
+result<void> router::check(const range& where) const {
+  if (where.table.value >= job_.tables.size())
+    return {errc::shape_mismatch, "the job has no table " + std::to_string(where.table.value)};
+  const auto& table = job_.tables[where.table.value];
+  if (where.first > table.size() || where.count > table.size() - where.first)
+    return {errc::shape_mismatch, "a range ends behind table '" + table.name + "', which has "
+                                    + std::to_string(table.size()) + " elements"};
+  return {};
+}
+
+result<void> router::check(const row_keys& where) const {
+  if (where.table.value >= job_.tables.size() || !job_.tables[where.table.value].is_sparse()
+      || job_.tables[where.table.value].width != where.width)
+    return {errc::shape_mismatch, "the job has no sparse table " + std::to_string(where.table.value)
+                                    + " with rows of " + std::to_string(where.width) + " floats"};
+  if (where.count > 0 && !where.keys)
+    return {errc::shape_mismatch, "rows without keys"};
+  if (first_unordered(where.span()) < where.count)
+    return {errc::shape_mismatch,
+            "keys must ascend: table '" + job_.tables[where.table.value].name + "'"};
+  return {};
+}
+
+template <class Whole>
+result<void> router::check(const std::vector<Whole>& all) const {
+  if (view_.chain_of.empty())
+    return {errc::not_ready, "no view of the cluster yet"};
+  for (const auto& whole : all)
+    if (auto valid = check(where_of(whole)); !valid)
+      return valid;
+  return {};
+}
+
+result<void> router::check(const request& what) const {
+  auto valid = what.push ? check(what.push->pieces) : result<void>{};
+  if (valid && what.push)
+    valid = check(what.push->rows);
+  if (valid && what.push)
+    valid = check(what.push->packed);
+  if (valid && what.pull)
+    valid = check(what.pull->ranges);
+  if (valid && what.pull)
+    valid = check(what.pull->rows);
+  return valid;
+}
+
+result<void> router::check(const packed_piece& whole) const {
+  const auto& where = whole.where;
+  if (auto valid = check(where); !valid)
+    return valid;
+  const auto per_block = block_elements_[where.table.value];
+  if (where.count == 0 || where.first / per_block != (where.first + where.count - 1) / per_block)
+    return {errc::shape_mismatch, "a packed piece must lie within one block"};
+  return {};
+}
+
+template <class Each>
+void router::for_each_block(const range& where, Each each) const {
+  const auto per_block = block_elements_[where.table.value];
+  for (std::uint64_t first = where.first; first < where.first + where.count;) {
+    const auto block = first / per_block;
+    const auto end = std::min(where.first + where.count, (block + 1) * per_block);
+    const auto owner = view_.chain_of[partition_of(job_, where.table, block).value];
+    each(owner, range{where.table, first, end - first, where.stamp}, first - where.first);
+    first = end;
+  }
+}
+
+void router::ask(request_token token, request what, time_point now, router_effects& effects) {
+  if (auto valid = check(what); !valid) {
+    effects.push_back(failed_effect{token, valid.error()});
+    return;
+  }
+  std::map<chain_id, request> parts;
+  open_request open;
+  if (what.push) {
+    split(*what.push, parts);
+    open.answer.pushed.emplace();
+  }
+  if (what.pull) {
+    split(*what.pull, parts);
+    open.pull = what.pull->step;
+    open.others = what.pull->others;
+    open.answer.pulled.emplace();
+    for (const auto& x : what.pull->rows)
+      open.answer.pulled->rows.push_back({{x.table, x.width, x.count, nullptr}, nullptr});
+    open.rows = std::move(what.pull->rows);
+  }
+  if (parts.empty()) {
+    effects.push_back(answered_effect{token, std::move(open.answer)});
+    return;
+  }
+  open.parts_open = parts.size();
+  requests_[token] = std::move(open);
+  for (auto& [owner, part] : parts) {
+    part.chain = owner;
+    add_part(token, owner, std::move(part), now, effects);
+  }
+}
+
+void router::split(const update& what, std::map<chain_id, request>& parts) {
+  for (const auto& entry : view_.chains) {
+    auto& part = parts[entry.chain].push.emplace();
+    part.step = what.step;
+    part.tables = what.tables;
+    part.gradient_norm = what.gradient_norm;
+    part.others = what.others;
+    part.base_version = base_version(chains_[entry.chain], what.steps());
+  }
+  for (const auto& whole : what.pieces)
+    for_each_block(whole.where, [&](chain_id owner, const range& block, std::uint64_t offset) {
+      parts[owner].push->pieces.push_back({block, at_offset(whole.values, offset)});
+    });
+  for (const auto& block : what.packed)
+    for_each_block(block.where, [&](chain_id owner, const range&, std::uint64_t) {
+      parts[owner].push->packed.push_back(block);
+    });
+  for (const auto& whole : what.rows)
+    for (auto& [owner, piece] : row_split_.split(whole))
+      parts[owner].push->rows.push_back(std::move(piece));
+}
+
+void router::split(const query& what, std::map<chain_id, request>& parts) const {
+  const auto part_of = [&](chain_id owner) -> query& {
+    auto& part = parts[owner].pull;
+    if (!part)
+      part = query{.step = what.step,
+                   .latest = what.latest,
+                   .ranges = {},
+                   .delta = what.delta,
+                   .packed_as = what.packed_as,
+                   .others = what.others};
+    return *part;
+  };
+  for (const auto& whole : what.ranges)
+    for_each_block(whole, [&](chain_id owner, const range& block, std::uint64_t) {
+      part_of(owner).ranges.push_back(block);
+    });
+  for (const auto& whole : what.rows)
+    for (auto& [owner, piece] : row_split_.split({whole, nullptr}))
+      part_of(owner).rows.push_back(std::move(piece.where));
+}
+
+void router::add_part(request_token token, chain_id to, request what, time_point now,
+                      router_effects& effects) {
+  const part_id id{next_part_++};
+  auto& chain = chains_[to];
+  const auto at = what.push ? 0 : first_reader(chain, what);
+  chain.open.emplace(id, open_part{token, std::move(what)});
+  part_chain_[id] = to;
+  place(chain, id, at, now, effects);
+}
+
+/// While others wait to be sent again, this one waits with them (invariant 2).
+void router::send_in_turn(chain_queue& to, part_id id, router_effects& effects) {
+  bool& waits = to.open.at(id).waits;
+  waits = waits_for_push(to, id);
+  if (to.entry.serving && !to.resend_at && !waits)
+    send(to, id, effects);
+}
+
+/// A pull tells that all pushes of its workers before it were made; a server that refused one of
+/// these a moment ago must not hear of it. Those of other workers it does not wait for: one that is
+/// listed nowhere would keep them from their work, and is waited for itself.
+bool router::waits_for_push(const chain_queue& in, part_id id) const {
+  const auto part = in.open.find(id);
+  const request& what = part->second.what;
+  return any_ssp_ && !what.push && !what.pull->latest && !mutated(mutation::pull_overtakes_push)
+         && std::any_of(in.open.begin(), part, [&](const auto& earlier) {
+              return earlier.second.what.push
+                     && share_a_worker(*earlier.second.what.push, *what.pull);
+            });
+}
+
+/// Its push is done.
+void router::send_waiting(chain_queue& to, part_id behind, router_effects& effects) {
+  if (!any_ssp_)
+    return;
+  for (auto next = to.open.upper_bound(behind); next != to.open.end(); ++next)
+    if (next->second.waits)
+      send_in_turn(to, next->first, effects);
+}
+
+void router::send(chain_queue& to, part_id id, router_effects& effects) {
+  auto& part = to.open.at(id);
+  send_part_effect effect{id, to.entry, part.what, to.attempt};
+  if (part.at > 0) {
+    const auto& reader = to.entry.others[part.at - 1];
+    effect.to.head = reader.server;
+    effect.to.address = reader.address;
+    effect.attempt = part.read = read_attempts | ++to.reads;
+  }
+  if (part.what.push && first_reader(to, part.what) > 0)
+    effect.what.pull.reset(); // Asked for when the push is done.
+  if (effect.what.pull) {
+    effect.what.pull->seen = to.seen;
+    effect.what.pull->anywhere = part.at > 0;
+  }
+  effects.push_back(std::move(effect));
+}
+
+void router::send_all(chain_queue& to, router_effects& effects) {
+  ++to.attempt;
+  to.resend_at.reset();
+  for (const auto& [id, part] : to.open)
+    if (part.at == 0)
+      send_in_turn(to, id, effects);
+}
+
+/// By a pull of nothing, which is answered at once.
+void router::introduce_waiting(chain_queue& to, time_point now, router_effects& effects) {
+  if (!any_ssp_ || mutated(mutation::nobody_introduced))
+    return;
+  for (auto& [token, open] : requests_) {
+    const bool is_there =
+      std::ranges::any_of(to.open, [&](const auto& entry) { return entry.second.owner == token; });
+    if (!open.pull || is_there)
+      continue;
+    ++open.parts_open;
+    add_part(token, to.entry.chain,
+             {{}, query{.step = *open.pull, .ranges = {}, .others = open.others}, to.entry.chain},
+             now, effects);
+  }
+}
+
+router::chain_queue* router::holder(part_id id) {
+  const auto found = part_chain_.find(id);
+  return found == part_chain_.end() ? nullptr : &chains_.at(found->second);
+}
+
+void router::answered(part_id id, reply answer, time_point now, router_effects& effects) {
+  auto* from = holder(id);
+  if (from == nullptr)
+    return;
+  auto& part = from->open.at(id);
+  const auto token = part.owner;
+  if (!part.what.push && answer.pushed && !answer.pulled)
+    return; // Its push was acknowledged meanwhile, and the pull is asked for again.
+  if (!answers(answer, part.what)) {
+    fail_request(token, {errc::malformed, "a server answered something else than it was asked"},
+                 effects);
+    return;
+  }
+  auto& open = requests_.at(token);
+  const auto learn = [&](std::uint64_t version) {
+    from->seen = std::max(from->seen, chain_version{answer.generation, version});
+  };
+  if (part.what.push) {
+    learn(answer.pushed->version);
+    open.answer.pushed->version = std::max(open.answer.pushed->version, answer.pushed->version);
+    open.answer.pushed->duplicate |= answer.pushed->duplicate;
+  }
+  if (part.what.pull && !answer.pulled) {
+    part.what.push.reset();
+    place(*from, id, first_reader(*from, part.what), now, effects);
+    send_waiting(*from, id, effects);
+    return;
+  }
+  if (part.what.pull) {
+    auto& whole = *open.answer.pulled;
+    const bool is_introduction = part.what.pull->ranges.empty() && part.what.pull->rows.empty();
+    if (!part.what.pull->latest)
+      learn(answer.pulled->version);
+    if (!is_introduction) {
+      remember_version(*from, *part.what.pull, answer.pulled->version);
+      whole.version = std::max(whole.version, answer.pulled->version);
+    }
+    std::move(answer.pulled->pieces.begin(), answer.pulled->pieces.end(),
+              std::back_inserter(whole.pieces));
+    std::ranges::move(answer.pulled->packed, std::back_inserter(whole.packed));
+    whole.unchanged.insert(whole.unchanged.end(), answer.pulled->unchanged.begin(),
+                           answer.pulled->unchanged.end());
+    row_split_.join(part.what.pull->rows, answer.pulled->rows, open.rows, whole.rows);
+  }
+  const bool was_push = part.what.push.has_value();
+  from->open.erase(id);
+  part_chain_.erase(id);
+  if (was_push)
+    send_waiting(*from, id, effects);
+  if (--open.parts_open == 0) {
+    effects.push_back(answered_effect{token, std::move(open.answer)});
+    requests_.erase(token);
+  }
+}
+
+void router::remember_version(chain_queue& of, const query& pull, std::uint64_t version) {
+  // More than any worker pulls ahead; batches that were never pushed drop out.
+  constexpr std::size_t remembered_max = 16;
+  auto batches = std::set{pull.step.batch};
+  for (const auto& other : pull.others)
+    batches.insert(other.batch);
+  of.versions.emplace_front(std::move(batches), version);
+  if (of.versions.size() > remembered_max)
+    of.versions.pop_back();
+}
+
+/// The oldest of what was read for these batches; for one that was not asked for, the last read.
+std::uint64_t router::base_version(const chain_queue& of, const std::vector<step_header>& steps) {
+  auto oldest = std::numeric_limits<std::uint64_t>::max();
+  if (of.versions.empty())
+    return oldest; // Who was never asked for values gave no old ones.
+  for (const auto& step : steps) {
+    const auto found = std::ranges::find_if(
+      of.versions, [&](const auto& entry) { return entry.first.contains(step.batch); });
+    oldest = std::min(oldest, (found == of.versions.end() ? of.versions.begin() : found)->second);
+  }
+  return oldest;
+}
+
+void router::failed(part_id id, std::uint64_t attempt, const failure& why, time_point now,
+                    router_effects& effects) {
+  auto* from = holder(id);
+  if (from == nullptr)
+    return;
+  auto& part = from->open.at(id);
+  const bool is_read = (attempt & read_attempts) != 0;
+  const bool is_drop = reaction_to(why.code) == reaction::drop;
+  if (is_read ? part.at == 0 || attempt != part.read : attempt != from->attempt && !is_drop)
+    return;
+  if (why.code == errc::not_yet) { // The server is well; ask for this one again.
+    if (is_read || part.at == 0)
+      place(*from, id, part.at, now, effects);
+  } else if (reaction_to(why.code) != reaction::retry) {
+    fail_request(part.owner, why, effects);
+  } else if (is_read) {
+    place(*from, id, 0, now, effects);
+  } else {
+    ++from->attempt; // Outcomes of what is in flight no longer count, but for successes.
+    if (from->entry.serving)
+      from->resend_at = now + options_.retry_pause;
+    if (part.at == 0 && is_anywhere(*from, part.what))
+      place(*from, id, next_reader(*from, part), now, effects);
+  }
+}
+
+void router::fail_request(request_token token, const failure& why, router_effects& effects) {
+  for (auto& [unused, chain] : chains_) {
+    std::optional<part_id> push;
+    std::erase_if(chain.open, [&](const auto& entry) {
+      if (entry.second.owner != token)
+        return false;
+      part_chain_.erase(entry.first);
+      if (entry.second.what.push)
+        push = entry.first;
+      return true;
+    });
+    if (push)
+      send_waiting(chain, *push, effects);
+  }
+  requests_.erase(token);
+  effects.push_back(failed_effect{token, why});
+}
+
+void router::tick(time_point now, router_effects& effects) {
+  for (auto& [unused, chain] : chains_) {
+    if (chain.resend_at && *chain.resend_at <= now && chain.entry.serving)
+      send_all(chain, effects);
+    for (auto& [id, part] : chain.open)
+      if (part.patience_end != time_point{0} && part.patience_end <= now)
+        place(chain, id, next_reader(chain, part), now, effects);
+  }
+}
+
+std::optional<time_point> router::next_tick() const {
+  std::optional<time_point> earliest;
+  const auto add = [&](time_point x) { earliest = std::min(earliest.value_or(x), x); };
+  for (const auto& [unused, chain] : chains_) {
+    if (chain.resend_at)
+      add(*chain.resend_at);
+    for (const auto& [unused_too, part] : chain.open)
+      if (part.patience_end != time_point{0})
+        add(part.patience_end);
+  }
+  return earliest;
+}
+
+} // namespace troupe

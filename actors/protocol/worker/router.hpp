@@ -1,0 +1,164 @@
+// Splits requests over the chains that own their blocks and rows, and brings them through
+// failovers. A plain state machine: parts go out as effects, replies come in as events. One router
+// per client.
+#pragma once
+
+#include "actors/protocol/request_token.hpp"
+#include "actors/protocol/worker/read_target.hpp"
+#include "actors/protocol/worker/row_split.hpp"
+#include "base/clock.hpp"
+#include "serialization/layout.hpp"
+#include "serialization/messages.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// Names one part of a request; grows in the order in which parts were made.
+using part_id = id<struct part_tag, std::uint64_t>;
+
+struct router_options {
+  /// Pause before parts are sent again to a server that answered not_ready or whose link broke.
+  std::chrono::milliseconds retry_pause{20};
+  read_target reads = read_target::head;
+  /// A pull of what never waits that one replica has not answered for so long is asked of another.
+  /// 0: never, so that values are read once. Shorter: a busy replica costs its answer twice.
+  std::chrono::milliseconds read_patience{200};
+};
+
+// -- effects --
+struct send_part_effect {
+  part_id part;
+  chain_entry to;            ///< With the replica that is asked as its head.
+  request what;              ///< Names the chain.
+  std::uint64_t attempt = 0; ///< To be handed back with the outcome.
+};
+struct answered_effect {
+  request_token request;
+  reply answer;
+};
+struct failed_effect {
+  request_token request;
+  failure why;
+};
+
+using router_effect = std::variant<send_part_effect, answered_effect, failed_effect>;
+using router_effects = std::vector<router_effect>;
+
+/// Pulls that may be answered anywhere say what this client knows of the chain, so no answer is
+/// older than one that it had, or than a push of its own that was acknowledged. They go to another
+/// replica where the head fails, and to the head where that one fails.
+///
+/// Invariants:
+/// (1) each request ends in exactly one answered or failed effect.
+/// (2) open parts for a chain's head are sent in the order in which they were made, also when sent
+///     again: the shard relies on a push being ahead of the next pull of its worker. Where a table
+///     is ssp, a pull alone waits until the pushes of its workers before it were acknowledged.
+/// (3) a new head hears of each pull that waits at another chain, though its chain has answered:
+///     else it would let others wait for that worker.
+/// (4) an outcome of an earlier attempt is ignored, but for what is as good as any: a success, or a
+///     server's word that the part is to be dropped. Else a part that is refused again and again,
+///     as that of a worker that is out, would keep the parts of other workers from hearing theirs.
+class router {
+public:
+  explicit router(job_spec job, router_options options = {});
+
+  /// A newer view; chains whose head came back or changed get their open parts again. One that does
+  /// not fit the job is ignored.
+  void set_view(const view& now_valid, time_point now, router_effects& effects);
+  /// A push goes to every chain, a pull to those that hold some of its ranges or rows.
+  void ask(request_token token, request what, time_point now, router_effects& effects);
+
+  /// An answer to something else than was asked for fails the request: malformed. Where values are
+  /// still to be waited for, the part asks for them again, alone.
+  void answered(part_id part, reply answer, time_point now, router_effects& effects);
+  /// Errors to retry keep the part; the others fail its request.
+  void failed(part_id part, std::uint64_t attempt, const failure& why, time_point now,
+              router_effects& effects);
+
+  /// Sends again what waited for its pause to end.
+  void tick(time_point now, router_effects& effects);
+  std::optional<time_point> next_tick() const;
+
+private:
+  struct open_part {
+    request_token owner;
+    request what;
+    bool waits = false;         ///< For the receipt of a push.
+    std::size_t at = 0;         ///< Who is asked: 0 the head, else one of chain_entry::others.
+    std::uint64_t read = 0;     ///< Attempt of the last request to another one than the head.
+    time_point patience_end{0}; ///< Another one is asked then; 0: never.
+  };
+  struct open_request {
+    std::size_t parts_open = 0;
+    std::optional<step_header> pull; ///< Whose values these are to be, ...
+    std::vector<step_header> others; ///< ... and for whom beside.
+    std::vector<row_keys> rows;      ///< Of its pull.
+    reply answer;                    ///< Has what was asked for, as far as it is there.
+  };
+  struct chain_queue {
+    chain_entry entry;
+    std::map<part_id, open_part> open;
+    std::uint64_t attempt = 0; ///< Grows whenever all open parts have to be sent again.
+    std::optional<time_point> resend_at;
+    std::uint64_t reads = 0; ///< Requests to others than the head.
+    chain_version seen;      ///< The newest that was heard of.
+    /// Versions of the last values that batches were given: bases of their pushes.
+    std::deque<std::pair<std::set<batch_id>, std::uint64_t>> versions;
+  };
+
+  void split(const update& what, std::map<chain_id, request>& parts);
+  void split(const query& what, std::map<chain_id, request>& parts) const;
+  void add_part(request_token token, chain_id to, request what, time_point now,
+                router_effects& effects);
+  bool is_anywhere(const chain_queue& of, const request& what) const;
+  std::size_t first_reader(const chain_queue& of, const request& what) const;
+  std::size_t next_reader(const chain_queue& of, const open_part& part) const;
+  void wait_patiently(const chain_queue& of, open_part& part, time_point now) const;
+  void place(chain_queue& to, part_id id, std::size_t at, time_point now, router_effects& effects);
+  void send(chain_queue& to, part_id id, router_effects& effects);
+  void send_in_turn(chain_queue& to, part_id id, router_effects& effects);
+  void send_all(chain_queue& to, router_effects& effects);
+  bool waits_for_push(const chain_queue& in, part_id id) const;
+  void send_waiting(chain_queue& to, part_id behind, router_effects& effects);
+  void introduce_waiting(chain_queue& to, time_point now, router_effects& effects);
+  static void remember_version(chain_queue& of, const query& pull, std::uint64_t version);
+  static std::uint64_t base_version(const chain_queue& of, const std::vector<step_header>& steps);
+  void fail_request(request_token token, const failure& why, router_effects& effects);
+  /// The chain that holds an open part; nullptr where the part is not open any more.
+  chain_queue* holder(part_id id);
+  result<void> check(const range& where) const;
+  result<void> check(const row_keys& where) const;
+  result<void> check(const packed_piece& whole) const;
+  /// Pieces or ranges; not_ready without a view.
+  template <class Whole>
+  result<void> check(const std::vector<Whole>& all) const;
+  result<void> check(const request& what) const;
+  bool fits(const view& what) const;
+  bool answers(const values& answer, const query& asked) const;
+  bool answers(const reply& answer, const request& asked) const;
+  template <class Each>
+  void for_each_block(const range& where, Each each) const;
+
+  job_spec job_;
+  std::vector<std::uint64_t> block_elements_; ///< One for each table.
+  router_options options_;
+  bool any_ssp_ = false; ///< Only heads answer pulls.
+  bool any_bsp_ = false; ///< Pulls wait by nature.
+  view view_;
+  row_split row_split_; ///< By view_.
+  std::map<chain_id, chain_queue> chains_;
+  std::map<part_id, chain_id> part_chain_;
+  std::map<request_token, open_request> requests_;
+  std::uint64_t next_part_ = 1;
+};
+
+} // namespace troupe

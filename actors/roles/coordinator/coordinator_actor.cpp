@@ -1,0 +1,219 @@
+#include "actors/roles/coordinator/coordinator_actor.hpp"
+
+#include "base/clock.hpp"
+#include "base/system/draw_random.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <deque>
+#include <iterator>
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// How late a deadline of the coordinator may be noticed.
+constexpr std::chrono::milliseconds tick_interval{20};
+// Time between the decision to stop and the end of the actor: members that missed their last orders
+// ask again by their next report.
+constexpr std::chrono::milliseconds linger{1500};
+
+struct coordinator_shell {
+  using handle = coordinator_service::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<coordinator_shell>;
+
+  coordinator_shell() = default;
+
+  void init(pointer owner, coordinator_setup how, storage::coordinator_state stored,
+            checkpointer files) {
+    self = owner;
+    setup = std::move(how);
+    storage = std::move(files);
+    scrubbed_at = now_of(*self);
+    coordinator_effects effects;
+    decide.emplace(setup.job, setup.options, std::move(stored), setup.last_checkpoint,
+                   now_of(*self), effects);
+    carry_out(effects);
+    self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  void receive(const report& what, const member_handle& from) {
+    members[what.from] = from;
+    coordinator_effects effects;
+    decide->receive(what, now_of(*self), effects);
+    carry_out(effects);
+  }
+
+  void lost(const member_id& whom) {
+    members.erase(whom);
+    coordinator_effects effects;
+    decide->disconnected(whom, now_of(*self), effects);
+    carry_out(effects);
+  }
+
+  void tick() {
+    coordinator_effects effects;
+    decide->tick(now_of(*self), effects);
+    carry_out(effects);
+    scrub();
+    if (decide->phase() == job_phase::stopped && !stopped_at)
+      stopped_at = now_of(*self);
+    if (stopped_at && (everyone_left() || now_of(*self) - *stopped_at > linger))
+      self->quit();
+    else
+      self->delayed_send(self, tick_interval, tick_atom_v);
+  }
+
+  void scrub() {
+    const auto now = now_of(*self);
+    if (!storage || setup.scrub_interval == decltype(setup.scrub_interval){}
+        || now - scrubbed_at < setup.scrub_interval)
+      return;
+    scrubbed_at = time_point::max(); // While it is being done.
+    const auto done = [this] { scrubbed_at = now_of(*self); };
+    self->request(storage, storage_timeout, scrub_atom_v)
+      .then([done](std::uint64_t) { done(); },
+            [this, done](const caf::error& why) {
+              done();
+              coordinator_effects effects;
+              decide->scrub_failed(from_caf(why), effects);
+              carry_out(effects);
+            });
+  }
+
+  /// Launchers stay until the coordinator has gone.
+  bool everyone_left() const {
+    return std::all_of(members.begin(), members.end(),
+                       [](const auto& entry) { return entry.first.role == role::observer; });
+  }
+
+  // In the order in which they were decided, also where carrying one out leads to more.
+  void carry_out(coordinator_effects& effects) {
+    if (const auto lead = setup.store ? setup.store->check_lead() : result<void>{}; !lead)
+      return stop_acting(lead.error());
+    std::move(effects.begin(), effects.end(), std::back_inserter(waiting));
+    if (std::exchange(carrying_out, true))
+      return;
+    while (!waiting.empty()) {
+      auto effect = std::move(waiting.front());
+      waiting.pop_front();
+      std::visit([this](auto& x) { run(x); }, effect);
+    }
+    carrying_out = false;
+  }
+
+  /// Another coordinator leads, or may: what was decided here counts no more.
+  void stop_acting(const failure& why) {
+    waiting.clear();
+    self->quit(to_caf(why));
+  }
+
+  void run(send_effect& effect) {
+    if (auto found = members.find(effect.orders.to); found != members.end())
+      self->send(found->second, std::move(effect.orders));
+  }
+
+  void run(find_checkpoint_effect& effect) {
+    const auto answer = [this](const storage::found& what) {
+      coordinator_effects effects;
+      decide->checkpoint_found(what, now_of(*self), effects);
+      carry_out(effects);
+    };
+    if (!storage) {
+      answer({});
+      return;
+    }
+    self->request(storage, storage_timeout, find_atom_v, setup.job, std::move(effect.unreadable))
+      .then(answer, [this](const caf::error& why) {
+        coordinator_effects effects;
+        decide->search_failed(from_caf(why), now_of(*self), effects);
+        carry_out(effects);
+      });
+  }
+
+  void run(commit_checkpoint_effect& effect) {
+    const auto number = effect.manifest.checkpoint;
+    const auto answer = [this, number](const result<void>& outcome) {
+      coordinator_effects effects;
+      decide->checkpoint_committed(number, outcome, now_of(*self), effects);
+      carry_out(effects);
+    };
+    self->request(storage, storage_timeout, commit_atom_v, std::move(effect.manifest))
+      .then([answer](std::uint64_t) { answer({}); },
+            [answer](const caf::error& why) { answer(from_caf(why)); });
+  }
+
+  void run(persist_effect& effect) {
+    if (!setup.store)
+      return;
+    // Small and rare (a start, a rollback, a checkpoint); orders that rest on it must not leave
+    // before it is stored.
+    auto saved = setup.store->save(effect.state);
+    if (saved)
+      return;
+    if (saved.error().code == errc::fenced)
+      return stop_acting(saved.error());
+    std::erase_if(waiting, [](const auto& x) { return std::holds_alternative<send_effect>(x); });
+    coordinator_effects effects;
+    decide->give_up("cannot store the coordinator's state: " + saved.error().text, now_of(*self),
+                    effects);
+    carry_out(effects);
+  }
+
+  void run(event_effect& effect) {
+    if (setup.log)
+      setup.log(effect.text);
+  }
+
+  pointer self = nullptr;
+  coordinator_setup setup;
+  checkpointer storage;
+  std::optional<coordinator> decide;
+  std::map<member_id, member_handle> members;
+  std::optional<time_point> stopped_at;
+  time_point scrubbed_at{0};
+  std::deque<coordinator_effect> waiting;
+  bool carrying_out = false;
+
+  static inline const char* name = "coordinator";
+};
+
+static_assert(!std::is_constructible_v<coordinator_shell, caf::event_based_actor*>);
+
+coordinator_shell::handle::behavior_type run_coordinator(coordinator_shell::pointer self,
+                                                         coordinator_setup setup,
+                                                         storage::coordinator_state stored,
+                                                         checkpointer files) {
+  self->state.init(self, std::move(setup), std::move(stored), std::move(files));
+  auto& state = self->state;
+  return {
+    [&state](const report& what, const member_handle& from) { state.receive(what, from); },
+    [&state](lost_atom, const member_id& whom) { state.lost(whom); },
+    [&state](tick_atom) { state.tick(); },
+  };
+}
+
+} // namespace
+
+result<coordinator_service> spawn_coordinator(caf::actor_system& system, coordinator_setup setup,
+                                              checkpointer storage) {
+  storage::coordinator_state stored;
+  if (setup.store) {
+    auto loaded = setup.store->load();
+    if (!loaded)
+      return loaded.error();
+    stored = *std::move(loaded);
+  }
+  // What servers kept in another run's directory must not look like a past of this one.
+  if (stored.term == 0)
+    stored.generation.value = draw_random() >> 16;
+  return coordinator_service{
+    system.spawn(run_coordinator, std::move(setup), std::move(stored), std::move(storage))};
+}
+
+} // namespace troupe

@@ -1,0 +1,163 @@
+#include "actors/roles/links/node.hpp"
+
+#include "actors/roles/links/switchboard.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <mutex>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using detail::link_owner;
+
+// The coordinator's end of one uplink: a member that stands for one in another process.
+struct downlink_shell {
+  using handle = member_handle::extend_with<link_owner>;
+  using pointer = handle::stateful_pointer<downlink_shell>;
+
+  downlink_shell() = default;
+
+  detail::switchboard_ptr board;
+  link_id link;
+  member_id peer;
+  coordinator_service target;
+
+  static inline const char* name = "downlink";
+};
+
+static_assert(!std::is_constructible_v<downlink_shell, caf::event_based_actor*>);
+
+downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
+                                                   detail::switchboard_ptr board, link_id link,
+                                                   member_id peer, coordinator_service target) {
+  auto& state = self->state;
+  state.board = std::move(board);
+  state.link = link;
+  state.peer = peer;
+  state.target = std::move(target);
+  return {
+    [&state](orders& what) {
+      if (auto alive = state.board.lock())
+        alive->send(state.link, std::move(what));
+    },
+    [](opened_atom, link_id, const hello&) {},
+    [self, &state](lost_atom, link_id, const failure&) {
+      self->send(state.target, lost_atom_v, state.peer);
+      self->quit();
+    },
+    [self, &state](link_id, message& what) {
+      auto* mine = std::get_if<report>(&what);
+      if (mine != nullptr && mine->from == state.peer)
+        self->send(state.target, std::move(*mine), caf::actor_cast<member_handle>(self));
+      else if (auto alive = state.board.lock())
+        alive->close(state.link); // Whoever sends anything else here is confused.
+    },
+  };
+}
+
+} // namespace
+
+struct node::services {
+  services(caf::actor_system& sys, const send_limits& how)
+      : system(sys), limits(how), memory(std::make_shared<detail::push_memory>(how.memory_bytes)) {}
+
+  std::optional<link_owner> accept(link_id link, const hello& peer) {
+    const std::lock_guard lock{mutex};
+    if (!links)
+      return std::nullopt; // The node is ending.
+    if (data)
+      return detail::spawn_gateway(system, links, link, peer.from,
+                                   peer.sends != 0 && expander ? expander : data, replicas);
+    if (control)
+      return link_owner{system.spawn(run_downlink, links, link, peer.from, control)};
+    return std::nullopt;
+  }
+
+  caf::actor_system& system;
+  const send_limits limits;
+  const std::shared_ptr<detail::push_memory> memory;
+  std::mutex mutex;
+  kv_service data, expander;
+  peer_sink replicas;
+  coordinator_service control;
+  std::shared_ptr<detail::switchboard> links;
+};
+
+node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
+           transport_options options, const send_limits& limits, notice_sink waits)
+    : services_(std::make_shared<services>(system, limits)) {
+  self.reads = all_encodings;
+  services_->links = std::make_shared<detail::switchboard>(
+    system, std::move(self),
+    [weak = std::weak_ptr(services_)](link_id link, const hello& peer) {
+      const auto alive = weak.lock();
+      return alive ? alive->accept(link, peer) : std::nullopt;
+    },
+    std::move(log), std::move(waits), std::move(options));
+}
+
+node::~node() {
+  // A callback may hold services_ just now; but the links, whose thread it runs on, end here.
+  std::shared_ptr<detail::switchboard> links;
+  {
+    const std::lock_guard lock{services_->mutex};
+    links.swap(services_->links);
+  }
+  // Ends the thread here: an actor on it may be the last to let go of the switchboard.
+  links->stop();
+}
+
+result<endpoint> node::listen(const endpoint& where) {
+  return services_->links->transport().listen(where);
+}
+
+result<endpoint> node::listen_on(int descriptor) {
+  return services_->links->transport().listen_on(descriptor);
+}
+
+void node::serve_values(kv_service target, peer_sink replicas, kv_service expander) {
+  const std::lock_guard lock{services_->mutex};
+  services_->expander = std::move(expander);
+  services_->data = std::move(target);
+  services_->replicas = std::move(replicas);
+}
+
+void node::serve_coordinator(coordinator_service target) {
+  const std::lock_guard lock{services_->mutex};
+  services_->control = std::move(target);
+}
+
+std::function<kv_service(const chain_entry&)> node::to_servers() const {
+  return [&system = services_->system, links = detail::switchboard_ptr{services_->links},
+          limits = services_->limits, memory = services_->memory](const chain_entry& entry) {
+    const auto where = parse_endpoint(entry.address);
+    return detail::spawn_remote(system, links, where ? *where : endpoint{}, entry.head, limits,
+                                memory);
+  };
+}
+
+std::function<peer_sink(const server_address&)> node::to_peers() const {
+  return [&system = services_->system,
+          links = detail::switchboard_ptr{services_->links}](const server_address& peer) {
+    const auto where = parse_endpoint(peer.address);
+    return detail::spawn_peer_link(system, links, where ? *where : endpoint{}, peer.server);
+  };
+}
+
+std::chrono::nanoseconds node::window_wait() const { return services_->memory->waited(); }
+
+request_traffic node::traffic() const { return services_->memory->traffic(); }
+
+coordinator_connector node::to_coordinator(const endpoint& where,
+                                           std::function<void(failure)> refused) const {
+  return [&system = services_->system, links = detail::switchboard_ptr{services_->links}, where,
+          refused = std::move(refused)](member_handle self) {
+    return detail::spawn_uplink(system, links, where, std::move(self), refused);
+  };
+}
+
+} // namespace troupe

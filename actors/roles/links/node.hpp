@@ -1,0 +1,68 @@
+// One process's end of all its links: makes actors that stand for others (remote kvs, the
+// coordinator), and lets others reach its own. The actors on both sides do not notice the link.
+#pragma once
+
+#include "actors/flow_control.hpp"
+#include "actors/kv.hpp"
+#include "actors/notice_sink.hpp"
+#include "actors/transport/transport.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+/// Thread-safe. The destructor closes all links; actors made by it then answer peer_lost.
+class node {
+public:
+  /// `log`: gets one line for each peer that was turned away; called on the transport's thread.
+  /// `waits`: takes the peers that are not reached for seconds, and the reason if none can connect.
+  node(caf::actor_system& system, hello self, std::function<void(std::string)> log = {},
+       transport_options options = {}, const send_limits& limits = {}, notice_sink waits = {});
+  ~node();
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  /// Starts to accept links. Errors: in_use, io_failed, invalid_argument.
+  result<endpoint> listen(const endpoint& where);
+  result<endpoint> listen_on(int descriptor);
+
+  /// Pushes and pulls that arrive on accepted links go to this kv, what servers send to replicas
+  /// to the other; those of peers that may pack go to `expander`, which is in front of the first.
+  void serve_values(kv_service target, peer_sink replicas = {}, kv_service expander = {});
+  /// Reports that arrive on accepted links go to this coordinator.
+  void serve_coordinator(coordinator_service target);
+
+  // Connectors may outlive the node, but not the actor system; what they make then finds nobody.
+
+  /// Makes kvs of other processes. Each connects with the first request; a broken link fails what
+  /// is open with peer_lost, and the next request connects again. A process at that address which
+  /// is another incarnation is treated as gone. An address that is none is one that nobody answers.
+  /// What passes the limits of a link waits; a push that would pass that of the process is refused
+  /// with `overloaded`.
+  std::function<kv_service(const chain_entry&)> to_servers() const;
+  /// Makes senders to replicas in other processes. Each connects with the first message; what is
+  /// not sent when a link is lost is lost with it.
+  std::function<peer_sink(const server_address&)> to_peers() const;
+  /// Time that requests have waited because of them, all together.
+  std::chrono::nanoseconds window_wait() const;
+  /// Of all of them together.
+  request_traffic traffic() const;
+
+  /// The coordinator in another process. Keeps connecting, with a pause that grows from 20 ms to
+  /// 500 ms; of reports made meanwhile the newest is sent then. Orders go to the member that the
+  /// connector is given. `refused`: called once, on an actor's thread, when the coordinator turns
+  /// this process away for good, which is before the link opens; a link that was open is made anew.
+  coordinator_connector to_coordinator(const endpoint& where,
+                                       std::function<void(failure)> refused) const;
+
+private:
+  struct services;
+  std::shared_ptr<services> services_;
+};
+
+} // namespace troupe

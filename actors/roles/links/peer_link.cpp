@@ -1,0 +1,95 @@
+// peer_link: a peer_sink that stands for a server in another process.
+#include "actors/process_name.hpp"
+#include "actors/roles/links/switchboard.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace troupe::detail {
+
+namespace {
+
+struct peer_link_shell {
+  using handle = peer_sink::extend_with<link_owner>;
+  using pointer = handle::stateful_pointer<peer_link_shell>;
+
+  peer_link_shell() = default;
+
+  /// Waits for the link to open. Where it does not, what waits is lost, as anything between
+  /// replicas may be.
+  void forward(peer_message& what) {
+    const auto alive = board.lock();
+    if (!alive)
+      return;
+    if (!link)
+      link = alive->connect(where, to_string(process_of(whom)), caf::actor_cast<link_owner>(self));
+    if (is_open)
+      alive->send(*link, what);
+    else if (waiting.size() < waiting_max)
+      waiting.push_back(std::move(what));
+  }
+
+  void opened(link_id which, const hello& peer) {
+    if (link != which)
+      return;
+    const auto alive = board.lock();
+    if (!alive)
+      return;
+    is_open = peer.from == whom;
+    if (!is_open) // Its port went to another process.
+      alive->close(which);
+    for (const auto& each : std::exchange(waiting, {}))
+      if (is_open)
+        alive->send(which, each);
+  }
+
+  void lost(link_id which) {
+    if (link != which)
+      return;
+    link.reset();
+    is_open = false;
+    waiting.clear();
+  }
+
+  static constexpr std::size_t waiting_max = 1024;
+
+  pointer self = nullptr;
+  switchboard_ptr board;
+  endpoint where;
+  member_id whom;
+  std::optional<link_id> link;
+  bool is_open = false;
+  std::vector<peer_message> waiting; ///< For the link to open.
+
+  static inline const char* name = "peer_link";
+};
+
+static_assert(!std::is_constructible_v<peer_link_shell, caf::event_based_actor*>);
+
+peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer self,
+                                                     switchboard_ptr board, endpoint where,
+                                                     member_id whom) {
+  auto& state = self->state;
+  state.self = self;
+  state.board = std::move(board);
+  state.where = std::move(where);
+  state.whom = whom;
+  return {
+    [&state](peer_message& what) { state.forward(what); },
+    [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
+    [&state](lost_atom, link_id link, const failure&) { state.lost(link); },
+    [](link_id, message&) {}, // A server answers over a link of its own.
+  };
+}
+
+} // namespace
+
+peer_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                          member_id whom) {
+  return system.spawn(run_peer_link, std::move(board), std::move(where), whom);
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,122 @@
+#include "actors/roles/observer/evaluator_actor.hpp"
+
+#include "actors/training/touched_rows.hpp"
+#include "base/exception_text.hpp"
+
+#include "caf/scoped_actor.hpp"
+#include "caf/send.hpp"
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// Long enough for a server to be replaced meanwhile.
+constexpr std::chrono::minutes pull_timeout{2};
+
+struct judge_state {
+  judge_state() = default;
+
+  /// All of the dense tables, and what the evaluator wants of the sparse ones.
+  result<query> question() {
+    query everything;
+    everything.latest = true;
+    for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+      if (!job.tables[i].is_sparse())
+        everything.ranges.push_back({{i}, 0, job.tables[i].size()});
+    try {
+      if (make && !model)
+        model = make();
+      if (make && !model)
+        return {errc::invalid_argument, "the graph's evaluator factory made no evaluator"};
+      if (model)
+        everything.rows = touched_rows(job, [&](key_lists touched) { model->keys(touched); });
+    } catch (...) {
+      return {errc::invalid_argument, exception_text()};
+    }
+    return everything;
+  }
+
+  judgement judge(std::uint64_t number, const values& answer) {
+    judgement verdict;
+    verdict.number = number;
+    std::vector<std::span<const float>> spans;
+    for (const auto& table : job.tables)
+      verdict.parameters.emplace_back(table.size());
+    for (const auto& x : answer.pieces)
+      std::memcpy(verdict.parameters[x.where.table.value].data() + x.where.first, x.values.get(),
+                  x.where.count * sizeof(float));
+    for (const auto& x : answer.rows)
+      verdict.parameters[x.where.table.value].assign(x.values.get(),
+                                                     x.values.get() + x.where.floats());
+    for (const auto& table : verdict.parameters)
+      spans.emplace_back(table);
+    try {
+      if (model)
+        verdict.found = model->evaluate(spans);
+    } catch (...) {
+      verdict.failed = exception_text();
+    }
+    return verdict;
+  }
+
+  job_spec job;
+  kv source;
+  evaluator_factory make;
+  std::unique_ptr<evaluator> model;
+  std::function<void(judgement)> done;
+
+  static inline const char* name = "judge";
+};
+
+static_assert(!std::is_constructible_v<judge_state, caf::event_based_actor*>);
+
+judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state> self,
+                                      job_spec job, kv source, evaluator_factory make,
+                                      std::function<void(judgement)> done) {
+  auto& state = self->state;
+  state.job = std::move(job);
+  state.source = std::move(source);
+  state.make = std::move(make);
+  state.done = std::move(done);
+  return {
+    [self, &state](judge_atom, std::uint64_t number) {
+      auto everything = state.question();
+      if (!everything) {
+        state.done({number, std::nullopt, {}, everything.error().text});
+        return;
+      }
+      self->request(state.source, pull_timeout, request{{}, *std::move(everything)})
+        .then([&state,
+               number](const reply& answer) { state.done(state.judge(number, *answer.pulled)); },
+              [&state, number](const caf::error& why) {
+                state.done({number, std::nullopt, {}, from_caf(why).text});
+              });
+    },
+  };
+}
+
+} // namespace
+
+judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
+                         std::function<void(judgement)> done, bool own_thread) {
+  if (!own_thread)
+    return system.spawn(run_judge, std::move(job), std::move(values), std::move(make),
+                        std::move(done));
+  return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values), std::move(make),
+                                     std::move(done));
+}
+
+void end_judge(caf::actor_system& system, const judge_handle& judge) {
+  caf::anon_send_exit(judge, caf::exit_reason::user_shutdown);
+  caf::scoped_actor self{system};
+  self->wait_for(judge);
+  system.clock().cancel_timeouts(caf::actor_cast<caf::abstract_actor*>(judge));
+}
+
+} // namespace troupe

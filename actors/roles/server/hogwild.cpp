@@ -1,0 +1,231 @@
+#include "actors/roles/server/hogwild.hpp"
+
+#include "actors/member_port.hpp"
+#include "actors/tables/initial_values.hpp"
+#include "actors/tables/step_options.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/vector_ops.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace troupe {
+
+struct shared_tables::table {
+  std::vector<float> values;
+  std::vector<float> state; ///< Parallel arrays of values.size() floats, one after the other.
+  std::atomic<std::uint64_t> steps{0};
+};
+
+shared_tables::shared_tables(const job_spec& job)
+    : job_(job), pool_(std::make_shared<buffer_pool>()) {
+  for (const auto& spec : job_.tables) {
+    auto made = std::make_unique<table>();
+    made->values.resize(spec.size());
+    made->state.resize(spec.size() * kernels::state_per_weight(kernel_of(spec.optimizer.kind)));
+    fill_initial_values(job_.seed, spec, 0, made->values);
+    tables_.push_back(std::move(made));
+  }
+}
+
+shared_tables::~shared_tables() = default;
+
+result<void> shared_tables::check(const range& where) const {
+  if (where.table.value >= tables_.size())
+    return {errc::shape_mismatch, "the job has no table " + std::to_string(where.table.value)};
+  const auto& spec = job_.tables[where.table.value];
+  // A piece is a whole table: the state of a part of one would not be contiguous.
+  if (where.first != 0 || where.count != spec.size())
+    return {errc::shape_mismatch, "hogwild takes whole tables; '" + spec.name + "' has "
+                                    + std::to_string(spec.size()) + " elements"};
+  return {};
+}
+
+result<void> shared_tables::check(const std::vector<range>& ranges) const {
+  for (const auto& where : ranges)
+    if (auto valid = check(where); !valid)
+      return valid;
+  return {};
+}
+
+result<void> shared_tables::check(const update& what) const {
+  for (const auto& x : what.pieces) {
+    if (auto valid = check(x.where); !valid)
+      return valid;
+    if (kernels::first_non_finite({x.values.get(), x.where.count}) < x.where.count)
+      return {errc::non_finite, "worker " + std::to_string(what.step.worker.value)
+                                  + " pushed a gradient that is not finite: table '"
+                                  + job_.tables[x.where.table.value].name + "'"};
+  }
+  return {};
+}
+
+result<void> shared_tables::apply(const update& what) {
+  if (auto valid = check(what); !valid) {
+    const std::lock_guard lock{mutex_};
+    ++counters_.refused;
+    return valid;
+  }
+  for (const auto& x : what.pieces) {
+    auto& target = *tables_[x.where.table.value];
+    const auto& spec = job_.tables[x.where.table.value].optimizer;
+    auto options = options_of(spec, ++target.steps);
+    options.gradient_scale = clip_scale(spec, what.gradient_norm);
+    (void)kernels::optimizer_step_shared(target.values, target.state,
+                                         {x.values.get(), x.where.count}, options);
+  }
+  const std::lock_guard lock{mutex_};
+  marks_.insert(what.step.batch);
+  ++counters_.applied;
+  return {};
+}
+
+result<std::vector<piece>> shared_tables::read(const std::vector<range>& ranges) {
+  if (auto valid = check(ranges); !valid)
+    return valid.error();
+  std::vector<piece> copies;
+  for (const auto& where : ranges) {
+    auto& source = tables_[where.table.value]->values;
+    auto copy = pool_->floats(where.count);
+    for (std::size_t i = 0; i < where.count; ++i)
+      copy.get()[i] = std::atomic_ref{source[i]}.load(std::memory_order_relaxed);
+    copies.push_back({{where.table, where.first, where.count}, std::move(copy)}); // No stamp.
+  }
+  const std::lock_guard lock{mutex_};
+  ++counters_.pulls;
+  return copies;
+}
+
+batch_set shared_tables::marks() const {
+  const std::lock_guard lock{mutex_};
+  return marks_;
+}
+
+server_counters shared_tables::counters() const {
+  const std::lock_guard lock{mutex_};
+  return counters_;
+}
+
+namespace {
+
+struct hogwild_state {
+  hogwild_state() = default;
+
+  std::shared_ptr<shared_tables> tables;
+
+  static inline const char* name = "hogwild";
+};
+
+static_assert(!std::is_constructible_v<hogwild_state, caf::event_based_actor*>);
+
+router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild_state> self,
+                                         std::shared_ptr<shared_tables> tables) {
+  auto& state = self->state;
+  state.tables = std::move(tables);
+  return {
+    [&state](const request& what) -> caf::result<reply> {
+      reply answer;
+      if (what.pull) // Before the push is applied.
+        if (auto valid = state.tables->check(what.pull->ranges); !valid)
+          return to_caf(valid.error());
+      if (what.push) {
+        if (auto done = state.tables->apply(*what.push); !done)
+          return to_caf(done.error());
+        answer.pushed.emplace();
+      }
+      if (what.pull) {
+        auto pieces = state.tables->read(what.pull->ranges);
+        if (!pieces)
+          return to_caf(pieces.error());
+        answer.pulled = values{0, *std::move(pieces)};
+      }
+      return answer;
+    },
+    [](view_atom, const view&) {},
+  };
+}
+
+struct hogwild_server_state {
+  using handle = member_handle::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<hogwild_server_state>;
+
+  hogwild_server_state() = default;
+
+  void obey(const orders& what) {
+    const auto* mine = port.take<server_orders>(what);
+    if (mine == nullptr)
+      return;
+    if (what.stop) {
+      self->quit(reason_to_end(what));
+      return;
+    }
+    const bool changed = chains != mine->chains || workers != mine->workers;
+    chains = mine->chains;
+    workers = mine->workers;
+    if (changed)
+      send_report();
+  }
+
+  void send_report() {
+    server_report body;
+    body.counters = tables->counters();
+    for (const auto& [chain, record] : chains) {
+      const auto& newest = record.proposed ? *record.proposed : record.active;
+      chain_report mine;
+      mine.chain = chain;
+      mine.status = {newest.generation, record.active.epoch, newest.epoch, true, false};
+      mine.marks = tables->marks();
+      mine.clocks = workers;
+      for (auto& x : mine.clocks)
+        x.known = true;
+      mine.version = body.counters.applied;
+      body.chains.push_back(std::move(mine));
+    }
+    port.send(std::move(body));
+  }
+
+  pointer self = nullptr;
+  std::shared_ptr<shared_tables> tables;
+  member_port port;
+  std::vector<chain_orders> chains; ///< One: there is one memory, whatever becomes of it.
+  std::vector<clock_entry> workers;
+
+  static inline const char* name = "hogwild_server";
+};
+
+static_assert(!std::is_constructible_v<hogwild_server_state, caf::event_based_actor*>);
+
+hogwild_server_state::handle::behavior_type
+run_hogwild_server(hogwild_server_state::pointer self, member_id id,
+                   std::shared_ptr<shared_tables> tables, coordinator_connector connect) {
+  auto& state = self->state;
+  state.self = self;
+  state.tables = std::move(tables);
+  state.port.open(self, id, fingerprint(state.tables->job()), connect);
+  self->send(self, tick_atom_v);
+  return {
+    [&state](const orders& what) { state.obey(what); },
+    [self, &state](tick_atom) {
+      state.send_report();
+      self->delayed_send(self, report_interval, tick_atom_v);
+    },
+  };
+}
+
+} // namespace
+
+router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables) {
+  return system.spawn<caf::detached>(run_hogwild, std::move(tables));
+}
+
+member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,
+                                   std::shared_ptr<shared_tables> tables,
+                                   coordinator_connector connect) {
+  return system.spawn(run_hogwild_server, self, std::move(tables), std::move(connect));
+}
+
+} // namespace troupe

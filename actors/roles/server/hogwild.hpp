@@ -1,0 +1,59 @@
+// hogwild: values that the threads of one process write without locks (Recht, Re, Wright, Niu
+// 2011). Each worker has a kv of its own in front of the one memory, so that their steps run in
+// parallel; a member reports to the coordinator as a server would.
+#pragma once
+
+#include "actors/kv.hpp"
+
+#include "caf/actor_system.hpp"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace troupe {
+
+/// Values and optimiser state that threads share. Elements are read and written as relaxed atomics:
+/// an update may overwrite a part of another one. There are no versions, and no exactly-once.
+class shared_tables {
+public:
+  /// Filled by the tables' initialisers.
+  explicit shared_tables(const job_spec& job);
+  ~shared_tables();
+
+  /// Takes the optimiser step of each piece and marks the batch.
+  /// Errors: non_finite (names worker and table; nothing has changed), shape_mismatch.
+  result<void> apply(const update& what);
+  /// Whether read() could copy them. Errors: shape_mismatch.
+  result<void> check(const std::vector<range>& ranges) const;
+  /// Copies of the ranges. Errors: shape_mismatch.
+  result<std::vector<piece>> read(const std::vector<range>& ranges);
+
+  const job_spec& job() const { return job_; }
+  batch_set marks() const;
+  server_counters counters() const;
+
+private:
+  struct table;
+  result<void> check(const range& where) const;
+  result<void> check(const update& what) const;
+
+  job_spec job_;
+  std::vector<std::unique_ptr<table>> tables_;
+  std::shared_ptr<buffer_pool> pool_;
+  mutable std::mutex mutex_; ///< Of what follows; never of values.
+  batch_set marks_;
+  server_counters counters_;
+};
+
+/// A kv in front of `tables`; spawn one for each worker. A request is applied and answered as a
+/// whole or refused as a whole. Views are ignored.
+router_handle spawn_hogwild(caf::actor_system& system, std::shared_ptr<shared_tables> tables);
+
+/// Reports `tables` as server 0.
+member_handle spawn_hogwild_server(caf::actor_system& system, member_id self,
+                                   std::shared_ptr<shared_tables> tables,
+                                   coordinator_connector connect);
+
+} // namespace troupe

@@ -1,0 +1,195 @@
+// What a server does for one of its replicas: carries its effects out on the values, on files and
+// on other servers.
+#pragma once
+
+#include "actors/protocol/server/replica.hpp"
+#include "actors/reply_batch.hpp"
+#include "actors/roles/server/push_recorder.hpp"
+#include "actors/roles/server/server_actor.hpp"
+#include "actors/tables/state_copy.hpp"
+#include "actors/tables/table_store.hpp"
+
+#include "caf/typed_event_based_actor.hpp"
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// What the replicas of one server share. A part of the state of its actor.
+struct server_context {
+  using handle = server_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>>;
+  using pointer = handle::pointer;
+
+  pointer self = nullptr;
+  server_options options;
+  checkpointer storage;
+  std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
+  ready_answers answers;
+  std::function<void(const member_id& to, peer_message what)> send;
+  std::function<void()> report; ///< What is to be reported changed.
+};
+
+/// A part of the state of the server's actor. Answers of others find it by `alive`, which ends with
+/// it.
+class hosted_replica {
+public:
+  hosted_replica(server_context& context, chain_id chain) : context_(&context), chain_(chain) {}
+  hosted_replica(const hosted_replica&) = delete;
+  hosted_replica& operator=(const hosted_replica&) = delete;
+
+  void obey(const chain_record& record, const std::shared_ptr<const server_orders>& orders);
+  /// The request is of this chain.
+  void ask(asker by, request what);
+  void receive(const peer_message& what);
+  void tick();
+  /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
+  void end_gathering();
+  void fail_open(const failure& why);
+  /// What was recorded so far outlives the process.
+  void flush_record();
+  chain_report report() const;
+  server_counters counters() const; ///< Of all generations.
+  chain_status status() const;
+
+private:
+  struct open_request {
+    asker by;
+    request what; ///< Without the push once that was taken.
+    reply answer;
+    step_header pushed{};           ///< That push's, ...
+    std::uint64_t base_version = 0; ///< ... for the record.
+  };
+  struct outgoing_copy {
+    member_id to;
+    epoch_id epoch;
+    std::vector<copy_part> parts;
+  };
+  using partitions = std::vector<partition_id>;
+
+  time_point now() const { return context_->options.boot_clock(); }
+  template <class Event>
+  void decide(Event event) {
+    replica_effects effects;
+    event(effects);
+    carry_out(effects);
+  }
+  void carry_out(replica_effects& effects);
+  void run(step_effect& effect, replica_effects& more);
+  void run(acknowledge_effect& effect, replica_effects& more);
+  void run(refuse_effect& effect, replica_effects& more);
+  void run(answer_effect& effect, replica_effects& more);
+  void run(cut_effect& effect, replica_effects& more);
+  void run(peer_effect& effect, replica_effects& more);
+  void run(request_copy_effect& effect, replica_effects& more);
+  void run(write_effect& effect, replica_effects& more);
+  void run(take_back_effect& effect, replica_effects& more);
+  void admit(step_effect& effect, replica_effects& more);
+  void apply_admitted();
+  void record(std::span<const update* const> pushes);
+  void pull(request_token token, replica_effects& effects);
+  void deliver(request_token token);
+  result<void> check(const request& what);
+  result<void> check(const update& push);
+
+  // -- what it holds --
+  void begin_generation(const chain_record& record, const chain_config& newest,
+                        const server_orders& what);
+  void begin_record(const partitions& here, std::uint64_t origin);
+  void load(const job_spec& job, const partitions& here, const chain_record& record);
+  void load_from(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void fill(const job_spec& job, const partitions& here);
+  void restore(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void restored(const job_spec& job, const std::vector<partition_image>& images,
+                std::uint64_t origin);
+  void found(std::shared_ptr<table_store> values, std::vector<shard_partition> held);
+  void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& held);
+  void go_on();
+  void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
+  void free_if_unnamed();
+  void obey_checkpoint();
+  server_counters counters_of_state() const;
+
+  // -- what it keeps for itself --
+  using kept_ptr = std::shared_ptr<storage::kept_state>;
+  bool is_durable() const { return orders_->job.durability == durability_mode::log; }
+  bool keeps_states() const;
+  bool writes_log() const { return is_durable() && keeps_states(); }
+  storage::cut cut_of(std::uint64_t checkpoint, std::vector<partition_image> images);
+  void begin_log();
+  void keep(std::vector<partition_image> images, std::function<void(const result<void>&)> then);
+  void keep_present();
+  void break_off(const failure& why);
+  void recover(const job_spec& job, const partitions& here, const chain_record& record);
+  void replay(const job_spec& job, kept_ptr kept, std::function<void(const std::string&)> instead);
+  void read_kept(const job_spec& job, const partitions& here,
+                 std::function<void(kept_ptr, const std::string&)> then);
+  void read_own_past(const job_spec& job, const partitions& here);
+  void log(const std::string& what) const;
+
+  // -- other replicas --
+  void take(const member_id& from, const entry_message& what, replica_effects& effects);
+  void take(const member_id& from, const committed_message& what, replica_effects& effects);
+  void take(const member_id& from, const joined_message& what, replica_effects& effects);
+  void take(const member_id& from, const copy_request& what, replica_effects& effects);
+  void take(const member_id& from, const copy_part& what, replica_effects& effects);
+  void ask_for_copy(const member_id& from);
+  void install(const member_id& from, replica_effects& effects);
+  void put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
+                    const std::vector<shard_partition>& held, replica_effects& effects);
+
+  server_context* context_;
+  chain_id chain_;
+  std::shared_ptr<char> alive_ = std::make_shared<char>();
+
+  chain_record record_;
+  /// The newest ones, which all replicas of a server share.
+  std::shared_ptr<const server_orders> orders_ = std::make_shared<const server_orders>();
+  generation_id generation_;  ///< Of what it holds or loads.
+  generation_id history_;     ///< Of the job, in which that one began.
+  std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
+  std::optional<replica> replica_;
+  std::shared_ptr<table_store> values_;
+  std::optional<push_recorder> recorder_;
+  bool is_bsp_ = false;                     ///< Some table is.
+  std::optional<time_point> unnamed_since_; ///< No configuration gives it a part.
+
+  std::unordered_map<std::uint64_t, open_request> requests_;
+  std::deque<request_token> pulls_due_; ///< Their pushes are done.
+  std::vector<block_store::admitted_push> admitted_;
+  std::deque<std::shared_ptr<const update>> gathered_; ///< Those of admitted_.
+  std::uint64_t next_token_ = 1;
+  std::optional<outgoing_copy> outgoing_;
+  /// Its sender was told of its epoch first.
+  std::optional<std::pair<member_id, copy_request>> early_request_;
+  std::optional<copy_in_progress> incoming_;
+  time_point copy_asked_at_{0};
+  bool copy_waits_ = false;               ///< For what it has kept, or until the last copy is kept.
+  std::vector<partition_image> own_past_; ///< Of this generation, from before a restart.
+
+  std::optional<storage::push_log> log_; ///< Of the newest base.
+  std::uint64_t base_ = 0;               ///< Number of the newest base that was begun; 0: none.
+  std::uint64_t kept_at_ = 0;            ///< The checkpoint for which it kept a state last.
+  /// Its generation began with what it had kept, and that was all that the chain had acknowledged.
+  bool recovered_ = false;
+  bool broken_ = false; ///< Its log cannot be written: it does nothing any more.
+
+  std::uint64_t checkpoint_cut_ = 0;
+  std::uint64_t checkpoint_failed_ = 0;
+  std::string checkpoint_failure_;
+  checkpoint_part part_;
+  std::string failed_;
+  std::uint64_t unreadable_ = 0;
+  server_counters former_; ///< Of states before the present one.
+  std::uint64_t bytes_sent_ = 0;
+  std::uint64_t bytes_received_ = 0;
+};
+
+} // namespace troupe

@@ -1,0 +1,385 @@
+// What a server holds of a chain: loaded from a checkpoint, filled, or copied from another replica.
+#include "actors/open_requests.hpp"
+#include "actors/roles/server/hosted_replica.hpp"
+#include "actors/tables/gradient_sum.hpp"
+#include "base/clock.hpp"
+#include "serialization/payload.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "fmt/core.h"
+
+#include <algorithm>
+#include <utility>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::table_store>)
+
+namespace troupe {
+
+namespace {
+
+/// A chain takes a server that was silent back within seconds of hearing it again, and sends it
+/// only what its past state lacks.
+constexpr std::chrono::seconds unnamed_time{30};
+
+/// What of a copy has not come by then is asked for again. A part may be larger by one block.
+const std::chrono::nanoseconds copy_patience =
+  std::chrono::seconds{1} + time_for_payload(2 * copy_parts_ahead * copy_part_bytes);
+
+/// Makes one store, then ends. Drawing the numbers of a large model takes many seconds, in
+/// which the server has to report.
+using filler =
+  caf::typed_actor<caf::replies_to<read_atom, job_spec,
+                                   std::vector<partition_id>>::with<std::shared_ptr<table_store>>>;
+
+filler::behavior_type run_filler(filler::pointer self, const std::shared_ptr<buffer_pool>& pool) {
+  return {[self, pool](read_atom, const job_spec& job, const std::vector<partition_id>& here) {
+    self->quit();
+    return std::make_shared<table_store>(job, here, pool);
+  }};
+}
+
+/// Of a push of all dense tables, over 8 MB/s at least.
+std::chrono::milliseconds time_for_entry(const job_spec& job) {
+  std::uint64_t floats = 0;
+  for (const auto& table : job.tables)
+    floats += table.is_sparse() ? 0 : table.size();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+    time_for_payload(floats * sizeof(float) / 8));
+}
+
+bool takes_part(const chain_config& config, const member_id& who) {
+  return config.joiner == who
+         || std::find(config.members.begin(), config.members.end(), who) != config.members.end();
+}
+
+bool founds(const chain_config& config, const member_id& who) {
+  return config.joiner != who && takes_part(config, who);
+}
+
+} // namespace
+
+// -- the coordinator's word --
+
+void hosted_replica::obey(const chain_record& record,
+                          const std::shared_ptr<const server_orders>& orders) {
+  const auto mine = orders; // Outlives newer ones.
+  const auto& what = *mine;
+  const bool other_workers = what.workers != orders_->workers;
+  record_ = record;
+  orders_ = mine;
+  const auto& newest = record.proposed ? *record.proposed : record.active;
+  const auto& self = context_->options.self;
+  if (takes_part(record.active, self) || takes_part(newest, self))
+    unnamed_since_.reset();
+  else if (!unnamed_since_)
+    unnamed_since_ = now();
+  const bool is_other = newest.generation != generation_;
+  // It takes the place of a founder, and was told of this generation when it was none.
+  const bool is_late = !is_other && newest.generation != record.active.generation
+                       && founds(newest, self) && replica_ && !replica_->status().complete;
+  // Who has no part in the generation to come seals the one before.
+  if (is_late || (is_other && (takes_part(newest, self) || generation_.value == 0)))
+    begin_generation(record, newest, what);
+  if (!replica_ || broken_)
+    return;
+  if (outgoing_ && outgoing_->epoch < newest.epoch)
+    outgoing_.reset();
+  if (recorder_ && other_workers)
+    recorder_->set_workers(now(), what.workers);
+  decide([&](replica_effects& effects) {
+    replica_->renew(time_point{what.heard_ns});
+    if (other_workers)
+      replica_->set_workers(what.workers, now(), effects);
+    replica_->obey(record, now(), effects);
+  });
+  if (const auto early = std::exchange(early_request_, std::nullopt)) // All steps are taken now.
+    decide([&](replica_effects& effects) { take(early->first, early->second, effects); });
+  obey_checkpoint();
+}
+
+/// What it holds is of no use to anyone: it goes on as one that never had a part.
+void hosted_replica::free_if_unnamed() {
+  if ((!values_ && !broken_) || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
+    return;
+  const auto orders = orders_;
+  begin_generation(record_, record_.active, *orders);
+  obey(record_, orders);
+}
+
+void hosted_replica::obey_checkpoint() {
+  const auto done = std::max(checkpoint_cut_, checkpoint_failed_);
+  if (orders_->checkpoint <= done || !context_->storage)
+    return;
+  if (!replica_->leads())
+    return keep_present();
+  if (is_bsp_ && replica_->state()->bsp_clocks() > orders_->checkpoint_clock) {
+    checkpoint_failed_ = orders_->checkpoint; // The others may have cut at that clock.
+    checkpoint_failure_ = "the clock of the cut had passed when the order came";
+    context_->report();
+    return;
+  }
+  decide([&](replica_effects& effects) {
+    replica_->request_cut(orders_->checkpoint, orders_->checkpoint_clock, now(), effects);
+  });
+}
+
+void hosted_replica::begin_generation(const chain_record& record, const chain_config& newest,
+                                      const server_orders& what) {
+  fail_open({errc::rolled_back, "the server restores its partitions"});
+  apply_admitted();
+  generation_ = newest.generation;
+  history_ = what.generation; // Orders of the next one may come while this one loads.
+  ++loading_;
+  former_.add(counters_of_state());
+  replica_.reset();
+  values_.reset();
+  outgoing_.reset();
+  incoming_.reset();
+  part_ = {};
+  failed_.clear();
+  unreadable_ = 0;
+  recovered_ = broken_ = copy_waits_ = false;
+  own_past_.clear();
+  is_bsp_ = any_bsp(what.job);
+  partitions here;
+  for (std::uint32_t p = 0; p < what.chain_of.size(); ++p)
+    if (what.chain_of[p] == chain_)
+      here.push_back({p});
+  begin_record(here, record.origin);
+  if (founds(newest, context_->options.self))
+    load(what.job, here, record);
+  else
+    begin(nullptr, {});
+  if (!values_ && replica_)
+    read_own_past(what.job, here);
+}
+
+/// Where it takes part in a generation again, its file goes on.
+void hosted_replica::begin_record(const partitions& here, std::uint64_t origin) {
+  const auto& options = context_->options;
+  const storage::push_record_header header{options.job, chain_,       generation_,
+                                           origin,      options.self, here};
+  if (options.record && !(recorder_ && recorder_->header() == header))
+    recorder_.emplace(*options.record, header);
+}
+
+// -- what members begin with --
+
+void hosted_replica::load(const job_spec& job, const partitions& here, const chain_record& record) {
+  if (fingerprint(job) != context_->options.job)
+    give_up("the coordinator runs another job");
+  else if (is_durable() && record.active.epoch != epoch_id{})
+    recover(job, here, record);
+  else
+    load_from(job, here, record.origin);
+}
+
+void hosted_replica::load_from(const job_spec& job, const partitions& here, std::uint64_t origin) {
+  if (origin == 0)
+    fill(job, here);
+  else if (!context_->storage)
+    give_up("there are no checkpoints to restore from");
+  else
+    restore(job, here, origin);
+}
+
+void hosted_replica::fill(const job_spec& job, const partitions& here) {
+  auto* self = context_->self;
+  const auto by = context_->options.own_thread
+                    ? self->spawn<caf::detached>(run_filler, context_->pool)
+                    : self->spawn(run_filler, context_->pool);
+  self->request(by, storage_timeout, read_atom_v, job, here)
+    .then(
+      [this, here, tables = job.tables.size(), number = loading_,
+       alive = std::weak_ptr{alive_}](std::shared_ptr<table_store>& filled) {
+        if (alive.expired() || number != loading_)
+          return;
+        std::vector<shard_partition> fresh;
+        for (const auto id : here)
+          fresh.push_back({id, 0, std::vector<batch_set>(tables)});
+        found(std::move(filled), std::move(fresh));
+      },
+      [this, number = loading_, alive = std::weak_ptr{alive_}](const caf::error&) {
+        if (!alive.expired() && number == loading_)
+          give_up("the partitions could not be filled");
+      });
+}
+
+void hosted_replica::restore(const job_spec& job, const partitions& here, std::uint64_t origin) {
+  context_->self->request(context_->storage, storage_timeout, read_atom_v, origin, job, here)
+    .then(
+      [this, job, origin, number = loading_,
+       alive = std::weak_ptr{alive_}](const std::vector<partition_image>& images) {
+        if (!alive.expired() && number == loading_)
+          restored(job, images, origin);
+      },
+      [this, origin, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& error) {
+        if (alive.expired() || number != loading_)
+          return;
+        const auto why = from_caf(error);
+        const bool is_rotten = why.code == errc::damaged || why.code == errc::io_failed;
+        give_up(why.text, is_rotten ? origin : 0);
+      });
+}
+
+void hosted_replica::restored(const job_spec& job, const std::vector<partition_image>& images,
+                              std::uint64_t origin) {
+  auto read = table_store::restored(job, images, context_->pool);
+  if (!read)
+    return give_up(read.error().text, origin);
+  found(*std::move(read), marks_of(images));
+}
+
+/// The generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
+void hosted_replica::give_up(std::string why, std::uint64_t bad_checkpoint) {
+  failed_ = std::move(why);
+  unreadable_ = bad_checkpoint;
+  context_->report();
+}
+
+/// Without values: it has to join.
+void hosted_replica::begin(std::shared_ptr<table_store> values,
+                           const std::vector<shard_partition>& held) {
+  values_ = std::move(values);
+  replica_options how;
+  how.shard = context_->options.shard;
+  how.chain = context_->options.chain;
+  if (orders_->job.replicas == 1)
+    how.chain.lease_time = {};
+  how.chain.stuck_time += time_for_entry(orders_->job);
+  how.writes_log = writes_log();
+  how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
+    return add_up(orders_->job, tables, pushes, *context_->pool);
+  };
+  replica_.emplace(orders_->job, context_->options.self, history_, generation_, held, how);
+  decide(
+    [this](replica_effects& effects) { replica_->set_workers(orders_->workers, now(), effects); });
+}
+
+/// Orders that came while it was loading.
+void hosted_replica::go_on() {
+  obey(record_, orders_);
+  context_->report();
+}
+
+server_counters hosted_replica::counters_of_state() const {
+  const auto* state = replica_ ? replica_->state() : nullptr;
+  return state != nullptr ? state->counters() : server_counters{};
+}
+
+chain_status hosted_replica::status() const {
+  if (replica_)
+    return replica_->status();
+  const auto& newest = record_.proposed ? *record_.proposed : record_.active;
+  return {generation_, {}, newest.epoch, false, false};
+}
+
+server_counters hosted_replica::counters() const {
+  auto all = former_;
+  all.add(counters_of_state());
+  all.bytes_sent = bytes_sent_;
+  all.bytes_received = bytes_received_;
+  return all;
+}
+
+chain_report hosted_replica::report() const {
+  chain_report mine;
+  mine.chain = chain_;
+  mine.status = status();
+  mine.failed = failed_;
+  mine.unreadable = unreadable_;
+  mine.recovered = recovered_;
+  mine.part = part_;
+  mine.checkpoint_failed = checkpoint_failed_;
+  mine.checkpoint_failure = checkpoint_failure_;
+  const auto* state = replica_ ? replica_->state() : nullptr;
+  if (state == nullptr)
+    return mine;
+  mine.version = state->version();
+  if (!replica_->is_head())
+    return mine;
+  mine.marks = state->marks();
+  mine.clocks = state->clocks();
+  return mine;
+}
+
+// -- copies from the tail --
+
+void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
+  if (copy_waits_)
+    return replica_->copy_advanced(now());
+  const auto present = now();
+  const bool is_known = incoming_ && incoming_->epoch() == effect.epoch;
+  if (is_known && present - copy_asked_at_ < copy_patience)
+    return;
+  if (!is_known) {
+    std::vector<partition_image> own;
+    if (incoming_)
+      own = std::move(*incoming_).give_up();
+    else if (const auto* state = replica_->state())
+      own = values_->pin(state->partitions());
+    else
+      own = std::exchange(own_past_, {});
+    incoming_.emplace(effect.epoch, std::move(own));
+  }
+  incoming_->ask_again();
+  ask_for_copy(effect.from);
+}
+
+void hosted_replica::ask_for_copy(const member_id& from) {
+  copy_asked_at_ = now();
+  for (auto& request : incoming_->ask())
+    context_->send(from, {chain_, context_->options.self, std::move(request)});
+}
+
+void hosted_replica::take(const member_id& from, const copy_part& what, replica_effects& effects) {
+  if (!incoming_ || !incoming_->add(what))
+    return;
+  bytes_received_ += payload_bytes(what);
+  replica_->copy_advanced(now());
+  if (incoming_->complete())
+    install(from, effects);
+  else
+    ask_for_copy(from);
+}
+
+void hosted_replica::install(const member_id& from, replica_effects& effects) {
+  const auto copy = *std::exchange(incoming_, std::nullopt);
+  const auto images = copy.images();
+  if (!images)
+    return;
+  std::uint64_t whole = 0;
+  for (const auto& each : *images)
+    whole += content_bytes(each);
+  log(fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
+                  1e-6 * static_cast<double>(copy.bytes()), 1e-6 * static_cast<double>(whole),
+                  from.index));
+  auto read = table_store::restored(orders_->job, *images, context_->pool);
+  if (!read)
+    return; // Another one will be asked for.
+  auto first = copy.first();
+  first.image = {}; // Only what it says of the whole is needed.
+  if (!writes_log())
+    return put_in_place(first, *std::move(read), marks_of(*images), effects);
+  copy_waits_ = true;
+  keep(*images, [this, first, copied = *read, held = marks_of(*images)](const result<void>& kept) {
+    copy_waits_ = false;
+    if (!kept)
+      return break_off(kept.error());
+    decide([&](replica_effects& more) { put_in_place(first, copied, held, more); });
+  });
+}
+
+void hosted_replica::put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
+                                  const std::vector<shard_partition>& held,
+                                  replica_effects& effects) {
+  apply_admitted();
+  const auto counted = counters_of_state();
+  if (!replica_->install(first.epoch, first.index, first.clock_max, held, now(), effects))
+    return;
+  former_.add(counted);
+  values_ = std::move(copied);
+  context_->report();
+}
+
+} // namespace troupe

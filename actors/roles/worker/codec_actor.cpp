@@ -1,0 +1,229 @@
+#include "actors/roles/worker/codec_actor.hpp"
+
+#include "actors/open_requests.hpp"
+#include "actors/reply_batch.hpp"
+#include "actors/tick_timer.hpp"
+#include "base/clock.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+#include "caf/typed_response_promise.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+namespace troupe {
+
+namespace {
+
+// The router brings requests through failovers; only a cluster that is stuck for good passes this.
+constexpr std::chrono::minutes request_end{10};
+
+// -- the end of those who push --
+
+struct codec_shell {
+  using handle = router_handle::extend<caf::reacts_to<tick_atom>>;
+  using pointer = handle::stateful_pointer<codec_shell>;
+  using promise = caf::typed_response_promise<reply>;
+
+  codec_shell() = default;
+
+  promise ask(request& what) {
+    auto open = self->make_response_promise<reply>();
+    const bool is_push = what.push.has_value();
+    if (what.push)
+      coder->pack(*what.push);
+    if (what.pull)
+      what.pull->packed_as = pulls;
+    requests.send<reply>(
+      self, next,
+      [this, open, is_push](reply& answer) mutable {
+        if (auto fine = answer.pulled ? coder->unpack(*answer.pulled) : result<void>{}; !fine)
+          failed(open, is_push, fine.error());
+        else
+          open.deliver(std::move(answer));
+      },
+      [this, open, is_push](const caf::error& why) mutable {
+        failed(open, is_push, from_caf(why));
+      },
+      std::move(what));
+    ticks.arm(*self, {}, true);
+    return open;
+  }
+
+  void failed(promise& open, bool is_push, const failure& why) {
+    if (is_push && coder->forget())
+      log("a push failed (" + why.text + "): what compression had not sent yet is dropped");
+    open.deliver(to_caf(why));
+  }
+
+  void tick() {
+    const auto now = now_of(*self);
+    ticks.ticked(now);
+    requests.expire(now);
+    ticks.arm(*self, {}, !requests.empty());
+  }
+
+  pointer self = nullptr;
+  router_handle next;
+  std::optional<codec> coder;
+  encoding pulls = encoding::f32;
+  std::function<void(std::string)> log;
+  open_requests requests{request_end};
+  tick_timer ticks;
+
+  static inline const char* name = "codec";
+};
+
+static_assert(!std::is_constructible_v<codec_shell, caf::event_based_actor*>);
+
+codec_shell::handle::behavior_type run_codec(codec_shell::pointer self, job_spec job,
+                                             codec_options options, router_handle next,
+                                             std::function<void(std::string)> log) {
+  auto& state = self->state;
+  state.self = self;
+  state.next = std::move(next);
+  state.pulls = options.pulls;
+  state.log = std::move(log);
+  state.coder.emplace(std::move(job), std::move(options));
+  self->set_down_handler([self](caf::down_msg&) { self->quit(); });
+  self->monitor(state.next);
+  return {
+    [&state](request& what) { return state.ask(what); },
+    [&state](view_atom, const view& now_valid) {
+      state.self->send(state.next, view_atom_v, now_valid);
+    },
+    [&state](tick_atom) { state.tick(); },
+  };
+}
+
+// -- the end of those who have the values --
+
+struct expander_shell {
+  using handle = kv_service::extend_with<answer_sink>;
+  using pointer = handle::stateful_pointer<expander_shell>;
+  using promise = caf::typed_response_promise<reply>;
+
+  struct open_request {
+    asker by;
+    encoding pulls = encoding::f32; ///< As which its values are wanted.
+  };
+
+  expander_shell() = default;
+
+  promise ask(request& what) {
+    auto open = self->make_response_promise<reply>();
+    request_list alone{request_message{0, std::move(what)}};
+    accept(open, alone.items.front());
+    pass_on(std::move(alone), caf::actor_cast<answer_sink>(self));
+    return open;
+  }
+
+  /// Where no values are to be packed, the answers need not come here. All of a list go one way, as
+  /// they are to stay in order.
+  void ask(request_list& what, const answer_sink& to) {
+    const bool packs = std::ranges::any_of(what.items, [](const auto& each) {
+      return each.what.pull && each.what.pull->packed_as != encoding::f32;
+    });
+    for (auto& each : what.items)
+      if (packs)
+        accept(numbered_asker{to, each.number}, each);
+      else
+        unpack(numbered_asker{to, each.number}, each);
+    pass_on(std::move(what), packs ? caf::actor_cast<answer_sink>(self) : to);
+  }
+
+  void accept(asker by, request_message& what) {
+    if (!unpack(by, what))
+      return;
+    what.number = next_number++;
+    pending.emplace(
+      what.number,
+      open_request{std::move(by), what.what.pull ? what.what.pull->packed_as : encoding::f32});
+  }
+
+  /// What cannot be unpacked is answered, and asks for nothing any more.
+  bool unpack(asker by, request_message& what) {
+    auto& push = what.what.push;
+    const auto fine = push ? coder->unpack(*push) : result<void>{};
+    if (fine)
+      return true;
+    answers.add(by, fine.error());
+    what.what = {};
+    return false;
+  }
+
+  void pass_on(request_list what, const answer_sink& to) {
+    std::erase_if(what.items, [](const auto& each) { return !each.what.push && !each.what.pull; });
+    if (!what.items.empty())
+      send(std::move(what), to);
+    answers.send(self);
+  }
+
+  void send(request_list what, const answer_sink& to) {
+    if (self->current_mailbox_element()->mid.is_urgent_message())
+      self->send<caf::message_priority::high>(next, std::move(what), to);
+    else
+      self->send(next, std::move(what), to);
+  }
+
+  void answered(answer_list& what) {
+    for (auto& each : what.items)
+      std::visit([this](auto& x) { close(x.number, std::move(x.what)); }, each);
+    answers.send(self);
+  }
+
+  void close(std::uint64_t number, std::variant<reply, failure> outcome) {
+    auto found = pending.extract(number);
+    if (!found)
+      return;
+    auto& [by, pulls] = found.mapped();
+    auto* came = std::get_if<reply>(&outcome);
+    if (came != nullptr && came->pulled && pulls != encoding::f32)
+      coder->pack(*came->pulled, pulls);
+    answers.add(by, std::move(outcome));
+  }
+
+  pointer self = nullptr;
+  kv_service next;
+  std::optional<codec> coder;
+  std::unordered_map<std::uint64_t, open_request> pending;
+  std::uint64_t next_number = 1;
+  ready_answers answers;
+
+  static inline const char* name = "expander";
+};
+
+static_assert(!std::is_constructible_v<expander_shell, caf::event_based_actor*>);
+
+expander_shell::handle::behavior_type run_expander(expander_shell::pointer self, job_spec job,
+                                                   kv_service next) {
+  auto& state = self->state;
+  state.self = self;
+  state.next = std::move(next);
+  state.coder.emplace(std::move(job));
+  self->set_down_handler([self](caf::down_msg&) { self->quit(); });
+  self->monitor(state.next);
+  return {
+    [&state](request& what) { return state.ask(what); },
+    [&state](request_list& what, const answer_sink& to) { state.ask(what, to); },
+    [&state](answer_list& what) { state.answered(what); },
+  };
+}
+
+} // namespace
+
+router_handle spawn_codec(caf::actor_system& system, job_spec job, codec_options options,
+                          router_handle next, std::function<void(std::string)> log) {
+  return system.spawn(run_codec, std::move(job), std::move(options), std::move(next),
+                      std::move(log));
+}
+
+kv_service spawn_expander(caf::actor_system& system, job_spec job, kv_service next) {
+  return system.spawn(run_expander, std::move(job), std::move(next));
+}
+
+} // namespace troupe

@@ -1,0 +1,64 @@
+#include "actors/roles/worker/gradient_actor.hpp"
+
+#include "actors/inline_executor.hpp"
+
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// Turns of other actors between two gradients: those that carry out this worker's step.
+constexpr std::size_t turns_max = 16;
+
+struct gradient_state {
+  gradient_state() = default;
+
+  std::optional<gradient_computer> computer;
+  std::optional<lane> own_lane;
+
+  static inline const char* name = "gradient";
+};
+
+static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>);
+
+template <class Outcome>
+void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outcome) {
+  const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
+  auto& lane = self->state.own_lane;
+  if (!lane) {
+    self->send(asker, std::move(outcome));
+    return;
+  }
+  lane->send(asker, std::move(outcome));
+  lane->run();
+}
+
+gradient_actor::behavior_type
+run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_spec job,
+                   const trainer_factory& make, gradient_thread where, bool may_leave) {
+  auto& state = self->state;
+  state.computer.emplace(std::move(job), make, may_leave);
+  if (where == gradient_thread::lane)
+    state.own_lane.emplace(self->system(), turns_max);
+  return {
+    [self, &state](const gradient_task& task) { answer(self, state.computer->compute(task)); },
+    [self, &state](const keys_task& task) { answer(self, state.computer->keys(task)); },
+  };
+}
+
+} // namespace
+
+gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
+                                    gradient_thread where, bool may_leave) {
+  if (where == gradient_thread::none)
+    return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, may_leave);
+  return system.spawn<caf::detached>(run_gradient_actor, std::move(job), std::move(make), where,
+                                     may_leave);
+}
+
+} // namespace troupe

@@ -1,0 +1,371 @@
+#include "actors/roles/worker/worker_actor.hpp"
+
+#include "actors/member_port.hpp"
+#include "actors/open_requests.hpp"
+#include "actors/training/cached_values.hpp"
+#include "actors/training/divergence.hpp"
+#include "base/clock.hpp"
+#include "serialization/payload.hpp"
+
+#include "caf/send.hpp"
+#include "caf/stateful_actor.hpp"
+#include "caf/typed_event_based_actor.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// A step waits for other workers and for servers being replaced; only a cluster that is stuck for
+// good passes this.
+constexpr std::chrono::minutes step_timeout{10};
+// Gradients that were left on a device and cannot be had from it, in a row, after which it is taken
+// to be lost.
+constexpr int lost_max = 20;
+
+/// Where values are pulled ahead, the next gradient is begun at once.
+gradient_thread gradient_thread_of(const worker_options& options) {
+  if (!options.own_thread)
+    return gradient_thread::none;
+  return options.pipeline.ahead_max > 0 ? gradient_thread::own : gradient_thread::lane;
+}
+
+struct worker_shell {
+  using handle =
+    member_handle::extend<caf::reacts_to<tick_atom>, caf::reacts_to<step_atom>,
+                          caf::reacts_to<gradient_outcome>, caf::reacts_to<keys_outcome>>;
+  using pointer = handle::stateful_pointer<worker_shell>;
+
+  worker_shell() = default;
+
+  void init(pointer owner, worker_options how, trainer_factory make, router_handle to,
+            const coordinator_connector& connect) {
+    self = owner;
+    options = std::move(how);
+    values_of = std::move(to);
+    port.open(self, options.self, fingerprint(options.job), connect);
+    steps.emplace(options.job, options.pipeline);
+    for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
+      all_tables.push_back({i});
+    idle_since = now_of(*self);
+    nothing_held = hold_nothing(options.job);
+    held = nothing_held;
+    is_sparse = any_sparse(options.job);
+    gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
+                                     gradient_thread_of(options), options.leave_on_device);
+    self->attach_functor(
+      [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
+    // The coordinator looks at all workers with each report: a thousand of them report less often.
+    constexpr std::uint32_t workers_at_full_rate = 256;
+    port.report_every(report_interval * std::max(1u, options.job.workers / workers_at_full_rate));
+    self->delayed_send(self, report_interval, tick_atom_v);
+    send_report();
+  }
+
+  // -- control path --
+
+  void obey(const orders& what) {
+    const auto* mine = port.take<worker_orders>(what);
+    if (mine == nullptr)
+      return;
+    if (what.stop) {
+      self->quit(reason_to_end(what));
+      return;
+    }
+    if (mine->view.epoch > view_epoch) {
+      view_epoch = mine->view.epoch;
+      self->send(values_of, view_atom_v, mine->view);
+    }
+    steps->obey(*mine);
+    advance();
+  }
+
+  void tick() {
+    requests.expire(now_of(*self));
+    if (port.due())
+      send_report();
+    self->delayed_send(self, report_interval, tick_atom_v);
+    advance(); // After an error that only time cures.
+  }
+
+  void send_report() {
+    worker_report body;
+    body.generation = steps->generation();
+    body.leases = steps->progress();
+    body.clock = steps->clock();
+    body.counters = counters;
+    if (computing == 0)
+      body.counters.wait_us += idle_us();
+    if (options.window_wait)
+      body.counters.window_wait_us =
+        static_cast<std::uint64_t>(options.window_wait().count() / 1000);
+    if (options.traffic) {
+      const request_traffic traffic = options.traffic();
+      body.counters.wire_bytes_sent = traffic.sent_bytes;
+      body.counters.wire_bytes_received = traffic.received_bytes;
+    }
+    if (options.reduced)
+      options.reduced(body.counters);
+    body.host = options.host;
+    body.failed = failed;
+    port.send(std::move(body));
+  }
+
+  std::uint64_t idle_us() const {
+    return static_cast<std::uint64_t>((now_of(*self) - idle_since).count() / 1000);
+  }
+
+  void fail(std::string why) {
+    failed = std::move(why);
+    send_report();
+  }
+
+  // -- a step: pull, compute, push --
+
+  void advance() {
+    if (!failed.empty())
+      return;
+    while (const auto step = steps->next_pull())
+      prepare({}, *step);
+    while (const auto step = steps->next_compute())
+      compute(*step);
+  }
+
+  step_header header(const training_step& step) const {
+    return {
+      {options.self.index}, options.self.incarnation, step.generation, step.batch, step.clock};
+  }
+
+  struct done_step {
+    training_step step;
+    gradient_outcome outcome;
+  };
+
+  /// Asks once it is known which rows the next step needs.
+  void prepare(std::optional<done_step> done, const std::optional<training_step>& next) {
+    if (!is_sparse || !next)
+      return ask(std::move(done), next, {});
+    self->send(gradients, keys_task{next->number, next->batch});
+    prepared.emplace(next->number, open_question{std::move(done), *next});
+  }
+
+  void named(keys_outcome& what) {
+    auto found = prepared.extract(what.number);
+    if (!found)
+      return;
+    if (!what.failed.empty())
+      return fail(what.failed);
+    auto& [done, next] = found.mapped();
+    ask(std::move(done), next, std::move(what.rows));
+  }
+
+  /// One request: the push of a step, the pull for another one, or both.
+  void ask(std::optional<done_step> done, const std::optional<training_step>& next,
+           std::vector<row_keys> rows) {
+    request what;
+    std::optional<training_step> pushed;
+    std::uint64_t samples = 0;
+    if (done) {
+      auto& [step, outcome] = *done;
+      pushed = step;
+      samples = outcome.samples;
+      what.push = update{header(step),
+                         all_tables,
+                         outcome.base_version,
+                         outcome.norm,
+                         std::move(outcome.pieces),
+                         std::move(outcome.rows)};
+      what.push->on_device = std::move(outcome.on_device);
+      counters.bytes_sent += payload_bytes(*what.push);
+      ++counters.pushes_sent;
+    }
+    const auto known = options.delta_pulls ? held : nothing_held;
+    if (next)
+      what.pull = query{header(*next), false, known->ranges, rows, options.delta_pulls};
+    requests.send<reply>(
+      self, values_of,
+      [this, pushed, samples, next, known, rows = std::move(rows),
+       asked_at = now_of(*self)](const reply& answer) {
+        counters.request_times.add(time_class(now_of(*self) - asked_at));
+        if (pushed)
+          acknowledged(*pushed, samples);
+        if (next)
+          arrived(*next, known, rows, *answer.pulled);
+        advance();
+      },
+      [this, pushed, next](const caf::error& error) {
+        const auto why = from_caf(error);
+        if (next)
+          steps->pull_failed(next->number); // The next tick or orders try again.
+        if (pushed)
+          not_applied(*pushed, why);
+        else if (reaction_to(why.code) == reaction::stop)
+          fail(why.text);
+      },
+      std::move(what));
+  }
+
+  /// `known`: the values that the question named.
+  void arrived(const training_step& step, const held_ptr& known, const std::vector<row_keys>& rows,
+               const values& answer) {
+    if (!steps->pulled(step.number))
+      return;
+    counters.bytes_received += payload_bytes(answer);
+    // Here and not in the trainer's thread, which may still be busy with an earlier step.
+    auto whole = hold(options.job, *known, answer, pool);
+    if (!whole)
+      return fail(whole.error().text);
+    if (options.delta_pulls)
+      held = *whole;
+    std::vector<float_ptr> all = (*whole)->tables;
+    for (const auto& x : answer.rows) // As they are: nobody writes to them.
+      all[x.where.table.value] = x.values;
+    value_identity identity;
+    if (options.leave_on_device && answer.unchanged.empty())
+      for (const auto& x : answer.pieces)
+        identity.add(x.values);
+    pulled.insert_or_assign(step.number,
+                            arrival{std::move(all), rows, answer.version, std::move(identity)});
+  }
+
+  void compute(const training_step& step) {
+    auto found = pulled.find(step.number);
+    if (computing++ == 0)
+      counters.wait_us += idle_us();
+    self->send(gradients,
+               gradient_task{step.number, step.batch, std::move(found->second.parameters),
+                             std::move(found->second.rows), found->second.version,
+                             std::move(found->second.identity)});
+    pulled.erase(pulled.begin(), std::next(found)); // Older ones: of steps that were dropped.
+  }
+
+  void computed(gradient_outcome& what) {
+    computed_steps.push_back(std::move(what));
+    if (!options.slowness)
+      finish_step();
+    else if (computed_steps.size() == 1)
+      self->delayed_send(self, options.slowness(), step_atom_v);
+  }
+
+  void finish_step() {
+    --computing;
+    idle_since = now_of(*self);
+    auto done = std::move(computed_steps.front());
+    computed_steps.pop_front();
+    if (!computed_steps.empty())
+      self->delayed_send(self, options.slowness(), step_atom_v);
+    const auto step = steps->computed(done.number);
+    if (done.failed.empty()) {
+      ++counters.batches_computed;
+      counters.samples_computed += done.samples;
+    }
+    if (!step)
+      return advance(); // Nobody wants that gradient any more.
+    if (!done.failed.empty())
+      return fail(done.failed);
+    counters.loss_sum += std::isfinite(done.loss) ? done.loss : 0.0;
+    counters.loss_count += std::isfinite(done.loss) ? 1 : 0;
+    if (!done.finite) // The batch is marked as done and changes nothing.
+      ++counters.pushes_refused;
+    if (diverging.after(done.finite))
+      return fail(divergence::text());
+    prepare(done_step{*step, std::move(done)}, steps->next_pull_with(*step));
+    advance();
+  }
+
+  void acknowledged(const training_step& step, std::uint64_t samples) {
+    if (!steps->acknowledged(step))
+      return;
+    ++counters.pushes_acknowledged;
+    counters.samples += samples;
+    lost_in_row = 0;
+    if (steps->take_finished())
+      send_report();
+  }
+
+  void not_applied(const training_step& step, const failure& why) {
+    if (!steps->not_applied(step))
+      return;
+    const bool was_lost = why.code == errc::device_failed;
+    if (was_lost && ++lost_in_row == lost_max)
+      fail(std::to_string(lost_max)
+           + " gradients in a row cannot be had from their device: " + why.text);
+    else if (!was_lost && (reaction_to(why.code) == reaction::stop || why.code == errc::non_finite))
+      fail(why.text); // Its own check lets no such gradient pass, so something is badly wrong.
+    else
+      advance();
+  }
+
+  struct arrival {
+    std::vector<float_ptr> parameters;
+    std::vector<row_keys> rows;
+    std::uint64_t version = 0;
+    value_identity identity; ///< Of dense tables: the memory that the reducer shared.
+  };
+
+  /// A request that waits for the keys of the rows that it asks for.
+  struct open_question {
+    std::optional<done_step> done;
+    training_step next;
+  };
+
+  pointer self = nullptr;
+  worker_options options;
+  router_handle values_of;
+  member_port port;
+  gradient_actor gradients;
+  std::vector<table_id> all_tables;
+  held_ptr nothing_held;
+  held_ptr held;          ///< By delta pulls; else nothing.
+  bool is_sparse = false; ///< Some table is.
+  buffer_pool pool;
+
+  std::optional<pipeline> steps;
+  open_requests requests{step_timeout};
+  std::map<std::uint64_t, arrival> pulled; ///< By number of the step that is to be computed.
+  std::map<std::uint64_t, open_question> prepared; ///< By number of the step that is pulled for.
+  std::deque<gradient_outcome> computed_steps;     ///< More than one where steps are slowed.
+  std::size_t computing = 0;                       ///< Gradients given out.
+  time_point idle_since{0}; ///< When the last gradient was done; before one, the start.
+  divergence diverging;
+  int lost_in_row = 0;
+
+  epoch_id view_epoch;
+  worker_counters counters;
+  std::string failed;
+
+  static inline const char* name = "worker";
+};
+
+static_assert(!std::is_constructible_v<worker_shell, caf::event_based_actor*>);
+
+worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worker_options options,
+                                               trainer_factory make, router_handle values,
+                                               coordinator_connector connect) {
+  self->state.init(self, std::move(options), std::move(make), std::move(values),
+                   std::move(connect));
+  auto& state = self->state;
+  return {
+    [&state](const orders& what) { state.obey(what); },
+    [&state](tick_atom) { state.tick(); },
+    [&state](step_atom) { state.finish_step(); },
+    [&state](gradient_outcome& what) { state.computed(what); },
+    [&state](keys_outcome& what) { state.named(what); },
+  };
+}
+
+} // namespace
+
+member_handle spawn_worker(caf::actor_system& system, worker_options options, trainer_factory make,
+                           router_handle values, coordinator_connector connect) {
+  return system.spawn(run_worker, std::move(options), std::move(make), std::move(values),
+                      std::move(connect));
+}
+
+} // namespace troupe

@@ -1,0 +1,142 @@
+// The values of a server's partitions: ref-counted blocks, replaced and never written in place, so
+// that a pull, a checkpoint or a slow reader just holds them.
+#pragma once
+
+#include "actors/protocol/server/shard.hpp"
+#include "base/buffer.hpp"
+#include "serialization/layout.hpp"
+#include "serialization/messages.hpp"
+#include "storage/checkpoint.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A step changes the elements that its pushes' pieces cover and nothing else: a block that none of
+/// them touches keeps its values, optimiser state and count of steps, and within a block the
+/// elements outside the pieces keep theirs. Where several pushes are summed, one that brings
+/// nothing for an element counts as a zero.
+///
+/// Determinism: values are a function of the job and of the steps applied, bit for bit, however
+/// many servers hold the partitions.
+///
+/// Invariants:
+/// (1) a published block is never written to; a step publishes all its new blocks or none.
+/// (2) for a bsp table the values before the table's last step are kept too, also of blocks which
+///     that step did not touch.
+/// (3) a stamp names the values of one block at one time: it is new whenever they changed, and no
+///     store, not even the one that takes this one's place, gives it to others.
+class block_store {
+public:
+  /// Fresh partitions, filled by the tables' initialisers: a function of (job seed, table name,
+  /// element), the same on any number of servers.
+  block_store(const job_spec& job, const std::vector<partition_id>& partitions,
+              std::shared_ptr<buffer_pool> pool);
+  /// From a checkpoint. Requires: complete(job, partitions).
+  block_store(const job_spec& job, const std::vector<partition_image>& partitions,
+              std::shared_ptr<buffer_pool> pool);
+
+  /// Whether the images hold every block of their partitions, in its size. Errors: damaged.
+  static result<void> complete(const job_spec& job, const std::vector<partition_image>& partitions);
+
+  /// Checks that each piece lies within one block of a partition that is here, brings values, and
+  /// covers no element that another one covers. Errors: shape_mismatch, not_ready (partition
+  /// elsewhere).
+  result<void> check(const std::vector<piece>& pieces) const;
+  /// The same for what is to be read; ranges may cross blocks and overlap.
+  result<void> check(const std::vector<range>& ranges) const;
+
+  /// First NaN or infinity: the text names worker, table and element. For bsp slots, on arrival.
+  /// Where a table clips by norm, gradient_norm must be finite as well.
+  result<void> check_finite(const update& push) const;
+
+  /// Carries out an apply_effect with the updates of its pushes, in its order. Clipping by norm
+  /// uses each update's gradient_norm, push by push before they are added up. Pieces of tables that
+  /// the effect does not name are left alone. Requires: check() of each update's pieces.
+  /// Errors: non_finite (names worker, table, element); nothing has changed.
+  result<void> apply(const apply_effect& effect, std::span<const update* const> pushes);
+
+  /// Whether apply() of an effect with this one push would succeed. Errors: non_finite.
+  result<void> admit(const apply_effect& effect, const update& push) const;
+
+  /// Carries out effects of one push each, none of a bsp table, in their order but in one pass over
+  /// memory: block by block, push by push. The same bytes as one after the other. Requires: each
+  /// push has passed check() and admit().
+  struct admitted_push {
+    apply_effect effect;
+    const update* push = nullptr;
+  };
+  void apply_admitted(std::span<const admitted_push> pushes);
+
+  /// The values of `ranges`, one piece for each block touched; no copy. `previous`: tables to be
+  /// read as before their last step; as they are where this store has taken none. `unchanged`: for
+  /// a delta; takes ranges whose stamp is that of their block, the pieces then bring stamps.
+  /// Requires: check().
+  std::vector<piece> read(const std::vector<range>& ranges, const std::vector<table_id>& previous,
+                          std::vector<range>* unchanged = nullptr) const;
+
+  /// Pins everything for a checkpoint; `partitions` from shard::partitions(). No copy.
+  std::vector<partition_image> pin(const std::vector<shard_partition>& partitions) const;
+
+private:
+  struct block {
+    std::uint64_t count = 0; ///< 0: its partition is elsewhere.
+    float_ptr values;
+    float_ptr state;    ///< Null where the optimiser has none.
+    float_ptr previous; ///< bsp: values before the table's last step, where that changed them.
+    std::uint64_t version = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t stamp = 0;          ///< Of `values`.
+    std::uint64_t previous_stamp = 0; ///< Of `previous`.
+  };
+  /// What one push brings to one block.
+  struct share {
+    table_id table;
+    std::uint64_t block = 0;
+    std::size_t push = 0;    ///< Position in the effect.
+    std::uint64_t first = 0; ///< Element within the block.
+    std::uint64_t count = 0;
+    const float* values = nullptr;
+  };
+  /// A block as it will be published.
+  struct successor {
+    table_id table;
+    std::uint64_t block = 0;
+    std::shared_ptr<float> values;
+    std::shared_ptr<float> state;
+    std::uint64_t steps = 0; ///< Taken so far, on the way from the block that is published.
+  };
+
+  block_store(const job_spec& job, std::shared_ptr<buffer_pool> pool);
+
+  const table_spec& spec(table_id table) const { return job_.tables[table.value]; }
+  std::string element_name(table_id table, std::uint64_t element) const;
+  result<void> check_within(const range& x) const;
+  std::vector<share> shares_of(const apply_effect& effect,
+                               std::span<const update* const> pushes) const;
+  successor successor_of(table_id table, std::uint64_t index);
+  successor step_admitted(std::span<const admitted_push> pushes, std::span<const share> shares);
+  result<void> step(successor& next, const apply_effect& effect,
+                    std::span<const update* const> pushes, std::span<const share> shares);
+  std::span<const float> gradient_of(std::span<const share> shares, std::span<const float> clips,
+                                     std::uint64_t first, std::uint64_t count);
+  failure not_finite(std::span<const update* const> pushes, const share& where,
+                     std::uint64_t first) const;
+  void drop_previous(const apply_effect& effect);
+  void publish(std::vector<successor> fresh);
+  std::uint64_t next_stamp();
+
+  job_spec job_;
+  std::shared_ptr<buffer_pool> pool_;
+  std::vector<std::vector<block>> tables_; ///< [table][block]
+  std::uint64_t last_stamp_;               ///< Begins anywhere, so that no two stores agree.
+  std::vector<float> sum_;                 ///< Scratch of one stretch of a block.
+  std::vector<float> scaled_;              ///< Scratch: a clipped gradient.
+};
+
+} // namespace troupe

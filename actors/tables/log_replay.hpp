@@ -1,0 +1,25 @@
+// From what a replica kept for itself to the state that it had.
+#pragma once
+
+#include "actors/tables/table_store.hpp"
+#include "base/buffer.hpp"
+#include "base/error.hpp"
+#include "storage/kept_state.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace troupe {
+
+struct replica_past {
+  std::shared_ptr<table_store> values;
+  std::vector<shard_partition> partitions;
+};
+
+/// Takes the steps of the log's entries, in order, each once: the base may have the first of them,
+/// and some may be there twice. An entry whose gradient is not finite changes nothing, as before.
+/// Errors: damaged.
+result<replica_past> replay_log(const job_spec& job, const storage::kept_state& kept,
+                                const std::shared_ptr<buffer_pool>& pool);
+
+} // namespace troupe

@@ -1,0 +1,111 @@
+// The rows of one sparse table in one partition: slabs of rows in the order in which they were
+// made, behind an index of their keys.
+#pragma once
+
+#include "actors/tables/initial_values.hpp"
+#include "actors/tables/key_index.hpp"
+#include "base/error.hpp"
+#include "serialization/job.hpp"
+#include "storage/cut.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// What all partitions of a sparse table have in common.
+struct row_layout {
+  row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_pool> memory);
+
+  table_id table;
+  std::uint32_t width = 0;
+  std::uint32_t row_floats = 0; ///< Values, then optimiser state.
+  bool has_steps = false;       ///< Each row counts its own steps: adam.
+  unsigned slab_bits = 0;       ///< slab_rows(table) = 2^slab_bits.
+  row_initializer initial;
+  std::shared_ptr<huge_pool> pool;
+};
+
+/// Rows are named by number, counted from 0 in the order in which they were made.
+///
+/// Invariants:
+/// (1) a frozen slab is never written to: writable() replaces it by a copy first. pin() and adopt()
+///     freeze, so a checkpoint holds what it was given.
+/// (2) a slab's version says how many rows were written to it, so it is a function of the steps
+///     taken: replicas that agree on it have the same rows there.
+/// (3) addresses from writable() are good until the next pin().
+class row_table {
+public:
+  /// Borrowed: `layout` outlives it. `load_max` as in key_index.
+  row_table(const row_layout& layout, double load_max)
+      : layout_(layout), index_(layout.pool, load_max) {}
+
+  /// Adds a slab of a checkpoint behind those that are there, without a copy. Errors: damaged
+  /// (another shape, a slab left out, a key that is there already).
+  result<void> adopt(const slab_image& image);
+  /// All slabs, frozen.
+  std::vector<slab_image> pin();
+
+  void prefetch(std::uint64_t hash) const { index_.prefetch(hash); }
+  /// The row's number, or key_index::absent.
+  std::uint32_t find(std::uint64_t key, std::uint64_t hash) const { return index_.find(key, hash); }
+  /// The same; a row that is not there is made, with the table's initial values.
+  std::uint32_t find_or_make(std::uint64_t key, std::uint64_t hash) {
+    const std::uint32_t number = index_.find(key, hash);
+    return number != key_index::absent ? number : make(key, hash);
+  }
+
+  /// f32[row_floats]; for reading.
+  const float* at(std::uint32_t number) const {
+    return places_[number >> layout_.slab_bits].rows + offset(number);
+  }
+  /// The same, to be written to.
+  float* writable(std::uint32_t number) {
+    const std::size_t slab = number >> layout_.slab_bits;
+    place& at = places_[slab];
+    if (at.writable == nullptr)
+      thaw(slab);
+    ++at.version;
+    return at.writable + offset(number);
+  }
+  /// The row's count of steps. Requires: has_steps, and writable(number) was called.
+  std::uint64_t* steps(std::uint32_t number) {
+    return places_[number >> layout_.slab_bits].steps + (number & slab_mask());
+  }
+
+  std::uint64_t size() const { return index_.size(); }
+
+private:
+  /// Where a slab is: what each look-up needs.
+  struct place {
+    const float* rows = nullptr;
+    float* writable = nullptr; ///< `rows`; null while frozen.
+    std::uint64_t* keys = nullptr;
+    std::uint64_t* steps = nullptr;
+    std::uint64_t version = 0;
+  };
+  /// What keeps it there, and what a pin hands out.
+  struct holder {
+    float_ptr rows;
+    key_ptr keys;
+    key_ptr steps;
+  };
+
+  std::size_t slab_mask() const { return (std::size_t{1} << layout_.slab_bits) - 1; }
+  std::size_t offset(std::uint32_t number) const {
+    return (number & slab_mask()) * layout_.row_floats;
+  }
+  std::uint64_t rows_in(std::size_t i) const;
+  std::uint32_t make(std::uint64_t key, std::uint64_t hash);
+  void thaw(std::size_t slab);
+
+  const row_layout& layout_;
+  key_index index_;
+  std::vector<place> places_; ///< One for each slab; all are full but the last.
+  std::vector<holder> holders_;
+};
+
+} // namespace troupe

@@ -1,0 +1,46 @@
+// The values of a server's partitions, dense and sparse tables together, as the server sees them.
+#pragma once
+
+#include "actors/tables/block_store.hpp"
+#include "actors/tables/sparse_store.hpp"
+
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// A block_store and a sparse_store that step together: all tables of an effect or, where something
+/// is not finite, none. What each function promises, theirs say.
+class table_store {
+public:
+  /// Fresh partitions.
+  table_store(const job_spec& job, const std::vector<partition_id>& partitions,
+              const std::shared_ptr<buffer_pool>& pool);
+  /// From a checkpoint. Errors: damaged.
+  static result<std::shared_ptr<table_store>>
+  restored(const job_spec& job, const std::vector<partition_image>& partitions,
+           const std::shared_ptr<buffer_pool>& pool);
+
+  result<void> check(const update& push) const;
+  result<void> check(const query& pull) const;
+  result<void> check_finite(const update& push) const;
+
+  result<void> apply(const apply_effect& effect, std::span<const update* const> pushes);
+  result<void> admit(const apply_effect& effect, const update& push) const;
+  void apply_admitted(std::span<const block_store::admitted_push> pushes);
+
+  /// Without the version.
+  values read(const query& pull, const std::vector<table_id>& previous) const;
+
+  std::vector<partition_image> pin(const std::vector<shard_partition>& partitions);
+
+private:
+  table_store(block_store blocks, sparse_store rows)
+      : blocks_(std::move(blocks)), rows_(std::move(rows)) {}
+
+  block_store blocks_;
+  sparse_store rows_;
+};
+
+} // namespace troupe

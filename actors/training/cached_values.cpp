@@ -1,0 +1,78 @@
+#include "actors/training/cached_values.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::pair<table_id, std::uint64_t> place_of(const range& x) { return {x.table, x.first}; }
+
+/// The range of `known` with a stamp that has all of `x` in it; null: there is none.
+const range* holder_of(const range& x, const std::vector<range>& known) {
+  auto at = std::ranges::upper_bound(known, place_of(x), {}, place_of);
+  if (at == known.begin())
+    return nullptr;
+  --at;
+  const bool inside = at->table == x.table && x.first + x.count <= at->first + at->count;
+  return inside && at->stamp != 0 ? &*at : nullptr;
+}
+
+bool covers(const std::vector<range>& ranges, const job_spec& job) {
+  auto at = ranges.begin();
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
+    std::uint64_t end = 0;
+    for (; at != ranges.end() && at->table.value == i && at->first == end && at->count > 0; ++at)
+      end += at->count;
+    if (end != job.tables[i].size())
+      return false;
+  }
+  return at == ranges.end();
+}
+
+} // namespace
+
+held_ptr hold_nothing(const job_spec& job) {
+  auto made = std::make_shared<held_values>();
+  made->tables.resize(job.tables.size());
+  for (std::uint32_t i = 0; i < job.tables.size(); ++i)
+    if (!job.tables[i].is_sparse())
+      made->ranges.push_back({{i}, 0, job.tables[i].size()});
+  return made;
+}
+
+result<held_ptr> hold(const job_spec& job, const held_values& known, const values& answer,
+                      buffer_pool& pool) {
+  auto made = std::make_shared<held_values>();
+  for (const piece& x : answer.pieces)
+    made->ranges.push_back(x.where);
+  for (range x : answer.unchanged) {
+    const range* const holder = holder_of(x, known.ranges);
+    if (holder == nullptr)
+      return {errc::malformed, "a server calls values unchanged that nobody has"};
+    x.stamp = holder->stamp;
+    made->ranges.push_back(x);
+  }
+  std::ranges::sort(made->ranges, {}, place_of);
+  if (!covers(made->ranges, job))
+    return {errc::malformed, "the values of a pull do not cover the tables"};
+
+  std::vector<std::shared_ptr<float>> fresh(job.tables.size());
+  for (const piece& x : answer.pieces)
+    if (auto& table = fresh[x.where.table.value]; !table)
+      table = pool.floats(job.tables[x.where.table.value].size());
+  for (const piece& x : answer.pieces)
+    std::memcpy(fresh[x.where.table.value].get() + x.where.first, x.values.get(),
+                x.where.count * sizeof(float));
+  for (const range& x : answer.unchanged)
+    if (const auto& table = fresh[x.table.value])
+      std::memcpy(table.get() + x.first, known.tables[x.table.value].get() + x.first,
+                  x.count * sizeof(float));
+  for (std::size_t i = 0; i < fresh.size(); ++i)
+    made->tables.push_back(fresh[i] || job.tables[i].is_sparse() ? fresh[i] : known.tables[i]);
+  return held_ptr{std::move(made)};
+}
+
+} // namespace troupe

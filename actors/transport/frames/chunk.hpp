@@ -1,0 +1,40 @@
+// What a link's bytes are after the preamble: chunks, each with a piece of the frames of one class.
+//
+//   u32  length     of the piece, at most 256 KiB; 0: a sign of life
+//   u8   class      traffic_class
+//   u8   flags      1: the sender has mapped the receiver's arena (only where length is 0)
+//   u16  0
+//        the piece: frames of the class follow each other, and are cut anywhere
+//
+// Between two chunks a higher class goes first, so that a report waits for what the system has
+// buffered and 256 KiB more, not for a tensor.
+// A frame is one of wire.hpp, but for the last word of its prefix: 0 where the tensors follow, else
+// where in the sender's arena they are (arena_layout.hpp).
+#pragma once
+
+#include "actors/transport/frames/traffic_class.hpp"
+#include "base/error.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace troupe::detail {
+
+constexpr std::size_t chunk_header_bytes = 8;
+constexpr std::size_t chunk_bytes_max = std::size_t{256} << 10;
+
+struct chunk_header {
+  std::uint32_t length = 0;
+  traffic_class traffic = traffic_class::control;
+  bool arena_mapped = false;
+
+  bool operator==(const chunk_header&) const = default;
+};
+
+std::array<std::byte, chunk_header_bytes> encode(const chunk_header& what);
+/// Errors: malformed.
+result<chunk_header> decode_chunk_header(std::span<const std::byte, chunk_header_bytes> bytes);
+
+} // namespace troupe::detail

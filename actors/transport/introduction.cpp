@@ -1,0 +1,50 @@
+#include "actors/transport/introduction.hpp"
+
+#include "actors/transport/streams/role_names.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace troupe::detail {
+
+namespace {
+
+failure unproved(const char* claim, const char* proof, const hello& peer,
+                 const std::vector<role>& proved) {
+  return {errc::untrusted,
+          std::string{claim} + role_name(peer.from.role) + proof + names_of(proved)};
+}
+
+} // namespace
+
+result<std::size_t> introduction::take(std::span<const std::byte> bytes) {
+  const std::size_t size = std::min(bytes.size(), preamble_bytes - filled_);
+  std::ranges::copy(bytes.first(size), bytes_.begin() + filled_);
+  filled_ += size;
+  if (!may_be_preamble(std::span{bytes_}.first(filled_)))
+    return {errc::malformed, "no preamble"};
+  return size;
+}
+
+std::optional<rejection> introduction::objection_of(const preamble& self,
+                                                    bool secret_needed) const {
+  if (const auto here = objection(self, peer()))
+    return rejection{*here, *objection(peer(), self)};
+  if (secret_needed && self.secret != 0 && peer().secret == 0)
+    return rejection{{errc::wrong_job, "belongs to another host, and this job admits none"},
+                     {errc::wrong_job, "admits no other hosts: start the job with --listen"}};
+  return std::nullopt;
+}
+
+std::optional<rejection>
+introduction::objection_of(const hello& self, const hello& peer,
+                           const std::optional<std::vector<role>>& proved) {
+  if (const auto here = objection(self, peer))
+    return rejection{*here, *objection(peer, self)};
+  if (proved && std::ranges::find(*proved, peer.from.role) == proved->end())
+    return rejection{unproved("claims to be ", " with a certificate for ", peer, *proved),
+                     unproved("does not take us for ", " with a certificate for ", peer, *proved)};
+  return std::nullopt;
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,46 @@
+// What a peer says of itself before anything else, and whether this side has to do with it.
+#pragma once
+
+#include "actors/transport/handshake.hpp"
+#include "base/error.hpp"
+#include "serialization/ids.hpp"
+#include "serialization/messages.hpp"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace troupe::detail {
+
+/// Why a link does not come about. Both texts lack their subject, the other side.
+struct rejection {
+  failure here;  ///< For this side: "belongs to another job".
+  failure there; ///< What the peer is told.
+};
+
+/// Fills with the peer's preamble, then judges it and the hello that follows.
+class introduction {
+public:
+  /// Bytes that end before the preamble does are all its. Returns how many of `bytes` are. Errors:
+  /// malformed (not one of ours).
+  result<std::size_t> take(std::span<const std::byte> bytes);
+  bool has_preamble() const { return filled_ == preamble_bytes; }
+  /// Requires: has_preamble().
+  preamble peer() const { return decode_preamble(bytes_); }
+  /// Whether what has come so far is TLS.
+  bool speaks_tls() const { return may_be_tls(std::span{bytes_}.first(filled_)); }
+
+  /// `secret_needed`: a peer without one is of no business here. Requires: has_preamble().
+  std::optional<rejection> objection_of(const preamble& self, bool secret_needed) const;
+  /// To the hello that came after it. `proved`: see stream::proved_roles.
+  static std::optional<rejection> objection_of(const hello& self, const hello& peer,
+                                               const std::optional<std::vector<role>>& proved);
+
+private:
+  std::array<std::byte, preamble_bytes> bytes_{};
+  std::size_t filled_ = 0;
+};
+
+} // namespace troupe::detail

@@ -1,0 +1,66 @@
+// Where a process listens, as text and as the system's socket addresses.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// "127.0.0.1:4000" or "[::1]:4000"; names are resolved, port 0 lets the system choose.
+struct endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+
+  bool operator==(const endpoint&) const = default;
+};
+
+/// Checks the form only; asks no name server. Errors: invalid_argument.
+result<endpoint> parse_endpoint(const std::string& text);
+std::string to_string(const endpoint& where);
+/// Whether only processes of this host can reach it: 127.0.0.0/8, ::1, "localhost".
+bool is_loopback(const endpoint& where);
+/// Returns whether it is a number that is no address of a single host, in any spelling: all of this
+/// host's (0.0.0.0, 0, ::, 0::0, ::ffff:0.0.0.0), multicast or broadcast.
+bool is_no_host(const endpoint& where);
+
+/// Where a descriptor is bound. Errors: io_failed, invalid_argument (no IP socket).
+result<endpoint> local_endpoint(int descriptor);
+
+/// The way to another process: its address as a number, and the address of this host that packets
+/// to it leave from.
+struct route {
+  endpoint there;
+  std::string here;
+};
+
+/// Resolves a name, which may take long. Of its addresses the first that can be routed to, IPv4
+/// before IPv6. Errors: invalid_argument (no such name), io_failed (no route).
+result<route> route_to(const endpoint& where);
+
+namespace detail {
+
+struct socket_address {
+  sockaddr_storage storage{};
+  socklen_t size_bytes = 0;
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+/// The addresses of an endpoint, in the system's order of preference; never empty. A name may block
+/// for as long as the resolver takes; a numeric address never does. Errors: invalid_argument.
+result<std::vector<socket_address>> resolve(const endpoint& where);
+/// The same for a numeric address, at once; nothing for a name.
+std::optional<std::vector<socket_address>> numeric_address(const endpoint& where);
+
+result<endpoint> endpoint_of(const socket_address& address);
+/// Requires: an IP address.
+void set_port(socket_address& address, std::uint16_t port);
+
+} // namespace detail
+} // namespace troupe

@@ -1,0 +1,279 @@
+#include "base/system/resource_limits.hpp"
+
+#include "base/exception_text.hpp"
+
+#include "fmt/format.h"
+
+#include <sys/resource.h>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+struct known_limit {
+  decltype(RLIMIT_AS) number;
+  resource what;
+  const char* name; ///< As a shell calls it.
+  rlim_t unit;      ///< Bytes of one, as the shell counts.
+};
+
+constexpr std::array known_limits{
+  known_limit{RLIMIT_AS, resource::memory, "ulimit -v", 1024},
+  known_limit{RLIMIT_DATA, resource::memory, "ulimit -d", 1024},
+  known_limit{RLIMIT_NPROC, resource::threads, "ulimit -u", 1},
+  known_limit{RLIMIT_NOFILE, resource::files, "ulimit -n", 1},
+  known_limit{RLIMIT_FSIZE, resource::file_size, "ulimit -f", 1024},
+  known_limit{RLIMIT_STACK, resource::stack, "ulimit -s", 1024},
+  known_limit{RLIMIT_CPU, resource::processor_time, "ulimit -t", 1},
+};
+
+/// A limit of control groups: its file in a hierarchy of its own (version 1) and in the common one.
+struct cgroup_file {
+  std::string controller;
+  const char* first_version;
+  const char* second_version;
+};
+
+/// Appends `root` + `path` and the directories around it, up to `root`.
+void add_with_parents(const std::string& root, std::string path,
+                      std::vector<std::string>& directories) {
+  while (path.size() > 1) {
+    directories.push_back(root + path);
+    path.resize(path.rfind('/'));
+  }
+}
+
+/// Returns the directories that may have limits on this process: those of its control group and of
+/// the groups around that one, in the controller's own hierarchy and in the common one, and their
+/// roots, which a container may see in place of its group.
+std::vector<std::string> cgroup_directories(const std::string& controller) {
+  std::ifstream groups{"/proc/self/cgroup"};
+  std::vector<std::string> directories;
+  for (std::string line; std::getline(groups, line);) {
+    const auto at = line.find(":" + controller + ":");
+    if (line.starts_with("0::"))
+      add_with_parents("/sys/fs/cgroup", line.substr(3), directories);
+    else if (at != std::string::npos)
+      add_with_parents("/sys/fs/cgroup/" + controller, line.substr(at + controller.size() + 2),
+                       directories);
+  }
+  directories.insert(directories.end(), {"/sys/fs/cgroup", "/sys/fs/cgroup/" + controller});
+  return directories;
+}
+
+/// Returns the smallest such limit on this process.
+std::optional<std::uint64_t> cgroup_limit(const cgroup_file& what) {
+  std::optional<std::uint64_t> least;
+  for (const auto& directory : cgroup_directories(what.controller))
+    for (const char* name : {what.first_version, what.second_version}) {
+      std::ifstream in{directory + "/" + name};
+      constexpr std::uint64_t unlimited = 1ull << 60; // Version 1 writes nearly 2^63.
+      if (std::uint64_t value = 0; in >> value && value < unlimited) // "max" is no number.
+        least = std::min(least.value_or(value), value);
+    }
+  return least;
+}
+
+/// What end_where_resources_lack() was told.
+struct ending {
+  last_line_writer write;
+  int status = EXIT_FAILURE;
+  std::unique_ptr<std::array<char, 65'536>> reserve; ///< Memory for the last line.
+  /// Made beforehand: memory may be damaged or locked when a signal comes.
+  std::string line_of_abort, line_of_processor_time;
+};
+
+ending& chosen_ending() {
+  static ending chosen;
+  return chosen;
+}
+
+std::atomic<bool> is_ending{false};
+
+[[noreturn]] void end_process(const std::string& why) noexcept {
+  auto& chosen = chosen_ending();
+  chosen.write(why);
+  _exit(chosen.status);
+}
+
+/// The first thread that comes here writes the line, others wait for the end. If its line fails,
+/// the process ends without one.
+void enter_ending() {
+  thread_local bool is_mine = false;
+  if (is_mine)
+    _exit(chosen_ending().status);
+  while (is_ending.exchange(true))
+    pause();
+  is_mine = true;
+  chosen_ending().reserve.reset();
+}
+
+/// Is installed as the handler of `new`.
+void on_no_memory() {
+  enter_ending();
+  end_process("out of memory" + limits_suffix(resource::memory));
+}
+
+/// Is called within the handler of an exception, or where there is none to be handled.
+void on_terminate() {
+  enter_ending();
+  end_process(std::current_exception() ? exception_text()
+                                       : "std::terminate was called without an exception: a thread "
+                                         "was destroyed while it ran, or a pure virtual function "
+                                         "was called");
+}
+
+/// Is installed where there are limits, for SIGABRT, before which a library has written a line of
+/// its own, and for SIGXCPU. Only async-signal-safe calls.
+void end_on_signal(int number) {
+  const auto& chosen = chosen_ending();
+  const auto& line = number == SIGABRT ? chosen.line_of_abort : chosen.line_of_processor_time;
+  [[maybe_unused]] const auto told = write(STDERR_FILENO, line.data(), line.size());
+  _exit(chosen.status);
+}
+
+} // namespace
+
+std::string limits_on(resource what) {
+  std::vector<std::string> texts;
+  const auto wanted = [what](resource kind) {
+    const bool is_any = kind == resource::memory || kind == resource::threads;
+    return what == kind || (what == resource::memory_or_threads && is_any);
+  };
+  for (const auto& known : known_limits) {
+    rlimit limit{};
+    if (wanted(known.what) && getrlimit(known.number, &limit) == 0
+        && limit.rlim_cur != RLIM_INFINITY)
+      texts.push_back(fmt::format("{} {}", known.name, limit.rlim_cur / known.unit));
+  }
+  if (wanted(resource::memory))
+    if (const auto bytes = cgroup_limit({"memory", "memory.limit_in_bytes", "memory.max"}))
+      texts.push_back(fmt::format("cgroup's memory limit {} MiB", *bytes >> 20));
+  if (wanted(resource::threads))
+    if (const auto count = cgroup_limit({"pids", "pids.max", "pids.max"}))
+      texts.push_back(fmt::format("cgroup's pids limit {}", *count));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string limits_suffix(resource what) {
+  const auto limits = limits_on(what);
+  return limits.empty() ? "" : "; limits: " + limits;
+}
+
+std::string with_limits(const std::string& text) {
+  constexpr std::array causes{
+    std::pair{EMFILE, resource::files}, std::pair{EAGAIN, resource::memory_or_threads},
+    std::pair{ENOMEM, resource::memory}, std::pair{EFBIG, resource::file_size}};
+  for (const auto& [number, what] : causes)
+    if (text.ends_with(std::strerror(number)))
+      return text + limits_suffix(what);
+  return text;
+}
+
+result<void> allow_open_files(std::uint64_t count) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count)
+    return {};
+  limit.rlim_cur = std::min<rlim_t>(count, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= count)
+    return {};
+  return {errc::io_failed, fmt::format("each process of this job needs {} open files", count)
+                             + limits_suffix(resource::files)};
+}
+
+result<void> check_stack() {
+  constexpr rlim_t needed = 256 << 10; // Half of it was enough on x86-64.
+  constexpr std::size_t usual = 2 << 20;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= usual)
+    return {};
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) == 0) {
+    pthread_attr_setstacksize(&attributes, usual);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  if (limit.rlim_cur >= needed)
+    return {};
+  return {errc::io_failed, fmt::format("each process needs a stack of {} KiB", needed >> 10)
+                             + limits_suffix(resource::stack)};
+}
+
+std::uint64_t out_of_memory_kills() {
+  std::vector<std::string> files;
+  for (const auto& directory : cgroup_directories("memory"))
+    for (const char* name : {"/memory.events", "/memory.oom_control"})
+      files.push_back(directory + name);
+  files.push_back("/proc/vmstat");
+  for (const auto& file : files) {
+    std::ifstream in{file};
+    std::string name;
+    for (std::uint64_t count = 0; in >> name >> count;)
+      if (name == "oom_kill")
+        return count;
+  }
+  return 0;
+}
+
+void end_where_resources_lack(last_line_writer write, int status) {
+  auto& chosen = chosen_ending();
+  chosen.write = std::move(write);
+  chosen.status = status;
+  chosen.reserve = std::make_unique<std::array<char, 65'536>>();
+  std::set_new_handler(on_no_memory);
+  std::set_terminate(on_terminate);
+  if (const auto limits = limits_suffix(resource::memory_or_threads); !limits.empty()) {
+    chosen.line_of_abort = "aborted, for the reason in the line above" + limits + "\n";
+    signal(SIGABRT, end_on_signal);
+  }
+  if (const auto limits = limits_suffix(resource::processor_time); !limits.empty()) {
+    chosen.line_of_processor_time =
+      fmt::format("{}: the processor time is used up{}\n", program_invocation_short_name, limits);
+    signal(SIGXCPU, end_on_signal);
+    rlimit limit{};
+    if (getrlimit(RLIMIT_CPU, &limit) == 0 && limit.rlim_cur == limit.rlim_max
+        && limit.rlim_cur > 1) {
+      --limit.rlim_cur; // At the hard limit the system sends SIGKILL.
+      setrlimit(RLIMIT_CPU, &limit);
+    }
+  }
+  signal(SIGXFSZ, SIG_IGN); // A child inherits that.
+}
+
+} // namespace troupe
+
+/// Stands in front of the system's function, for all libraries of the process, so that a thread
+/// that cannot start ends it before an exception unwinds what cannot be unwound.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                              void* (*run)(void*), void* argument) noexcept {
+  using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+  static const auto next = reinterpret_cast<function>(dlsym(RTLD_NEXT, "pthread_create"));
+  const int problem = next(thread, attributes, run, argument);
+  if (problem == EAGAIN && troupe::chosen_ending().write) {
+    troupe::enter_ending();
+    troupe::end_process("cannot start a thread"
+                        + troupe::limits_suffix(troupe::resource::memory_or_threads));
+  }
+  return problem;
+}

@@ -1,0 +1,58 @@
+// Limits of the system on this process, and its end where memory or a thread cannot be had.
+#pragma once
+
+#include "base/error.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+enum class resource {
+  memory,
+  threads,
+  files,
+  file_size,
+  stack,
+  processor_time,
+  memory_or_threads,
+};
+
+/// Returns the finite limits on `what`, such as "ulimit -u 40, cgroup's pids.max 100"; empty where
+/// there are none.
+std::string limits_on(resource what);
+
+/// Returns "; limits: ulimit -n 16", or nothing where there is no finite limit on `what`.
+std::string limits_suffix(resource what);
+
+/// Adds the limits to a message that ends with the system's text for an error that they cause, such
+/// as "Too many open files".
+std::string with_limits(const std::string& text);
+
+/// Lets this process and those that it starts open `count` files each: raises the limit as far as
+/// the user may. Errors: io_failed, where that is not far enough.
+result<void> allow_open_files(std::uint64_t count);
+
+/// Checks that the main thread has the stack that it needs, and gives other threads a usual one.
+/// Errors: io_failed.
+result<void> check_stack();
+
+/// Returns how many processes the system has killed for lack of memory, in this process's control
+/// group or, where that does not say, since the machine started; 0 where neither is readable.
+std::uint64_t out_of_memory_kills();
+
+/// Writes one line about the end of the process, for a person.
+using last_line_writer = std::function<void(const std::string& why)>;
+
+/// From now on the process ends at once, with `status`, where memory cannot be allocated, a thread
+/// cannot start, or an exception is not caught: `write` gets one line that names the limits. A
+/// process that went on without its memory or threads would leave others waiting: CAF counts a
+/// thread before it starts it, and waits for ever for one that never ran. Code that could do with
+/// less memory gets none either: it does not see the exception. A file beyond the limit on its size
+/// becomes an error of the write instead of a signal. Processor time that is used up ends the
+/// process with such a line too. Where there are limits, a line that names
+/// them also follows what a library writes before it aborts.
+void end_where_resources_lack(last_line_writer write, int status);
+
+} // namespace troupe

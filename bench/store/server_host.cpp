@@ -1,0 +1,55 @@
+#include "bench/store/server_host.hpp"
+
+#include "bench/store/kv_requests.hpp"
+#include "serialization/layout.hpp"
+
+#include "caf/typed_event_based_actor.hpp"
+
+#include <future>
+#include <memory>
+
+namespace troupe::bench {
+
+namespace {
+
+constexpr epoch_id epoch{1};
+
+/// The server is alone in the chain of its number.
+orders orders_for(const job_spec& job, const member_id& server) {
+  server_orders body;
+  body.job = job;
+  body.generation = {1};
+  body.chains = {{{server.index}, {{epoch, {1}, {server}, {}}, 0, {}}}};
+  body.chain_of = make_partition_map(job, job.servers, {});
+  for (std::uint32_t i = 0; i < job.workers; ++i)
+    body.workers.push_back({{i}, first_start(i), 0, true});
+  return {server, 1, 1, false, {}, body};
+}
+
+} // namespace
+
+server_handle spawn_serving(caf::actor_system& system, const job_spec& job, std::uint32_t index,
+                            const std::string& address) {
+  const auto identity = server_identity(index);
+  const auto serves = std::make_shared<std::promise<void>>();
+  const auto coordinator =
+    system.spawn([=](coordinator_handle::pointer self) -> coordinator_handle::behavior_type {
+      return {
+        [=, told = false, known = false](const report& what, const member_handle& from) mutable {
+          if (!std::exchange(told, true))
+            self->send(from, orders_for(job, identity));
+          const auto& chains = std::get<server_report>(what.body).chains;
+          const bool ready = !chains.empty() && chains[0].status.epoch == epoch;
+          if (ready && !std::exchange(known, true))
+            serves->set_value();
+        }};
+    });
+  auto server = spawn_server(system, {identity, fingerprint(job), address, {}},
+                             [coordinator](const member_handle&) { return coordinator; }, {});
+  serves->get_future().wait();
+  return server;
+}
+
+member_id server_identity(std::uint32_t index) { return {role::server, index, {100 + index}}; }
+
+} // namespace troupe::bench

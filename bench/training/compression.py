@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What --compress and --compress-pulls save and cost, by training on MNIST.
+
+usage: bench/training/compression.py PROGRAMS [--data DIR] [--rounds 3] [--passes N] [--rate 1gbit]
+                            [--workers 1] [--model mlp:256] [--json] [loopback] [line]
+
+loopback: bytes of a step on links, samples/s and the accuracy on the test set; 4 workers, 2 servers.
+line: bytes and time of a step where a line of that rate lies between the workers and the server
+(network namespaces; root).
+Each figure is median (least .. greatest) of the rounds; all codecs run in turn, within each round.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import throttled_line
+
+CODECS = [(), ("--compress", "fp16"), ("--compress", "bf16"), ("--compress", "int8"),
+          ("--compress", "onebit"), ("--compress", "topk:0.01"), ("--compress", "randomk:0.01"),
+          ("--compress", "int8", "--compress-pulls", "fp16"),
+          ("--compress", "topk:0.01", "--compress-pulls", "int8")]
+BATCH = 64
+JOIN_SECONDS = 20
+
+
+def report_of(home):
+    return json.loads((pathlib.Path(home) / "report.json").read_text())
+
+
+def on_loopback(programs, words):
+    with tempfile.TemporaryDirectory(prefix="compression-") as home:
+        subprocess.run([programs / "async_sgd", "--processes", *words, "--report", "report.json"],
+                       cwd=home, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        return report_of(home)
+
+
+def over_line(programs, words, line, workers):
+    """The first host has the server, the second one the workers."""
+    where = f"{throttled_line.ADDRESSES[0]}:7777"
+    common = [programs / "async_sgd", *words, "--allow-plaintext-on-network"]
+    with tempfile.TemporaryDirectory(prefix="compression-") as home, \
+            open(pathlib.Path(home) / "out", "w+b") as out:
+        here = subprocess.Popen(
+            [*line.prefixes[0], *common, "--listen", where, "--here", "server:0", "--report",
+             "report.json", "--run-dir", "here"], cwd=home, stdout=out, stdin=subprocess.DEVNULL)
+        end = time.monotonic() + JOIN_SECONDS
+        while b"without encryption" not in (pathlib.Path(home) / "out").read_bytes():
+            if here.poll() is not None or time.monotonic() > end:
+                here.terminate()
+                raise RuntimeError("the first host does not listen")
+            time.sleep(0.02)
+        there = subprocess.Popen(
+            [*line.prefixes[1], *common, "--join", where, "--here",
+             ",".join(f"worker:{i}" for i in range(workers)), "--run-dir", "there"], cwd=home, stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL)
+        if here.wait() != 0 or there.wait() != 0:
+            raise RuntimeError(f"training over the line failed: {' '.join(map(str, words))}")
+        return report_of(home)
+
+
+def figures(report, workers):
+    steps = report["pushes"]["acknowledged"]
+    return {"sent_bytes": report["wire_bytes"]["sent"] / steps,
+            "received_bytes": report["wire_bytes"]["received"] / steps,
+            "step_ms": 1000 * workers * BATCH / report["samples_per_second"],
+            "samples_s": report["samples_per_second"],
+            "test_accuracy": report["test_accuracy"]}
+
+
+def spread(values, form="{:.0f}"):
+    return (f"{form} ({form} .. {form})").format(statistics.median(values), min(values), max(values))
+
+
+def measure(part, train, rounds, workers, as_json):
+    found = {codec: [] for codec in CODECS}
+    for seed in range(1, rounds + 1):
+        for codec in CODECS:
+            found[codec].append(figures(train([*codec, "--seed", str(seed)]), workers))
+    for codec, all_rounds in found.items():
+        columns = {key: [x[key] for x in all_rounds] for key in all_rounds[0]}
+        name = " ".join(codec) or "f32"
+        if as_json:
+            row = {key: statistics.median(values) for key, values in columns.items()}
+            print(json.dumps({"part": part, "contestant": name, **row,
+                              "least": {key: min(values) for key, values in columns.items()},
+                              "greatest": {key: max(values) for key, values in columns.items()}}))
+        else:
+            print(f"  {name:<44}bytes {spread(columns['sent_bytes'])} + "
+                  f"{spread(columns['received_bytes'])}  step ms "
+                  f"{spread(columns['step_ms'], '{:.2f}')}  samples/s "
+                  f"{spread(columns['samples_s'])}  accuracy "
+                  f"{spread(columns['test_accuracy'], '{:.4f}')}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("programs", type=pathlib.Path)
+    parser.add_argument("parts", nargs="*", metavar="PART", help="loopback, line")
+    parser.add_argument("--data", default=os.environ.get("TROUPE_DATA", "../shared/data"))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--passes", type=int, help="default: 10 on loopback, 1 over the line")
+    parser.add_argument("--rate", default="1gbit", help="as tc(8) writes it")
+    parser.add_argument("--workers", type=int, default=1, help="over the line")
+    parser.add_argument("--model", default="mlp:256")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_intermixed_args()
+    if unknown := set(asked.parts) - {"loopback", "line"}:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; known: loopback, line")
+    programs, data = asked.programs.resolve(), pathlib.Path(asked.data).resolve()
+    common = ["--data", f"mnist:{data}/mnist", "--model", asked.model, "--batch", str(BATCH),
+              "--lr", "0.2", "--sync", "asp"]
+
+    def words(workers, servers, passes):
+        return [*common, "--workers", str(workers), "--servers", str(servers), "--epochs",
+                str(asked.passes or passes)]
+    if "loopback" in asked.parts or not asked.parts:
+        if not asked.json:
+            print(f"loopback: {asked.passes or 10} passes, 4 workers, 2 servers, {asked.model}")
+        measure("loopback", lambda more: on_loopback(programs, [*words(4, 2, 10), *more]),
+                asked.rounds, 4, asked.json)
+    if "line" in asked.parts or not asked.parts:
+        try:
+            line = throttled_line.ThrottledLine(asked.rate)
+        except OSError as why:
+            print(f"line: left out: no network namespaces here: {why}", file=sys.stderr)
+            return
+        try:
+            if not asked.json:
+                print(f"line of {asked.rate}: {asked.passes or 1} pass, {asked.workers} workers, "
+                      f"1 server, {asked.model}")
+            base = words(asked.workers, 1, 1)
+            measure("line", lambda more: over_line(programs, [*base, *more], line, asked.workers),
+                    asked.rounds, asked.workers, asked.json)
+        finally:
+            line.close()
+
+
+if __name__ == "__main__":
+    main()

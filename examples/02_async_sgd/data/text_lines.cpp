@@ -1,0 +1,167 @@
+#include "examples/02_async_sgd/data/text_lines.hpp"
+
+#include "base/quote.hpp"
+#include "examples/02_async_sgd/data/packing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+using troupe::errc;
+using troupe::failure;
+using troupe::result;
+
+namespace async_sgd {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+/// Names an encoding other than UTF-8 by its byte order mark; empty: none.
+std::string_view other_encoding(std::string_view text) {
+  if (text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv))
+    return "UTF-32";
+  return text.starts_with("\xff\xfe"sv) || text.starts_with("\xfe\xff"sv) ? "UTF-16" : "";
+}
+
+/// Names a container whose content should have been taken out before; empty: none.
+std::string container_of(std::string_view text) {
+  constexpr std::size_t tar_mark_offset = 257;
+  const std::string_view head = text.substr(0, format_head_bytes);
+  if (packing_of(head) != packing::none)
+    return "packed twice: unpack it once";
+  if (const auto format = foreign_format(head); !format.empty())
+    return std::string(format) + " behind another packing: unpack it first";
+  if (head.size() > tar_mark_offset && head.substr(tar_mark_offset).starts_with("ustar"))
+    return "a tar archive: extract its files first";
+  return {};
+}
+
+std::uint32_t lines_before(std::string_view text, std::size_t offset) {
+  line_cutter lines(text.substr(0, offset));
+  std::string_view line;
+  std::uint32_t count = 0;
+  while (lines.next(line))
+    ++count;
+  const bool begins_one = offset == 0 || text[offset - 1] == '\n' || text[offset - 1] == '\r';
+  return begins_one ? count : count - 1;
+}
+
+/// Returns whether a number that no double can hold is too large rather than too small.
+bool is_overflow(std::string_view text) {
+  return std::abs(std::strtod(std::string(text).c_str(), nullptr)) > 1.0;
+}
+
+} // namespace
+
+result<std::string_view> check_text(const input_text& from) {
+  std::string_view text = from.text;
+  if (text.starts_with("\xef\xbb\xbf"))
+    text.remove_prefix(3);
+  if (text.empty())
+    return {errc::malformed, "the file is empty: " + from.path};
+  if (const auto encoding = other_encoding(text); !encoding.empty())
+    return {errc::malformed, from.path + " is " + std::string(encoding) + ": save it as UTF-8"};
+  if (const auto container = container_of(text); !container.empty())
+    return {errc::malformed, from.path + " is " + container};
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+    return bad_line("a NUL byte, so this is damaged, UTF-16 or no text", from.path,
+                    lines_before(text, nul) + 1);
+  return text;
+}
+
+bool line_cutter::next(std::string_view& line) {
+  if (begin_ >= text_.size())
+    return false;
+  if (line_feed_ < begin_ || number_ == 0)
+    line_feed_ = std::min(text_.find('\n', begin_), text_.size());
+  const std::string_view piece = text_.substr(begin_, line_feed_ - begin_);
+  const std::size_t end = std::min(piece.find('\r'), piece.size());
+  line = piece.substr(0, end);
+  begin_ += end + 1;
+  if (begin_ == line_feed_ && end < piece.size())
+    ++begin_; // CRLF is one end.
+  ++number_;
+  return true;
+}
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r";
+  const auto first = text.find_first_not_of(blanks);
+  if (first == std::string_view::npos)
+    return {};
+  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
+result<void> read_lines(const input_text& from, const line_taker& take) {
+  line_cutter lines(from.text);
+  for (std::string_view line; lines.next(line);) {
+    line = trim(line);
+    if (line.empty())
+      continue;
+    if (const auto wrong = take(line, lines.number()))
+      return bad_line(*wrong, from.path, lines.number());
+  }
+  return {};
+}
+
+bool parse_number(std::string_view text, double& number) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-'))
+      return false;
+  }
+  // Most values of sparse files are a single digit.
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '9') {
+    number = text[0] - '0';
+    return true;
+  }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end != text.data() + text.size())
+    return false;
+  if (error == std::errc::result_out_of_range && !is_overflow(text)) {
+    number = 0.0;
+    return true;
+  }
+  constexpr double most = std::numeric_limits<float>::max(); // Also refuses NaN and infinity.
+  return error == std::errc{} && std::abs(number) <= most;
+}
+
+std::string number_fault(std::string_view text) {
+  if (is_missing(text))
+    return "a missing value " + troupe::quote(text);
+  std::string_view digits = text;
+  if (digits.starts_with('+'))
+    digits.remove_prefix(1);
+  double number = 0.0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (end != digits.data() + digits.size() || digits.starts_with("-") != text.starts_with("-"))
+    return "bad number " + troupe::quote(text);
+  if (error == std::errc{} && std::isinf(number))
+    return "an infinite value " + troupe::quote(text);
+  return "a value too large for f32 " + troupe::quote(text);
+}
+
+bool is_missing(std::string_view text) {
+  constexpr std::size_t longest = 5;
+  constexpr std::array words{"na"sv, "n/a"sv, "nan"sv, "-nan"sv, "null"sv, "none"sv,
+                             "?"sv,  "-"sv,   "."sv,   "nil"sv,  "#n/a"sv};
+  if (text.empty())
+    return true;
+  if (text.size() > longest)
+    return false;
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  return std::ranges::find(words, std::string_view{lower}) != words.end();
+}
+
+failure bad_line(const std::string& what, const std::string& path, std::uint32_t line) {
+  return {errc::malformed, what + " (" + path + " line " + std::to_string(line) + ")"};
+}
+
+} // namespace async_sgd

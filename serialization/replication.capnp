@@ -1,0 +1,101 @@
+# Configurations of chains, and what their replicas say to each other. Protocol version 4.
+# serialization/replication.hpp says what each field means. In the second segment, each beginning at a
+# multiple of 8: of an entry what its pushes bring, one behind the other (data.capnp); of a copy the
+# keys and steps of each slab, u64, then values and state of each block, then the rows of each slab.
+@0xc5be1c7e47dcd26b;
+
+using Cxx = import "/capnp/c++.capnp";
+using Data = import "push_pull.capnp";
+$Cxx.namespace("troupe::schema");
+
+struct Config {
+  epoch @0 :UInt64;
+  generation @1 :UInt64;
+  members @2 :List(Data.Member);
+  joiner @3 :Data.Member;  # Null: none.
+}
+
+struct Record {
+  active @0 :Config;
+  origin @1 :UInt64;
+  proposed @2 :Config;  # Null: none.
+}
+
+struct Status {
+  generation @0 :UInt64;
+  epoch @1 :UInt64;
+  sealed @2 :UInt64;
+  complete @3 :Bool;
+  joint @4 :Bool;
+  stuck @5 :Bool;
+}
+
+struct Entry {
+  epoch @0 :UInt64;
+  index @1 :UInt64;
+  committed @2 :UInt64;
+  pushes @3 :List(Data.Update);
+  tables @4 :List(UInt32);
+}
+
+# Up to which index of an epoch.
+struct Mark {
+  epoch @0 :UInt64;
+  index @1 :UInt64;
+}
+
+struct Held {
+  partition @0 :UInt32;
+  table @1 :UInt32;
+  number @2 :UInt64;
+  version @3 :UInt64;
+}
+
+struct CopyRequest {
+  epoch @0 :UInt64;
+  part @1 :UInt32;
+  held @2 :List(Held);
+}
+
+struct Block {
+  table @0 :UInt32;
+  block @1 :UInt64;
+  version @2 :UInt64;
+  steps @3 :UInt64;
+  count @4 :UInt64;
+  stateCount @5 :UInt64;
+}
+
+struct Slab {
+  table @0 :UInt32;
+  slab @1 :UInt64;
+  version @2 :UInt64;
+  count @3 :UInt64;
+  rowFloats @4 :UInt64;
+  steps @5 :Bool;
+}
+
+struct CopyPart {
+  epoch @0 :UInt64;
+  index @1 :UInt64;
+  part @2 :UInt32;
+  parts @3 :UInt32;
+  partition @4 :UInt32;
+  version @5 :UInt64;
+  marks @6 :List(Data.BatchSet);
+  blocks @7 :List(Block);
+  slabs @8 :List(Slab);
+  clockMax @9 :UInt64;
+}
+
+struct Peer {
+  chain @0 :UInt32;
+  from @1 :Data.Member;
+  union {
+    entry @2 :Entry;
+    committed @3 :Mark;
+    joined @4 :Mark;
+    copyRequest @5 :CopyRequest;
+    copyPart @6 :CopyPart;
+  }
+}

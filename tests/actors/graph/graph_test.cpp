@@ -1,0 +1,101 @@
+#include "actors/graph/graph.hpp"
+#include "actors/graph/make_job.hpp"
+#include "tests/actors/tiny_training.hpp"
+
+#include "doctest/doctest.h"
+
+namespace graph_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+class blind_judge : public evaluator {
+public:
+  evaluation evaluate(const_tensors) override { return {}; }
+};
+
+std::string objection(const graph& g) {
+  const auto valid = g.validate();
+  if (valid)
+    return {};
+  CHECK(valid.error().code == errc::invalid_argument);
+  return valid.error().text;
+}
+
+} // namespace
+
+TEST_CASE("a_graph_that_is_not_wired_says_which_call_is_missing") {
+  graph g;
+  CHECK(objection(g) == "the graph has no servers with tables: call graph::servers");
+  const auto parameters = g.servers({table_of("w", 4)});
+  CHECK(objection(g) == "the graph has no workers: call graph::workers");
+  auto workers = g.workers(10, trainers(constant_gradient(1)));
+  CHECK(objection(g) == "the graph's workers lead nowhere: call .into(servers)");
+  workers.into({});
+  CHECK(objection(g) == "the graph's workers lead nowhere: call .into(servers)");
+  workers.into(parameters);
+  CHECK(objection(g).empty());
+  auto judge = g.judge([] { return std::make_unique<blind_judge>(); });
+  CHECK(objection(g) == "the graph's judge sees no parameters: call .of(servers)");
+  judge.of(parameters);
+  CHECK(objection(g).empty());
+}
+
+TEST_CASE("a_graph_has_one_of_each") {
+  graph twice;
+  twice.servers({table_of("w", 4)});
+  const auto parameters = twice.servers({table_of("bias", 1)});
+  twice.workers(10, trainers(constant_gradient(1))).into(parameters);
+  CHECK(objection(twice) == "graph::servers was called twice: give all tables to one call");
+  run_options options;
+  auto g = tiny_graph(options, 100, to_three);
+  CHECK(objection(g).empty());
+  g.workers(10, trainers(constant_gradient(1)));
+  CHECK(objection(g) == "graph::workers was called twice: all workers of a graph are alike");
+  graph judged;
+  const auto judge = [] { return std::make_unique<blind_judge>(); };
+  judged.judge(judge);
+  judged.judge(judge);
+  CHECK(objection(judged) == "graph::judge was called twice: a graph has one judge");
+}
+
+TEST_CASE("nodes_of_another_graph_are_refused") {
+  graph one;
+  const auto parameters = one.servers({table_of("w", 4)});
+  graph other;
+  const auto own = other.servers({table_of("w", 4)});
+  auto workers = other.workers(10, trainers(constant_gradient(1)));
+  workers.into(parameters);
+  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+  workers.into(own);
+  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+}
+
+TEST_CASE("a_job_is_made_from_graph_and_command_line") {
+  run_options options;
+  options.workers = 3;
+  options.servers = 2;
+  options.passes = 4;
+  options.batch_samples = 8;
+  options.seed = 5;
+  options.partitions = 16;
+  const auto g = tiny_graph(options, 100, to_three);
+  const auto job = make_job("tiny", g, options);
+  CHECK(validate(job));
+  CHECK(job.name == "tiny");
+  CHECK(job.workers == 3);
+  CHECK(job.servers == 2);
+  CHECK(job.passes == 4);
+  CHECK(job.batches_per_pass() == 13);
+  CHECK(job.tables == g.tables());
+  auto other = g;
+  other.name_data("labels 17");
+  CHECK(make_job("tiny", other, options).name == "tiny on labels 17");
+  CHECK(fingerprint(make_job("tiny", other, options)) != fingerprint(job));
+  options.sync.mode = consistency_mode::hogwild;
+  CHECK(make_job("tiny", g, options).servers == 1);
+}
+
+} // namespace graph_test

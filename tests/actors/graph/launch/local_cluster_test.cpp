@@ -1,0 +1,145 @@
+// Whole jobs in one process, on real threads.
+#include "actors/graph/launch/actor_config.hpp"
+#include "actors/graph/launch/local_cluster.hpp"
+#include "actors/graph/make_job.hpp"
+#include "tests/actors/tiny_training.hpp"
+#include "tests/actors/whole_job.hpp"
+#include "tests/storage/temporary_directory.hpp"
+
+#include "caf/send.hpp"
+#include "doctest/doctest.h"
+
+#include <future>
+#include <stdexcept>
+
+namespace local_cluster_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+run_result train(const run_options& options, const gradient_function& what,
+                 std::optional<std::filesystem::path> checkpoints = {}) {
+  actor_config config;
+  caf::actor_system system{config};
+  const auto g = tiny_graph(options, 80, what);
+  const auto job = make_job("tiny", g, options);
+  REQUIRE(validate(job));
+  std::promise<run_result> end;
+  auto coming = end.get_future();
+  auto cluster = local_cluster::start(system, job, g, options, std::move(checkpoints), {});
+  REQUIRE(cluster);
+  const auto values_of = cluster->client(system);
+  system.spawn(run_watcher, job, values_of, cluster->coordinator(), &end);
+  REQUIRE(coming.wait_for(30s) == std::future_status::ready);
+  caf::anon_send_exit(values_of, caf::exit_reason::user_shutdown);
+  return coming.get();
+}
+
+constexpr std::uint64_t batches = 20 * 5;
+
+} // namespace
+
+TEST_CASE("a_tiny_problem_is_solved_under_every_consistency") {
+  for (const consistency sync :
+       {consistency{consistency_mode::bsp, 0}, consistency{consistency_mode::ssp, 1},
+        consistency{consistency_mode::asp, 0}, consistency{consistency_mode::hogwild, 0}}) {
+    CAPTURE(to_string(sync));
+    auto options = options_of(sync);
+    options.optimizer.learning_rate = 0.2f; // With more, gradients three steps old would diverge.
+    // Where nothing bounds staleness, a worker that a busy machine holds up brings its first
+    // gradient last, and moves what the other one has found.
+    if (sync.mode == consistency_mode::asp || sync.mode == consistency_mode::hogwild)
+      options.workers = 1;
+    const auto found = train(options, to_three);
+    CHECK(found.failed.empty());
+    CHECK(found.batches_done == batches);
+    REQUIRE(found.parameters.size() == 2);
+    for (const auto& table : found.parameters)
+      for (const float x : table)
+        CHECK(x == doctest::Approx(3).epsilon(0.01));
+  }
+}
+
+TEST_CASE("bsp_gives_the_same_bytes_each_time") {
+  auto options = options_of({consistency_mode::bsp, 0});
+  options.optimizer.kind = optimizer_kind::adam;
+  options.optimizer.learning_rate = 0.01f;
+  const auto first = train(options, noisy);
+  CHECK(first.parameters.at(0).at(0) != 0);
+  CHECK(first.parameters == train(options, noisy).parameters);
+  options.delta_pulls = true;
+  CHECK(first.parameters == train(options, noisy).parameters);
+  options.servers = 1;
+  CHECK(first.parameters == train(options, noisy).parameters);
+}
+
+TEST_CASE("every_codec_reaches_the_target") {
+  // Not asp: there it depends on how far the machine lets workers drift apart.
+  for (const std::string text : {"fp16", "bf16", "int8", "onebit", "topk:0.2", "randomk:0.5"}) {
+    CAPTURE(text);
+    auto options = options_of({consistency_mode::bsp, 0});
+    options.passes = 8;
+    options.compress[""] = *parse_compression(text);
+    options.compress_pulls = encoding::fp16;
+    const auto found = train(options, to_three);
+    CHECK(found.failed.empty());
+    REQUIRE(found.parameters.size() == 2);
+    for (const auto& table : found.parameters)
+      for (const float x : table)
+        CHECK(x == doctest::Approx(3).epsilon(0.05));
+  }
+}
+
+TEST_CASE("every_batch_is_applied_exactly_once") {
+  const auto lr = 0.5f;
+  for (const auto mode : {consistency_mode::asp, consistency_mode::ssp, consistency_mode::bsp}) {
+    CAPTURE(to_string(consistency{mode, 0}));
+    const auto options = options_of({mode, 0});
+    // bsp takes a step with the mean of the workers' gradients.
+    const auto share = mode == consistency_mode::bsp ? static_cast<float>(options.workers) : 1.0f;
+    const auto found = train(options, constant_gradient(-share / lr));
+    std::size_t wrong = 0;
+    for (const auto& table : found.parameters)
+      for (const float x : table)
+        wrong += x != static_cast<float>(batches) ? 1 : 0;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
+  const storage::temporary_directory folder;
+  auto options = options_of({consistency_mode::asp, 0});
+  options.checkpoint_interval = 10ms;
+  CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 100);
+  CHECK(storage::last_number(folder.path()) > 0);
+  options.resume = true;
+  options.passes = 7;
+  CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 140);
+}
+
+TEST_CASE("a_trainer_that_fails_ends_the_job_with_its_text") {
+  const auto found = train(options_of({consistency_mode::asp, 0}),
+                           [](const batch& work, const_tensors, mutable_tensors) -> double {
+                             if (work.id.value == 7)
+                               throw std::runtime_error{"a rotten sample"};
+                             return 0;
+                           });
+  CHECK(found.failed.find("a rotten sample") != std::string::npos);
+}
+
+TEST_CASE("a_cluster_that_is_dropped_in_the_middle_ends") {
+  for (const auto mode : {consistency_mode::bsp, consistency_mode::hogwild}) {
+    actor_config config;
+    caf::actor_system system{config};
+    const auto options = options_of({mode, 0});
+    const auto g = tiny_graph(options, 1'000'000, to_three);
+    const auto job = make_job("tiny", g, options);
+    auto cluster = local_cluster::start(system, job, g, options, {}, {});
+    REQUIRE(cluster);
+  }
+}
+
+} // namespace local_cluster_test

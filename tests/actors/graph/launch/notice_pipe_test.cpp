@@ -1,0 +1,66 @@
+#include "actors/graph/launch/notice_pipe.hpp"
+
+#include "doctest/doctest.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <climits>
+
+namespace notice_pipe_test {
+
+using namespace troupe;
+
+namespace {
+
+using notices = std::vector<notice>;
+const process_name server{role::server, 3};
+
+} // namespace
+
+TEST_CASE("a notice is read as it was said whatever the pieces it comes in") {
+  const notice what{server, "etcd", "waits for etcd: nobody answers"};
+  const notice over{server, "etcd", ""};
+  const auto line = encode(what) + encode(over);
+  notice_reader reader;
+  notices all;
+  for (const char c : line)
+    for (auto& each : reader.read({&c, 1}))
+      all.push_back(each);
+  CHECK(all == notices{what, over});
+  CHECK(notice_reader{}.read(line) == notices{what, over});
+}
+
+TEST_CASE("a notice stays one line of one write") {
+  const std::string four = "\xf0\x9f\x98\x80";
+  std::string huge = "\n";
+  for (int i = 0; i < 5000; ++i)
+    huge += four;
+  const auto line = encode({server, std::string(5000, 't'), huge});
+  CHECK(line.size() <= PIPE_BUF);
+  CHECK(line.find('\n') == line.size() - 1);
+  CHECK(notice_reader{}.read(line).size() == 1);
+}
+
+TEST_CASE("what is no notice is left out") {
+  notice_reader reader;
+  CHECK(reader.read("\n\n1\n1 3\n1 3 \n9 1 topic text\nx 1 topic text\n1 -1 topic text\n").empty());
+  CHECK(reader.read(std::string(100'000, 'x')).empty());
+  CHECK(reader.read("\n" + encode({server, "a", "b"})) == notices{{server, "a", "b"}});
+}
+
+TEST_CASE("a pipe brings what processes say and nobody waits for its reader") {
+  notice_pipe pipe;
+  REQUIRE(pipe.writing_end() >= 0);
+  const notice_writer writer{pipe.writing_end(), server};
+  CHECK((fcntl(pipe.writing_end(), F_GETFD) & FD_CLOEXEC) != 0);
+  CHECK(pipe.read().empty());
+  writer.say("etcd", "waits");
+  CHECK(pipe.read() == notices{{server, "etcd", "waits"}});
+  for (int i = 0; i < 100'000; ++i) // More than a pipe holds.
+    writer.say("etcd", "waits");
+  CHECK(pipe.read().size() > 100);
+  notice_writer{-1, server}.say("etcd", "waits"); // Nobody hears it.
+}
+
+} // namespace notice_pipe_test

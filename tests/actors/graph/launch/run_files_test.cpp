@@ -1,0 +1,224 @@
+// The files of a run that actors/graph writes and reads.
+#include "actors/graph/launch/cluster_file.hpp"
+#include "actors/graph/launch/import.hpp"
+#include "serialization/layout.hpp"
+#include "storage/checkpoint.hpp"
+#include "storage/tensor_file.hpp"
+#include "tests/actors/tiny_training.hpp"
+#include "tests/storage/temporary_directory.hpp"
+
+#include "doctest/doctest.h"
+
+#include <sys/stat.h>
+
+#include <cmath>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+namespace run_files_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using storage::temporary_directory;
+
+namespace {
+
+job_spec job_of_tables() {
+  job_spec job;
+  job.name = "files";
+  job.partitions = 4;
+  job.samples = 10;
+  job.batch_samples = 1;
+  job.tables = {table_of("w", 9000), table_of("bias", 5)};
+  return job;
+}
+
+cluster_file sample() {
+  cluster_file made;
+  made.job = job_of_tables();
+  made.job.servers = 3;
+  made.job.replicas = 2;
+  made.job.chains = 4;
+  made.coordinator = {"127.0.0.1", 4000};
+  made.secret = ~std::uint64_t{0};
+  made.listen_host = "::1";
+  made.open_to_others = true;
+  made.checkpoint_directory = "/somewhere/with space";
+  made.checkpoint_interval = std::chrono::milliseconds{1234};
+  made.checkpoint_clocks = 5;
+  made.checkpoint_keep = 6;
+  made.resume = true;
+  return made;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::stringstream text;
+  text << std::ifstream{path}.rdbuf();
+  return text.str();
+}
+
+storage::tensor tensor_of(const std::string& name, std::vector<std::uint64_t> shape) {
+  const auto count =
+    std::accumulate(shape.begin(), shape.end(), std::uint64_t{1}, std::multiplies<>{});
+  storage::tensor made{name, std::move(shape), std::vector<float>(count)};
+  std::iota(made.values.begin(), made.values.end(), 1.0f);
+  return made;
+}
+
+} // namespace
+
+TEST_CASE("a_cluster_file_is_read_as_it_was_written_and_by_its_user_only") {
+  const temporary_directory folder;
+  std::ofstream{folder.path() / "cluster.json"} << "an older one, readable by all";
+  const auto written = sample();
+  REQUIRE(write_cluster_file(folder.path(), written));
+  struct stat found {};
+  REQUIRE(stat((folder.path() / "cluster.json").c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  const auto read = read_cluster_file(folder.path());
+  REQUIRE(read);
+  CHECK(read->job == written.job);
+  CHECK(read->coordinator == written.coordinator);
+  CHECK(read->secret == written.secret);
+  CHECK(read->listen_host == written.listen_host);
+  CHECK(read->open_to_others);
+  CHECK(read->checkpoint_directory == written.checkpoint_directory);
+  CHECK(read->checkpoint_interval == written.checkpoint_interval);
+  CHECK(read->checkpoint_clocks == written.checkpoint_clocks);
+  CHECK(read->checkpoint_keep == written.checkpoint_keep);
+  CHECK(read->resume);
+}
+
+TEST_CASE("a_cluster_file_that_is_absent_or_cannot_be_written_is_an_error") {
+  const temporary_directory folder;
+  CHECK(read_cluster_file(folder.path()).error().code == errc::io_failed);
+  CHECK(write_cluster_file(folder.path() / "nowhere", sample()).error().code == errc::io_failed);
+}
+
+TEST_CASE("a_damaged_cluster_file_is_an_error_wherever_the_damage_is") {
+  const temporary_directory folder;
+  REQUIRE(write_cluster_file(folder.path(), sample()));
+  const auto path = folder.path() / "cluster.json";
+  const auto whole = text_of(path);
+  for (std::size_t length = 0; length < whole.size(); length += 13) {
+    std::ofstream{path} << whole.substr(0, length);
+    CAPTURE(length);
+    CHECK_FALSE(read_cluster_file(folder.path()));
+  }
+  for (const auto& [from, to] :
+       {std::pair{"\"secret\":", "\"secre\":"}, std::pair{"true", "\"yes\""},
+        std::pair{"127.0.0.1:4000", "127.0.0.1"}, std::pair{"\"job\":[", "\"job\":[1,2,"},
+        std::pair{"1234", "\"soon\""}}) {
+    CAPTURE(from);
+    auto text = whole;
+    text.replace(text.find(from), std::string{from}.size(), to);
+    std::ofstream{path} << text;
+    CHECK_FALSE(read_cluster_file(folder.path()));
+  }
+}
+
+TEST_CASE("a_directory_in_the_place_of_a_cluster_file_is_an_error") {
+  const temporary_directory folder;
+  std::filesystem::create_directories(folder.path() / "cluster.json");
+  const auto read = read_cluster_file(folder.path());
+  REQUIRE_FALSE(read);
+  CHECK(read.error().text.find("cluster.json is damaged: ") != std::string::npos);
+}
+
+TEST_CASE("imported_parameters_are_checkpoint_1_with_nothing_trained") {
+  const temporary_directory folder;
+  const auto job = job_of_tables();
+  const auto checkpoints = folder.path() / "checkpoints";
+  std::filesystem::create_directories(checkpoints);
+  for (const std::string name : {"p.npz", "p.safetensors"}) {
+    CAPTURE(name);
+    std::filesystem::remove_all(checkpoints);
+    std::filesystem::create_directories(checkpoints);
+    // In another order than the job's.
+    REQUIRE(storage::write_tensors(folder.path() / name,
+                                   {tensor_of("bias", {5}), tensor_of("w", {9000})}));
+    REQUIRE(import_parameters(folder.path() / name, checkpoints, job));
+    const auto found = storage::newest_good(checkpoints, job);
+    REQUIRE(found);
+    REQUIRE(found->newest);
+    CHECK(found->newest->checkpoint == 1);
+    const auto images = storage::read(checkpoints, 1, job, {{0}, {1}, {2}, {3}});
+    REQUIRE(images);
+    std::size_t elements = 0;
+    for (const auto& image : *images) {
+      for (const auto& marks : image.marks)
+        CHECK(marks.size() == 0);
+      for (const auto& block : image.blocks) {
+        const auto where = block_range(job, block.table, block.block);
+        for (std::uint64_t i = 0; i < where.count; ++i, ++elements)
+          CHECK(block.values.get()[i] == static_cast<float>(where.first + i + 1));
+      }
+    }
+    CHECK(elements == 9005);
+  }
+}
+
+TEST_CASE("tensors_that_do_not_fit_the_model_are_named") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "p.npz";
+  const std::pair<std::vector<storage::tensor>, std::string> cases[] = {
+    {{tensor_of("w", {9000})}, file.string() + " holds no tensor 'bias'"},
+    {{tensor_of("w", {9000}), tensor_of("b", {5})},
+     "the model has no table 'b', which " + file.string() + " holds"},
+    {{tensor_of("w", {9000}), tensor_of("bias", {5}), tensor_of("more", {1})},
+     "the model has no table 'more', which " + file.string() + " holds"},
+    {{tensor_of("w", {90, 100}), tensor_of("bias", {5})},
+     "tensor 'w' is 90x100 in " + file.string() + " and 9000 in the model"},
+    {{tensor_of("w", {9000}), tensor_of("bias", {})},
+     "tensor 'bias' is a scalar in " + file.string() + " and 5 in the model"},
+    {{tensor_of("w", {9000}), tensor_of("bias", {6})},
+     "tensor 'bias' is 6 in " + file.string() + " and 5 in the model"}};
+  for (const auto& [tensors, line] : cases) {
+    CAPTURE(line);
+    REQUIRE(storage::write_tensors(file, tensors));
+    const auto done = import_parameters(file, folder.path(), job_of_tables());
+    REQUIRE_FALSE(done);
+    CHECK(done.error() == failure{errc::shape_mismatch, line});
+  }
+  CHECK(storage::last_number(folder.path()) == 0);
+  CHECK(import_parameters(folder.path() / "absent.npz", folder.path(), job_of_tables()).error().code
+        == errc::io_failed);
+}
+
+TEST_CASE("numbers_that_are_converted_when_imported_are_told") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "bias.npy";
+  auto job = job_of_tables();
+  std::erase_if(job.tables, [](const auto& table) { return table.name != "bias"; });
+  std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }";
+  header.resize(117, ' ');
+  header += '\n';
+  std::string bytes{"\x93NUMPY\x01\x00\x76\x00", 10};
+  bytes += header;
+  for (const double x : {1.0, 2.0, 3.0, 4.0, 5.0})
+    bytes.append(reinterpret_cast<const char*>(&x), sizeof x);
+  std::ofstream{file, std::ios::binary} << bytes;
+  const auto done = import_parameters(file, folder.path(), job);
+  REQUIRE(done);
+  CHECK(*done == file.string() + " holds float64: its values become float32");
+}
+
+TEST_CASE("values_that_are_not_finite_are_named_when_imported") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "p.npz";
+  for (const auto& [value, word] :
+       {std::pair{std::nanf(""), "NaN"}, std::pair{-HUGE_VALF, "infinite"}}) {
+    auto bias = tensor_of("bias", {5});
+    bias.values[3] = value;
+    REQUIRE(storage::write_tensors(file, {tensor_of("w", {9000}), bias}));
+    const auto done = import_parameters(file, folder.path(), job_of_tables());
+    REQUIRE_FALSE(done);
+    CHECK(done.error()
+          == failure{errc::malformed,
+                     "tensor 'bias' is " + std::string(word) + " at [3] in " + file.string()});
+  }
+  CHECK(storage::last_number(folder.path()) == 0);
+}
+
+} // namespace run_files_test

@@ -1,0 +1,387 @@
+// Children are shells here; time is the test's.
+#include "actors/graph/launch/supervisor.hpp"
+#include "tests/storage/temporary_directory.hpp"
+
+#include "doctest/doctest.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace supervisor_test {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto forever = "exec sleep 1000";
+
+struct fixture {
+  explicit fixture(const std::string& script) : supervise(options(script)) {}
+
+  supervisor_options options(const std::string& script) const {
+    supervisor_options made;
+    made.executable = "/bin/sh";
+    made.command = {"sh", "-c", script};
+    made.run_directory = folder.path();
+    return made;
+  }
+
+  void start() { REQUIRE(supervise.start(who, -1, now)); }
+
+  /// Waits until the process has ended, then lets the supervisor see it.
+  std::vector<supervisor::loss> tick_at_end() {
+    const auto pid = supervise.pid_of(who);
+    REQUIRE(pid);
+    siginfo_t unused{};
+    REQUIRE(waitid(P_PID, static_cast<id_t>(*pid), &unused, WEXITED | WNOWAIT) == 0);
+    return supervise.tick(now);
+  }
+
+  std::string log() const {
+    std::stringstream text;
+    text << std::ifstream{folder.path() / "logs" / "server-1.log"}.rdbuf();
+    return text.str();
+  }
+
+  /// Logs cannot be opened meanwhile, not even by root.
+  void block_log() const {
+    std::filesystem::rename(folder.path() / "logs", folder.path() / "away");
+    std::ofstream{folder.path() / "logs"} << "no directory";
+  }
+  void unblock_log() const {
+    std::filesystem::remove(folder.path() / "logs");
+    std::filesystem::rename(folder.path() / "away", folder.path() / "logs");
+  }
+
+  storage::temporary_directory folder;
+  process_name who{role::server, 1};
+  std::chrono::nanoseconds now{0};
+  supervisor supervise;
+};
+
+} // namespace
+
+TEST_CASE("a_process_runs_with_its_identity_and_its_output_in_a_log") {
+  fixture f{"echo $0 $1 $2 $3; exec sleep 1000"};
+  f.start();
+  CHECK(f.supervise.running() == 1);
+  CHECK(f.supervise.tick(f.now).empty());
+  while (f.log().find('\n') == std::string::npos)
+    ; // It writes soon.
+  CHECK(f.log().find("--child 1:1:") == 0);
+  CHECK(f.log().find(":-1:") != std::string::npos); // No listener; then the pipe for notices.
+  CHECK(f.log().find(" --run-dir " + f.folder.path().string() + "\n") != std::string::npos);
+}
+
+TEST_CASE("a_killed_process_is_a_loss_and_starts_again_at_once") {
+  fixture f{forever};
+  f.start();
+  const auto first = *f.supervise.pid_of(f.who);
+  f.now = 50ms;
+  REQUIRE(f.supervise.kill(f.who, f.now));
+  f.now = 60ms;
+  const auto losses = f.tick_at_end();
+  REQUIRE(losses.size() == 1);
+  CHECK(losses[0].member.role == role::server);
+  CHECK(losses[0].member.index == 1);
+  CHECK(losses[0].killed_at == 50ms);
+  CHECK(losses[0].detected_at == 60ms);
+  CHECK(losses[0].how == "killed by signal 9");
+  REQUIRE(f.supervise.pid_of(f.who));
+  CHECK(*f.supervise.pid_of(f.who) != first);
+}
+
+TEST_CASE("a_process_that_runs_is_not_started_again") {
+  fixture f{forever};
+  f.start();
+  const auto pid = f.supervise.pid_of(f.who);
+  CHECK(f.supervise.start(f.who, -1, f.now).error()
+        == failure{errc::invalid_argument, "server 1 runs already"});
+  CHECK(f.supervise.pid_of(f.who) == pid);
+}
+
+TEST_CASE("each_start_is_another_incarnation") {
+  fixture f{forever};
+  f.start();
+  std::uint64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    REQUIRE(f.supervise.kill(f.who, f.now));
+    const auto losses = f.tick_at_end();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses[0].member.incarnation.value != last);
+    last = losses[0].member.incarnation.value;
+  }
+}
+
+TEST_CASE("quick_deaths_are_paused_ever_longer_and_given_up_at_last") {
+  fixture f{"echo out of luck; exit 7"};
+  f.start();
+  for (const auto pause : {100ms, 200ms, 400ms, 800ms, 1600ms}) {
+    CAPTURE(pause.count());
+    const auto losses = f.tick_at_end();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses[0].how == "exit status 7");
+    CHECK(losses[0].killed_at == f.now);
+    CHECK(f.supervise.failed().empty());
+    f.now += pause - 1ms;
+    CHECK(f.supervise.tick(f.now).empty());
+    CHECK(f.supervise.running() == 0);
+    f.now += 1ms;
+    CHECK(f.supervise.tick(f.now).empty());
+    CHECK(f.supervise.running() == 1);
+  }
+  CHECK(f.tick_at_end().size() == 1);
+  CHECK(f.supervise.failed()
+        == "server 1 ended 6 times in short order (exit status 7): out of luck");
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("a_start_that_fails_is_tried_again_ever_later") {
+  fixture f{forever};
+  f.start();
+  f.block_log();
+  REQUIRE(f.supervise.kill(f.who, f.now));
+  CHECK(f.tick_at_end().size() == 1);
+  for (const auto pause : {100ms, 200ms, 400ms}) {
+    CAPTURE(pause.count());
+    CHECK(f.supervise.failed().empty());
+    CHECK(f.supervise.running() == 0);
+    if (pause == 400ms)
+      f.unblock_log();
+    f.now += pause - 1ms;
+    CHECK(f.supervise.tick(f.now).empty());
+    CHECK(f.supervise.running() == 0);
+    f.now += 1ms;
+    CHECK(f.supervise.tick(f.now).empty());
+  }
+  CHECK(f.supervise.running() == 1);
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("starts_that_fail_again_and_again_are_given_up_with_the_reason") {
+  fixture f{forever};
+  f.start();
+  f.block_log();
+  REQUIRE(f.supervise.kill(f.who, f.now));
+  CHECK(f.tick_at_end().size() == 1);
+  for (int i = 1; i < 6; ++i) {
+    CHECK(f.supervise.failed().empty());
+    f.now += 5s;
+    CHECK(f.supervise.tick(f.now).empty());
+  }
+  CHECK(f.supervise.failed()
+        == "server 1 cannot be started again: cannot write "
+             + (f.folder.path() / "logs" / "server-1.log").string() + ": Not a directory");
+  f.unblock_log();
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("crashes_that_are_far_apart_are_forgotten") {
+  fixture f{"exit 7"};
+  f.start();
+  for (int i = 0; i < 10; ++i) {
+    f.now += 30s;
+    CHECK(f.tick_at_end().size() == 1);
+    CHECK(f.supervise.running() == 1);
+  }
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("a_process_that_crashes_again_and_again_is_given_up_however_long_it_lives") {
+  fixture f{"echo out of luck; exit 7"};
+  f.start();
+  for (int i = 0; i < 6; ++i) {
+    CHECK(f.supervise.failed().empty());
+    f.now += 10s;
+    CHECK(f.tick_at_end().size() == 1);
+  }
+  CHECK(f.supervise.failed()
+        == "server 1 ended 6 times in short order (exit status 7): out of luck");
+}
+
+TEST_CASE("a_hopeless_process_fails_the_job_with_its_last_line") {
+  fixture f{"echo first; echo the disk is full >&2; echo; exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.failed() == "server 1: the disk is full");
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("a_deposed_process_is_a_loss_with_its_reason_and_starts_again_however_often") {
+  fixture f{"echo no longer leads; exit 4"};
+  f.start();
+  for (int i = 0; i < 20; ++i) {
+    const auto losses = f.tick_at_end();
+    REQUIRE(losses.size() == 1);
+    CHECK(losses.front().how == "no longer leads");
+    REQUIRE(f.supervise.running() == 1);
+  }
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("last_words_that_begin_with_the_name_need_no_other") {
+  fixture f{"echo server 1 is already running elsewhere; exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.failed() == "server 1 is already running elsewhere");
+}
+
+TEST_CASE("a_hopeless_process_without_words_points_to_its_log") {
+  fixture f{"exit 3"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.failed()
+        == "server 1: see " + (f.folder.path() / "logs" / "server-1.log").string());
+}
+
+TEST_CASE("a_process_that_ends_well_is_no_loss_but_starts_again_if_the_job_goes_on") {
+  fixture f{"exit 0"};
+  f.start();
+  f.now += 10s;
+  CHECK(f.tick_at_end().empty());
+  f.now += 999ms;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+  f.now += 1ms;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 1);
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("a_process_that_is_put_out_again_and_again_is_not_given_up") {
+  fixture f{"exit 0"};
+  f.start();
+  for (int i = 0; i < 12; ++i) {
+    f.now += 5s;
+    CHECK(f.tick_at_end().empty());
+    f.now += 1s;
+    CHECK(f.supervise.tick(f.now).empty());
+    REQUIRE(f.supervise.running() == 1);
+  }
+  CHECK(f.supervise.failed().empty());
+}
+
+TEST_CASE("who_leaves_the_job_is_not_started_again_whatever_its_end") {
+  for (const std::string script : {"exit 0", "exit 7", forever}) {
+    CAPTURE(script);
+    fixture f{script};
+    f.start();
+    CHECK(f.supervise.is_kept(f.who));
+    f.supervise.let_go({f.who});
+    CHECK(f.supervise.is_kept(f.who));
+    if (script == forever)
+      REQUIRE(f.supervise.kill(f.who, f.now));
+    CHECK(f.tick_at_end().size() == (script == "exit 0" ? 0 : 1));
+    CHECK_FALSE(f.supervise.is_kept(f.who));
+    f.now += 1h;
+    CHECK(f.supervise.tick(f.now).empty());
+    CHECK(f.supervise.running() == 0);
+    f.supervise.let_go({});
+    f.start();
+    CHECK(f.supervise.running() == 1);
+  }
+}
+
+TEST_CASE("who_leaves_while_it_waits_for_its_next_start_stays_ended") {
+  fixture f{"exit 0"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK(f.supervise.is_kept(f.who));
+  f.supervise.let_go({f.who});
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK_FALSE(f.supervise.is_kept(f.who));
+}
+
+TEST_CASE("a_process_that_ended_with_the_job_stays_ended") {
+  fixture f{"exit 0"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  f.supervise.wind_down();
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("after_wind_down_nothing_starts_again") {
+  fixture f{"exit 7"};
+  f.start();
+  f.supervise.wind_down();
+  CHECK(f.tick_at_end().size() == 1);
+  f.now += 1h;
+  CHECK(f.supervise.tick(f.now).empty());
+  CHECK(f.supervise.running() == 0);
+}
+
+TEST_CASE("a_program_that_is_not_there_is_told_at_once") {
+  fixture f{""};
+  auto options = f.options("");
+  options.executable = "/nowhere";
+  supervisor missing{options};
+  CHECK(missing.start(f.who, -1, f.now).error()
+        == failure{errc::io_failed, "cannot start a process: /nowhere: No such file or directory"});
+  CHECK(missing.running() == 0);
+}
+
+TEST_CASE("only_what_runs_can_be_killed") {
+  fixture f{"exit 0"};
+  CHECK(f.supervise.kill(f.who, f.now).error()
+        == failure{errc::invalid_argument, "server 1 does not run here"});
+  f.start();
+  CHECK(f.tick_at_end().empty());
+  CHECK_FALSE(f.supervise.kill(f.who, f.now));
+}
+
+TEST_CASE("a_run_directory_that_cannot_be_written_is_an_error") {
+  fixture f{forever};
+  std::ofstream{f.folder.path() / "logs"} << "no directory";
+  const auto started = f.supervise.start(f.who, -1, f.now);
+  REQUIRE_FALSE(started);
+  CHECK(started.error().code == errc::io_failed);
+}
+
+TEST_CASE("the_inherited_descriptor_is_open_in_the_child_and_others_are_not") {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  fixture f{"test -e /proc/$$/fd/" + std::to_string(ends[0]) + " && ! test -e /proc/$$/fd/"
+            + std::to_string(ends[1])};
+  for (int start = 0; start < 2; ++start) {
+    REQUIRE(f.supervise.start(f.who, ends[0], f.now));
+    CHECK(f.tick_at_end().empty());
+  }
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_CASE("ctrl_c_is_left_to_the_launcher") {
+  fixture f{"kill -INT $$; exit 0"};
+  f.start();
+  CHECK(f.tick_at_end().empty());
+}
+
+TEST_CASE("the_destructor_leaves_nothing_running") {
+  pid_t pid = 0;
+  {
+    fixture f{forever};
+    f.start();
+    pid = *f.supervise.pid_of(f.who);
+    CHECK(::kill(pid, 0) == 0);
+  }
+  CHECK(::kill(pid, 0) == -1);
+  CHECK(errno == ESRCH);
+}
+
+} // namespace supervisor_test

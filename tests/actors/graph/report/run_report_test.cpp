@@ -1,0 +1,407 @@
+#include "actors/graph/report/run_report.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <limits>
+
+namespace run_report_test {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+namespace {
+
+/// 10 batches a pass, 20 in all; 2 servers, 2 workers.
+job_spec small_job() {
+  job_spec job;
+  job.name = "small";
+  job.seed = 7;
+  job.servers = 2;
+  job.workers = 2;
+  job.samples = 95;
+  job.batch_samples = 10;
+  job.passes = 2;
+  job.tables.resize(1);
+  job.tables[0].name = "w";
+  job.tables[0].shape = {4};
+  job.tables[0].sync = {consistency_mode::ssp, 3};
+  job.tables[0].optimizer.kind = optimizer_kind::adam;
+  return job;
+}
+
+member_status worker(std::uint32_t index, std::uint64_t incarnation, std::uint64_t acknowledged) {
+  member_status x;
+  x.member = {role::worker, index, {incarnation}};
+  x.state = member_state::active;
+  x.clock = acknowledged;
+  x.worker.pushes_sent = acknowledged + 1;
+  x.worker.pushes_acknowledged = acknowledged;
+  x.worker.bytes_sent = 100 * acknowledged;
+  x.worker.bytes_received = 200 * acknowledged;
+  x.worker.wire_bytes_sent = 110 * acknowledged;
+  x.worker.wire_bytes_received = 150 * acknowledged;
+  x.worker.loss_count = acknowledged;
+  x.worker.loss_sum = 0.5 * static_cast<double>(acknowledged);
+  return x;
+}
+
+member_status server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t applied) {
+  member_status x;
+  x.member = {role::server, index, {incarnation}};
+  x.state = member_state::active;
+  x.clock = applied;
+  x.rss_bytes_max = 1000 + applied;
+  x.server.applied = applied;
+  for (std::uint64_t i = 0; i < applied; ++i)
+    x.server.staleness_versions.add(i % 4);
+  return x;
+}
+
+observer_orders state(job_phase phase, std::uint64_t done, std::vector<member_status> members) {
+  observer_orders x;
+  x.phase = phase;
+  x.batches_done = done;
+  x.members = std::move(members);
+  return x;
+}
+
+nlohmann::json report_of(const run_statistics& statistics) {
+  return nlohmann::json::parse(statistics.to_json("async_sgd --workers 2"));
+}
+
+bool all_recovered(const run_statistics& run) {
+  return std::all_of(run.recoveries().begin(), run.recoveries().end(),
+                     [](const recovery& x) { return x.recovered_at.has_value(); });
+}
+
+} // namespace
+
+TEST_CASE("run_statistics reports a run without faults") {
+  run_statistics run{small_job()};
+  run.job_started(1s);
+  run.observe(state(job_phase::gathering, 0, {}), 1500ms);
+  run.observe(state(job_phase::training, 0, {worker(0, 1, 0), server(0, 3, 0)}), 2s);
+  run.evaluated(1, 0.7, 0.8, std::nullopt, 3s);
+  run.evaluated(2, 0.5, 0.9, std::nullopt, 4s);
+  run.observe(state(job_phase::finishing, 20,
+                    {worker(0, 1, 12), worker(1, 2, 8), server(0, 3, 20), server(1, 4, 20)}),
+              4s);
+  run.job_finished(5s);
+  run.resident_memory("launcher", 77);
+
+  const nlohmann::json all = report_of(run);
+  CHECK(all["command"] == "async_sgd --workers 2");
+  CHECK(all["sync"] == "ssp:3");
+  CHECK(all["optimizer"] == "adam");
+  CHECK(all["workers"] == 2);
+  CHECK(all["servers"] == 2);
+  CHECK(all["seed"] == 7);
+  CHECK(all["epochs"] == 2);
+  CHECK(all["seconds"] == 4.0);
+  CHECK(all["samples_per_second"] == 95.0); // 190 samples in 2 s of training.
+  CHECK(all["test_accuracy"] == 0.9);
+  CHECK_FALSE(all.contains("test_auc"));
+  CHECK(all["pushes"]["sent"] == 22);
+  CHECK(all["pushes"]["acknowledged"] == 20);
+  CHECK(all["pushes"]["applied"] == 20);
+  CHECK(all["pushes"]["duplicates_dropped"] == 0);
+  CHECK(all["pushes"]["refused"] == 0);
+  CHECK(all["bytes"]["sent"] == 2000);
+  CHECK(all["bytes"]["received"] == 4000);
+  CHECK(all["wire_bytes"]["sent"] == 2200);
+  CHECK(all["wire_bytes"]["received"] == 3000);
+  CHECK(all["staleness_versions"]["mean"] == 1.5);
+  CHECK(all["staleness_versions"]["p99"] == 3);
+  CHECK(all["staleness_versions"]["max"] == 3);
+  CHECK(all["staleness_clocks"]["max"] == 0);
+  CHECK(all["waiting_pulls"] == 0);
+  CHECK(all["recoveries"] == nlohmann::json::array());
+  CHECK(all["peak_rss_bytes"]
+        == nlohmann::json{{"server-0", 1020}, {"server-1", 1020}, {"launcher", 77}});
+  CHECK(all_recovered(run));
+}
+
+TEST_CASE("run_statistics has test_auc only where it was given") {
+  run_statistics run{small_job()};
+  run.evaluated(1, 0.7, 0.8, 0.75, 3s);
+  CHECK(report_of(run)["test_auc"] == 0.75);
+}
+
+TEST_CASE("run_statistics adds up what dead processes had counted") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::training, 5, {worker(0, 1, 5), server(0, 3, 5)}), 1s);
+  run.observe(state(job_phase::training, 9, {worker(0, 11, 4), server(0, 13, 4)}), 2s);
+  const nlohmann::json all = report_of(run);
+  CHECK(all["pushes"]["acknowledged"] == 9);
+  CHECK(all["pushes"]["applied"] == 4.5); // Of two servers one reported.
+  CHECK(all["bytes"]["sent"] == 900);
+}
+
+TEST_CASE("run_statistics notices a server that counts from zero again") {
+  run_statistics run{small_job()};
+  for (const std::uint64_t applied : {6, 10, 2, 4})
+    run.observe(state(job_phase::training, 5, {server(0, 3, applied), server(1, 4, 14)}), 1s);
+  const nlohmann::json all = report_of(run);
+  CHECK(all["pushes"]["applied"] == 14);
+  CHECK(all["staleness_versions"]["max"] == 3);
+}
+
+TEST_CASE("run_statistics divides what servers count and not what workers count") {
+  run_statistics run{small_job()};
+  member_status w = worker(0, 1, 3);
+  w.worker.pushes_refused = 2;
+  member_status s0 = server(0, 3, 0);
+  s0.server.duplicates = 1;
+  s0.server.waiting_pulls = 5;
+  s0.server.pulls = 50;
+  member_status s1 = server(1, 4, 0);
+  s1.server.refused = 1;
+  s1.server.waiting_pulls = 2;
+  s1.server.pulls = 20;
+  run.observe(state(job_phase::training, 0, {w, s0, s1}), 1s);
+  const nlohmann::json all = report_of(run);
+  CHECK(all["pushes"]["duplicates_dropped"] == 0.5);
+  CHECK(all["pushes"]["refused"] == 2.5);
+  CHECK(all["waiting_pulls"] == 7);
+  CHECK(all["pulls"] == nlohmann::json{50, 20});
+}
+
+TEST_CASE("run_statistics counts a push once, however many chains the servers lead") {
+  auto job = small_job();
+  job.chains = 4;
+  run_statistics run{job};
+  member_status w = worker(0, 1, 3);
+  w.worker.pushes_refused = 2;
+  member_status s0 = server(0, 3, 6); // Heads of two chains each.
+  s0.server.duplicates = 2;
+  s0.server.refused = 2;
+  run.observe(state(job_phase::training, 3, {w, s0, server(1, 4, 6)}), 1s);
+  const nlohmann::json all = report_of(run);
+  CHECK(all["pushes"]["applied"] == 3);
+  CHECK(all["pushes"]["duplicates_dropped"] == 0.5);
+  CHECK(all["pushes"]["refused"] == 2.5);
+}
+
+TEST_CASE("run_statistics counts the batches in the values where there are no servers") {
+  run_statistics run{small_job()};
+  run.without_servers();
+  run.began_with(4);
+  run.observe(state(job_phase::training, 6, {worker(0, 1, 1), worker(1, 1, 1)}), 1s);
+  // What the lost worker counted last nobody heard.
+  run.observe(state(job_phase::training, 14, {worker(0, 1, 5), worker(1, 2, 0)}), 2s);
+  CHECK(report_of(run)["pushes"]["applied"] == 10);
+  CHECK(report_of(run)["servers"] == 0);
+}
+
+TEST_CASE("run_statistics takes a worker for recovered when its successor has pushed") {
+  run_statistics run{small_job()};
+  run.job_started(1s);
+  run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 2s);
+  run.process_died({role::worker, 1, {1}}, 3s, 3020ms);
+  run.process_died({role::worker, 1, {1}}, 3s, 3500ms); // Seen twice, counted once.
+  CHECK_FALSE(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.at(0).dead);
+  // The coordinator does not know yet, and its old list still has the dead one.
+  run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 3100ms);
+  CHECK_FALSE(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.at(0).dead);
+
+  member_status next = worker(1, 2, 0);
+  next.state = member_state::joining;
+  run.observe(state(job_phase::training, 3, {next}), 3200ms);
+  run.observe(state(job_phase::training, 3, {worker(1, 2, 0)}), 3300ms);
+  CHECK_FALSE(all_recovered(run));
+  run.observe(state(job_phase::training, 4, {worker(1, 2, 1)}), 3400ms);
+  CHECK(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.at(0).starts == 2);
+  CHECK_FALSE(run.snapshot(3s).processes.at(0).dead);
+
+  const nlohmann::json all = report_of(run)["recoveries"];
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["role"] == "worker");
+  CHECK(all[0]["index"] == 1);
+  CHECK(all[0]["at_seconds"] == 2.0);
+  CHECK(all[0]["detected_ms"] == doctest::Approx(20));
+  CHECK(all[0]["recovered_ms"] == doctest::Approx(400));
+  CHECK(all[0]["updates_rolled_back"] == 0);
+}
+
+TEST_CASE(
+  "run_statistics takes a server for recovered when its version moves on after the restore") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::training, 9, {server(0, 1, 9)}), 1s);
+  run.process_died({role::server, 0, {1}}, 2s, 2001ms);
+  member_status next = server(0, 2, 0);
+  next.state = member_state::restoring;
+  run.observe(state(job_phase::training, 5, {next}), 2100ms);
+  next.state = member_state::active;
+  next.clock = 6; // The version of its checkpoint: no progress yet.
+  next.updates_rolled_back = 3;
+  run.observe(state(job_phase::training, 5, {next}), 2200ms);
+  CHECK_FALSE(all_recovered(run));
+  next.clock = 7;
+  run.observe(state(job_phase::training, 6, {next}), 2300ms);
+  REQUIRE(run.recoveries().size() == 1);
+  CHECK(run.recoveries()[0].recovered_at == nanoseconds{2300ms});
+  CHECK(run.recoveries()[0].updates_rolled_back == 3);
+}
+
+TEST_CASE("run_statistics takes a process without work left for recovered at the end of training") {
+  run_statistics run{small_job()};
+  run.process_died({role::server, 0, {1}}, 2s, 2s);
+  run.observe(state(job_phase::training, 20, {server(0, 2, 0)}), 3s);
+  CHECK_FALSE(all_recovered(run));
+  run.observe(state(job_phase::finishing, 20, {server(0, 2, 0)}), 4s);
+  CHECK(all_recovered(run));
+}
+
+TEST_CASE("run_statistics does not take an unfinished restart for recovered") {
+  run_statistics run{small_job()};
+  run.process_died({role::server, 0, {1}}, 2s, 2s);
+  member_status next = server(0, 2, 0);
+  next.state = member_state::restoring;
+  run.observe(state(job_phase::finished, 20, {next}), 4s);
+  CHECK_FALSE(all_recovered(run));
+  CHECK(report_of(run)["recoveries"][0]["recovered_ms"].is_null());
+}
+
+TEST_CASE("run_statistics recovers both deaths when the successor dies too") {
+  run_statistics run{small_job()};
+  run.process_died({role::worker, 0, {1}}, 1s, 1s);
+  run.process_died({role::worker, 0, {2}}, 2s, 2s);
+  run.observe(state(job_phase::training, 1, {worker(0, 2, 1)}), 2100ms);
+  CHECK_FALSE(all_recovered(run)); // That was the second one's last report.
+  run.observe(state(job_phase::training, 1, {worker(0, 3, 1)}), 2200ms);
+  CHECK(all_recovered(run));
+  CHECK(run.recoveries().size() == 2);
+}
+
+TEST_CASE("run_statistics notices by its successor that a process of another host died") {
+  run_statistics run{small_job()};
+  run.job_started(1s);
+  run.observe(state(job_phase::training, 0, {worker(1, 0, 0)}), 1500ms); // Absent.
+  run.observe(state(job_phase::training, 3, {worker(1, 1, 3)}), 2s);
+  run.observe(state(job_phase::training, 3, {worker(1, 0, 0)}), 3s);
+  run.observe(state(job_phase::training, 3, {worker(1, 0, 0)}), 4s);
+  CHECK(run.recoveries().empty()); // A link may be broken, or the coordinator new.
+  run.observe(state(job_phase::training, 3, {worker(1, 2, 0)}), 5s);
+  CHECK_FALSE(all_recovered(run));
+  run.observe(state(job_phase::training, 4, {worker(1, 2, 1)}), 6s);
+  CHECK(all_recovered(run));
+  CHECK(run.snapshot(6s).processes.at(0).starts == 2);
+
+  const nlohmann::json all = report_of(run)["recoveries"];
+  REQUIRE(all.size() == 1);
+  CHECK(all[0]["at_seconds"] == 2.0);
+  CHECK(all[0]["recovered_ms"] == doctest::Approx(3000));
+}
+
+TEST_CASE("run_statistics does not take a server that left, or comes back later, for a loss") {
+  run_statistics run{small_job()};
+  const auto have = [&](std::vector<member_status> members, time_point now) {
+    auto what = state(job_phase::training, 3, members);
+    for (const auto& one : members)
+      what.servers.push_back({one.member.index});
+    run.observe(what, now);
+  };
+  have({server(0, 1, 3), server(1, 1, 3)}, 1s);
+  CHECK(run.snapshot(1s).processes.size() == 2);
+  run.process_died({role::server, 1, {1}}, 2s, 2s); // While it was drained: nobody starts it again.
+  have({server(0, 1, 4)}, 3s);
+  CHECK(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.size() == 1);
+  have({server(0, 1, 5), server(1, 2, 0)}, 4s);
+  CHECK(run.recoveries().size() == 1);
+  CHECK(run.snapshot(4s).processes.size() == 2);
+}
+
+TEST_CASE("run_statistics has the longest time without an acknowledged push in training") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::gathering, 0, {worker(0, 1, 0)}), 1s);
+  run.observe(state(job_phase::training, 0, {worker(0, 1, 1)}), 9s);
+  run.observe(state(job_phase::training, 1, {worker(0, 1, 1)}), 9100ms);
+  run.observe(state(job_phase::training, 2, {worker(0, 1, 2)}), 9300ms);
+  run.observe(state(job_phase::training, 3, {worker(0, 1, 3)}), 9400ms);
+  run.observe(state(job_phase::finished, 3, {worker(0, 1, 4)}), 20s);
+  CHECK(report_of(run)["longest_pause_ms"] == doctest::Approx(300));
+}
+
+TEST_CASE("run_statistics leaves the coordinator's recovery to its caller") {
+  run_statistics run{small_job()};
+  run.process_died({role::coordinator, 0, {1}}, 1s, 1s);
+  run.observe(state(job_phase::finished, 20, {}), 2s);
+  CHECK_FALSE(all_recovered(run));
+  CHECK(run.snapshot(2s).processes.size() == 1);
+  run.coordinator_back(3s);
+  CHECK(all_recovered(run));
+  CHECK(run.snapshot(3s).processes.empty());
+  CHECK(report_of(run)["recoveries"][0]["recovered_ms"] == 2000.0);
+}
+
+TEST_CASE("run_statistics takes rates over the last seconds only") {
+  job_spec job = small_job();
+  job.samples = 1'000'000;
+  run_statistics run{job};
+  for (std::uint64_t second = 0; second <= 20; ++second) {
+    // 100 batches a second at first, 10 later.
+    const std::uint64_t done = second < 10 ? 100 * second : 1000 + 10 * (second - 10);
+    run.observe(state(job_phase::training, done, {worker(0, 1, done)}),
+                std::chrono::seconds(second));
+  }
+  const progress_snapshot now = run.snapshot(20s);
+  CHECK(now.samples_per_second == doctest::Approx(100));
+  CHECK(now.bytes_per_second == doctest::Approx(2600)); // On links.
+  CHECK(now.processes.at(0).bytes_per_second == doctest::Approx(3000));
+}
+
+TEST_CASE("run_statistics counts values where there are no links") {
+  run_statistics run{small_job()};
+  for (std::uint64_t second = 0; second <= 1; ++second) {
+    auto alone = worker(0, 1, 10 * second);
+    alone.worker.wire_bytes_sent = alone.worker.wire_bytes_received = 0;
+    run.observe(state(job_phase::training, 10 * second, {alone}), std::chrono::seconds(second));
+  }
+  CHECK(run.snapshot(1s).bytes_per_second == doctest::Approx(3000));
+}
+
+TEST_CASE("run_statistics has no negative rate after a rollback") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::training, 15, {}), 1s);
+  run.observe(state(job_phase::training, 5, {}), 2s);
+  CHECK(run.snapshot(2s).samples_per_second == 0.0);
+}
+
+TEST_CASE("run_statistics gives one point of training loss per hundredth of the batches") {
+  job_spec job = small_job();
+  job.samples = 10'000; // 1000 batches a pass, 2000 in all.
+  run_statistics run{job};
+  for (std::uint64_t done = 1; done <= 2000; ++done)
+    run.observe(state(job_phase::training, done, {worker(0, 1, done)}),
+                std::chrono::milliseconds(done));
+  const nlohmann::json curve = report_of(run)["loss_curve"];
+  REQUIRE(curve.size() == 100);
+  CHECK(curve[0]["train_loss"] == 0.5);
+  CHECK(curve[0]["epoch"] == 0.02);
+  CHECK(curve[99]["seconds"] == 2.0);
+  CHECK_FALSE(curve[0].contains("test_loss"));
+}
+
+TEST_CASE("run_statistics counts a resumed job from where it went on") {
+  run_statistics run{small_job()};
+  run.observe(state(job_phase::training, 10, {}), 1s);
+  run.observe(state(job_phase::finished, 20, {}), 2s);
+  run.job_finished(2s);
+  CHECK(report_of(run)["samples_per_second"] == 95.0);
+}
+
+TEST_CASE("run_statistics writes a report of a run in which nothing happened") {
+  const nlohmann::json all = report_of(run_statistics{small_job()});
+  CHECK(all["test_accuracy"].is_null());
+  CHECK(all["samples_per_second"] == 0.0);
+  CHECK(all["loss_curve"] == nlohmann::json::array());
+  CHECK(all["peak_rss_bytes"] == nlohmann::json::object());
+}
+
+} // namespace run_report_test

@@ -1,0 +1,85 @@
+#include "actors/graph/report/run_result.hpp"
+#include "storage/tensor_file.hpp"
+#include "tests/actors/tiny_training.hpp"
+#include "tests/storage/temporary_directory.hpp"
+
+#include "doctest/doctest.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace run_result_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+using storage::temporary_directory;
+
+namespace {
+
+job_spec job_of_tables() {
+  job_spec job;
+  job.tables = {table_of("w", 3), table_of("bias", 1)};
+  job.batch_samples = 1;
+  job.samples = 10;
+  return job;
+}
+
+} // namespace
+
+TEST_CASE("parameters_are_exported_under_the_names_of_their_tables") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "p.npz";
+  REQUIRE(export_parameters(file, job_of_tables(), {{1, 2, 3}, {4}}));
+  const auto read = storage::read_tensors(file);
+  REQUIRE(read);
+  REQUIRE(read->size() == 2);
+  CHECK((*read)[0].name == "w");
+  CHECK((*read)[0].values == std::vector<float>{1, 2, 3});
+  CHECK((*read)[1].name == "bias");
+  CHECK((*read)[1].shape == std::vector<std::uint64_t>{1});
+}
+
+TEST_CASE("a_report_is_written_or_says_why_not") {
+  const temporary_directory folder;
+  const auto file = folder.path() / "report.json";
+  REQUIRE(write_report(file, "{}"));
+  std::stringstream text;
+  text << std::ifstream{file}.rdbuf();
+  CHECK(text.str() == "{}\n");
+  const auto nowhere = folder.path() / "missing" / "report.json";
+  CHECK(write_report(nowhere, "{}").error()
+        == failure{errc::io_failed,
+                   "cannot write " + nowhere.string() + ": No such file or directory"});
+  CHECK_FALSE(write_report("/dev/full", "{}"));
+}
+
+TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {
+  run_options options;
+  options.checkpoint_directory = "some/where";
+  CHECK(text_of_stop(0, options, false) == "stopped; nothing had been saved");
+  CHECK(text_of_stop(3, options, false)
+        == "stopped; continue with --resume --checkpoint some/where");
+  options.export_file = "p.npz";
+  CHECK(text_of_stop(0, options, false)
+        == "stopped; nothing had been saved; p.npz is not written before the end");
+  CHECK(text_of_stop(0, options, true) == "stopped; nothing had been saved");
+}
+
+TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
+  run_statistics run{job_of_tables()};
+  CHECK(summary(run).empty());
+  run.evaluated(1, 0.5, 0.75, std::nullopt, 1s);
+  run.process_died({role::worker, 0, {1}}, 1s, 1s);
+  CHECK(summary(run)
+        == "test accuracy 0.7500 after 1 of 1 passes\n0 of 1 lost processes recovered\n");
+}
+
+TEST_CASE("a_kill_that_did_not_come_about_is_a_line") {
+  CHECK(lines_of_missed({}).empty());
+  CHECK(lines_of_missed({{{role::worker, 1}, 2500ms}})
+        == std::vector<std::string>{
+          "--kill: worker 1 was not killed: the run ended before 2.5 s of training"});
+}
+
+} // namespace run_result_test

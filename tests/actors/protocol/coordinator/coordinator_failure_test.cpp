@@ -1,0 +1,519 @@
+// What the coordinator does when members are lost, or when it is itself a new one.
+#include "actors/protocol/clock_table.hpp"
+#include "tests/actors/coordinator_fixture.hpp"
+
+namespace troupe::coordinator_failure_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// -- deaths -------------------------------------------------------------------------------------
+
+TEST_CASE(
+  "a lost worker's batches go to others at once, and its late reports are answered with stop") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
+  one.train();
+  std::uint64_t held = 0;
+  for (const auto& x : one.orders_of(0, 200).leases)
+    held += x.count;
+  one.death(role::worker, 0, 200);
+  CHECK(one.told("worker 0 lost: " + std::to_string(held) + " batches go to others"));
+  CHECK(one.orders_of_server(0, 100).workers.size() == 1);
+  one.worker(0, 200);
+  CHECK(one.all_orders(role::worker, 0, 200).stop);
+  CHECK(one.all_orders(role::worker, 0, 200).failed.empty());
+  one.worker(0, 202);
+  CHECK(one.told("worker 0 rejoined"));
+  CHECK_FALSE(one.all_orders(role::worker, 0, 202).stop);
+}
+
+TEST_CASE("a second live worker of an index is refused") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  for (int i = 0; i < 8; ++i) {
+    one.now += 100ms;
+    one.worker(1, 201);
+    one.worker(1, 333);
+  }
+  CHECK(one.all_orders(role::worker, 1, 333).stop);
+  CHECK(one.all_orders(role::worker, 1, 333).failed == "worker 1 is already running elsewhere");
+  CHECK_FALSE(one.all_orders(role::worker, 1, 201).stop);
+}
+
+TEST_CASE("silence kills after the liveness timeout, a broken connection alone does not") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  coordinator_effects effects;
+  one.boss->disconnected({role::worker, 0, {200}}, one.now, effects);
+  for (int i = 0; i < 49; ++i) {
+    one.tick(100ms);
+    one.server(0, 100);
+  }
+  CHECK_FALSE(one.told("lost"));
+  one.worker(1, 201);
+  one.tick(200ms);
+  CHECK(one.told("worker 0 lost"));
+  CHECK(one.told("server 1 lost"));
+  CHECK(one.told("silent for 5000 ms"));
+  CHECK_FALSE(one.told("worker 1 lost"));
+}
+
+TEST_CASE("a launcher that was silent goes on where it was") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  for (int i = 0; i < 60; ++i) {
+    one.tick(100ms);
+    one.server(0, 100);
+    one.server(1, 101);
+    one.worker(0, 200);
+    one.worker(1, 201);
+  }
+  one.observer();
+  CHECK_FALSE(one.all_orders(role::observer, 0, 900).stop);
+  CHECK_FALSE(one.told("lost"));
+}
+
+TEST_CASE("nobody is dead because the coordinator itself slept") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  one.tick(60s);
+  CHECK_FALSE(one.told("lost"));
+}
+
+// -- lost servers -------------------------------------------------------------------------------
+
+TEST_CASE("asp: only the lost chain goes back, what it lacks is done again") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
+  one.train();
+  one.server(0, 100, 20);
+  one.server(1, 101, 20);
+  const auto other = one.record(1);
+  const auto before = one.record(0).active.generation;
+  one.death(role::server, 0, 100);
+  CHECK(one.finds == 1);
+  one.server(0, 110);
+  CHECK(one.chains_of(0, 110).empty());
+  one.found(3);
+  CHECK(one.record_of(0, 110).origin == 3);
+  CHECK(one.text_of(0) == "0.100, then 0.110");
+  CHECK_FALSE(one.orders_of(0, 200).view.chains[0].serving);
+  CHECK_FALSE(one.orders_of(0, 200).leases.empty());
+  const auto epoch = one.orders_of(0, 200).view.epoch;
+  one.server(0, 110, 15); // It has sealed and loaded ...
+  one.server(0, 110, 15); // ... and acts in what is active now.
+  CHECK(one.text_of(0) == "0.110");
+  CHECK(one.record(0).active.generation > before);
+  CHECK(one.orders_of(0, 200).view.chains[0].serving);
+  CHECK(one.orders_of(0, 200).view.epoch > epoch);
+  CHECK(one.orders_of(0, 200).view.generation == generation_id{0});
+  CHECK(one.record(1) == other);
+  CHECK(one.told("chain 0 restored from checkpoint 3: 5 updates rolled back"));
+}
+
+TEST_CASE("asp without a checkpoint: the lost chain starts over") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  one.death(role::server, 0, 100);
+  one.server(0, 110);
+  one.found(std::nullopt);
+  CHECK(one.record_of(0, 110).origin == 0);
+  one.serve({{0, 110}});
+  CHECK(one.told("chain 0 started over: 0 updates rolled back"));
+}
+
+TEST_CASE("bsp: all chains go back together, in a persisted generation, without leases meanwhile") {
+  coordinator_fixture one(job_of_mode(consistency_mode::bsp, 2, 2, 200));
+  one.train();
+  one.server(0, 100, 20);
+  one.server(1, 101, 20);
+  const auto old = one.orders_of(0, 200).leases.front();
+  one.death(role::server, 0, 100);
+  CHECK(one.persisted.back().generation == generation_id{1});
+  CHECK(one.persisted.back().rolling_back);
+  CHECK(one.orders_of(0, 200).leases.empty());
+  CHECK(one.orders_of(0, 200).view.generation == generation_id{1});
+  one.found(3);
+  CHECK(one.record_of(1, 101).origin == 3);
+  CHECK(one.text_of(1) == "1.101, then 1.101");
+  one.serve({{1, 101}}, 12);
+  CHECK(one.text_of(1) == "1.101");
+  CHECK(one.orders_of(0, 200).leases.empty());
+  one.server(0, 110);
+  CHECK(one.record_of(0, 110).origin == 3);
+  one.serve({{0, 110}}, 12);
+  CHECK_FALSE(one.persisted.back().rolling_back);
+  CHECK(one.told("chain 0 restored from checkpoint 3: 8 updates rolled back"));
+  CHECK(one.told("all chains go on from clock 6 (generation 1)"));
+  REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
+  CHECK(one.orders_of(0, 200).leases.front().first == batch_id{12});
+  CHECK(one.orders_of(0, 200).leases.front().id > old.id);
+}
+
+TEST_CASE("a server that is heard and does nothing for its chain is told of it again and again") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  const auto before = one.record(0);
+  for (int i = 0; i < 100; ++i) {
+    one.tick(100ms);
+    one.receive({role::server, 0, {100}}, server_report{});
+    one.server(1, 101);
+    one.worker(0, 200);
+    one.worker(1, 201);
+  }
+  CHECK_FALSE(one.told("lost"));
+  CHECK(one.record(0) == before); // Nobody else has what it had.
+  CHECK(one.chains_of(0, 100) == std::vector<chain_orders>{{{0}, before}});
+  CHECK(one.sent[member_id{role::server, 0, {100}}] > 90);
+}
+
+// -- no checkpoint to go back to ----------------------------------------------------------------
+
+TEST_CASE("a search for checkpoints that fails for a while is repeated, and told of once") {
+  coordinator_options how;
+  how.resume = true;
+  for (const auto code : {errc::io_failed, errc::timed_out, errc::peer_lost}) {
+    coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+    one.server(0, 100);
+    one.server(1, 101);
+    for (int i = 1; i <= 3; ++i) {
+      one.search_failed({code, "the disk is asleep"});
+      one.tick(900ms);
+      CHECK(one.finds == i);
+      one.tick(100ms);
+      CHECK(one.finds == i + 1);
+    }
+    CHECK(std::count(one.events.begin(), one.events.end(),
+                     "cannot look for checkpoints: the disk is asleep; trying again")
+          == 1);
+    CHECK(one.chains_of(0, 100).empty());
+    one.server(0, 100); // Else they would be silent by now.
+    one.server(1, 101);
+    one.found(7);
+    one.tick(2000ms);
+    CHECK(one.finds == 4);
+    CHECK(one.record_of(0, 100).origin == 7);
+  }
+}
+
+TEST_CASE("a search that cannot succeed fails the job") {
+  coordinator_options how;
+  how.resume = true;
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+  one.server(0, 100);
+  one.search_failed({errc::wrong_job, "of another job"});
+  CHECK(one.boss->phase() == job_phase::stopped);
+  CHECK(one.all_orders(role::server, 0, 100).stop);
+  CHECK(one.told("the job failed: cannot look for checkpoints: of another job"));
+  one.tick(2000ms);
+  CHECK(one.finds == 1);
+}
+
+TEST_CASE("if all checkpoints are damaged the job fails rather than start over") {
+  coordinator_options how;
+  how.resume = true;
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+  one.found(std::nullopt, {{errc::damaged, "checkpoint 3 is damaged"}});
+  CHECK(one.boss->phase() == job_phase::stopped);
+  CHECK(one.told("the job failed: no checkpoint can be restored"));
+
+  coordinator_fixture two(job_of_mode(consistency_mode::asp), how);
+  two.found(3);
+  two.train();
+  two.death(role::server, 0, 100);
+  two.found(std::nullopt, {{errc::io_failed, "checkpoint 3 is unreadable"}});
+  CHECK(two.boss->phase() == job_phase::stopped);
+}
+
+TEST_CASE("a committed checkpoint is remembered by the next coordinator, which never starts over") {
+  const auto job = job_of_mode(consistency_mode::asp, 2, 2, 1000);
+  coordinator_options how;
+  how.checkpoint_interval = 100ms;
+  coordinator_fixture before(job, how);
+  before.train();
+  before.server(0, 100, 5);
+  before.server(1, 101, 5);
+  before.tick(100ms);
+  before.part(0, 100, 5);
+  before.part(1, 101, 5);
+  before.committed(1);
+  const auto restarted = [&](std::vector<failure> refused) {
+    coordinator_fixture one(job, how, state_of(before));
+    one.server(0, 110); // All servers are new, and so is the coordinator.
+    one.server(1, 111);
+    one.tick(4000ms); // There are workers to wait for.
+    one.tick();
+    one.found(std::nullopt, std::move(refused));
+    CHECK(one.boss->phase() == job_phase::stopped);
+    return one.all_orders(role::server, 0, 110).failed;
+  };
+  const std::string why =
+    "no checkpoint can be restored, and to start over would discard what was trained: ";
+  CHECK(restarted({}) == why + "checkpoint 1 is gone");
+  CHECK(restarted({{errc::io_failed, "checkpoint 1 has no COMMIT"}, {errc::io_failed, "and 0"}})
+        == why + "checkpoint 1 has no COMMIT; and 0");
+}
+
+TEST_CASE("a job that never committed a checkpoint starts from the beginning after a restart") {
+  const auto job = job_of_mode(consistency_mode::asp);
+  coordinator_fixture before(job);
+  coordinator_fixture one(job, {}, state_of(before));
+  one.server(0, 110);
+  one.server(1, 111);
+  one.tick(4000ms);
+  one.found(std::nullopt);
+  CHECK(one.told("no checkpoint yet: what was lost starts over"));
+  one.serve({{0, 110}, {1, 111}});
+  CHECK(one.text_of(0) == "0.110");
+  CHECK(one.record_of(0, 110).origin == 0);
+}
+
+TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and that is told") {
+  for (const auto mode : {consistency_mode::asp, consistency_mode::bsp}) {
+    const bool together = mode == consistency_mode::bsp;
+    coordinator_options how;
+    how.resume = true;
+    coordinator_fixture one(job_of_mode(mode), how);
+    one.found(12);
+    one.server(0, 100);
+    one.server(1, 101);
+    one.serve({{1, 101}}, 4); // This one could read it.
+    REQUIRE(one.record_of(0, 100).origin == 12);
+    const auto unreadable = one.unreadable(0, 100, 12, "checkpoint 12 is damaged: block 3");
+    one.receive({role::server, 0, {100}}, unreadable);
+    CHECK(one.boss->phase() == job_phase::gathering);
+    CHECK(one.told("server 0 cannot restore, an older checkpoint is looked for: "
+                   "checkpoint 12 is damaged: block 3"));
+    CHECK(one.finds == 2);
+    CHECK(one.passed_over == std::vector<std::uint64_t>{12});
+    one.found(11, {{errc::damaged, "checkpoint 12 is damaged: a server could not read it"}});
+    one.receive({role::server, 0, {100}}, unreadable); // Written before it got these orders.
+    CHECK(one.finds == 2);
+    CHECK(one.record_of(0, 100).origin == 11);
+    CHECK(one.record_of(1, 101).origin == (together ? 11 : 12));
+    for (int i = 0; i < 4; ++i) {
+      one.server(0, 100, 2);
+      one.server(1, 101, together ? 2 : 4);
+      one.worker(0, 200);
+      one.worker(1, 201);
+    }
+    CHECK(one.boss->phase() == job_phase::training);
+  }
+}
+
+TEST_CASE("a checkpoint that a server could not read meanwhile is looked for again") {
+  coordinator_options how;
+  how.resume = true;
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+  one.found(12);
+  one.server(0, 100);
+  one.server(1, 101);
+  one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
+  REQUIRE(one.finds == 2);
+  one.found(11);
+  REQUIRE(one.record_of(0, 100).origin == 11);
+  one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 11, "checkpoint 11 is damaged"));
+  REQUIRE(one.finds == 3);
+  one.found(11); // The search had begun before that.
+  CHECK(one.finds == 4);
+  CHECK(one.passed_over == std::vector<std::uint64_t>{12, 11});
+  one.found(10);
+  CHECK(one.record_of(0, 100).origin == 10);
+}
+
+TEST_CASE("the job fails where servers can read none of the checkpoints") {
+  coordinator_options how;
+  how.resume = true;
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+  one.found(12);
+  one.server(0, 100);
+  one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
+  one.found(std::nullopt, {{errc::damaged, "checkpoint 12 is damaged"}});
+  CHECK(one.all_orders(role::server, 0, 100).failed.ends_with(": checkpoint 12 is damaged"));
+}
+
+TEST_CASE("where nothing was ever committed the job starts over") {
+  coordinator_options how;
+  how.resume = true;
+  coordinator_fixture one(job_of_mode(consistency_mode::asp), how);
+  one.found(std::nullopt, {{errc::io_failed, "checkpoint 1 has no COMMIT"}});
+  CHECK(one.told("no checkpoint yet: what was lost starts over"));
+  one.train();
+}
+
+// -- a new coordinator --------------------------------------------------------------------------
+
+TEST_CASE(
+  "a restarted coordinator believes running servers and leases, and orders nothing before") {
+  coordinator_fixture before(job_of_mode(consistency_mode::asp, 2, 2, 1000));
+  before.train();
+  coordinator_fixture after(before.job, {}, state_of(before));
+  const auto report_server = [&](std::uint32_t index) {
+    const member_id who{role::server, index, {100 + index}};
+    auto body = before.obeying(who, 4);
+    body.address = "s" + std::to_string(100 + index);
+    for (auto& entry : body.chains.at(0).clocks)
+      entry.clock = 3;
+    after.receive(who, body);
+  };
+  const auto report_worker = [&](std::uint32_t index) {
+    worker_report body;
+    body.clock = 3;
+    for (const auto& x : before.orders_of(index, 200 + index).leases)
+      body.leases.push_back({x, {}});
+    after.worker(index, 200 + index, body);
+  };
+  report_server(0);
+  report_server(1);
+  report_worker(0);
+  CHECK(after.last.empty());
+  CHECK(after.boss->phase() == job_phase::gathering);
+  report_worker(1);
+  CHECK(after.boss->phase() == job_phase::training);
+  CHECK(after.finds == 0);
+  CHECK(after.chains_of(0, 100) == before.chains_of(0, 100));
+  CHECK(after.persisted.back().chains == before.persisted.back().chains);
+  CHECK(after.orders_of(0, 200).admitted);
+  // It may have pushes that are not applied: how far it is servers hear from itself.
+  const auto told = std::get<server_orders>(after.all_orders(role::server, 0, 100).body);
+  CHECK(std::ranges::all_of(told.workers, [](const auto& x) { return x.known && x.clock == 0; }));
+  CHECK(after.orders_of(0, 200).view.chains[0].serving);
+  CHECK(after.orders_of(0, 200).view.epoch > before.orders_of(0, 200).view.epoch);
+  const auto& mine = after.orders_of(0, 200).leases;
+  const auto& old = before.orders_of(0, 200).leases;
+  REQUIRE(mine.size() >= old.size());
+  CHECK(std::equal(old.begin(), old.end(), mine.begin()));
+}
+
+TEST_CASE("who was a backup by the coordinator before is admitted again, with a clock of its own") {
+  coordinator_fixture before(job_of_mode(consistency_mode::ssp, 1, 2, 1000));
+  for (int i = 0; i < 5; ++i) {
+    before.server(0, 100);
+    before.worker(0, 200);
+    before.worker(1, 201);
+  }
+  for (const bool is_unbound : {false, true}) {
+    coordinator_fixture after(before.job, {}, state_of(before));
+    auto body = before.obeying({role::server, 0, {100}}, 4);
+    body.address = "s100";
+    if (is_unbound)
+      body.chains.at(0).clocks.at(0).clock = unbound_clock;
+    after.receive({role::server, 0, {100}}, body);
+    for (const std::uint32_t index : {0U, 1U}) {
+      worker_report mine;
+      for (const auto& x : before.orders_of(index, 200 + index).leases)
+        mine.leases.push_back({x, {}});
+      REQUIRE_FALSE(mine.leases.empty());
+      after.worker(index, 200 + index, mine);
+    }
+    CHECK(after.orders_of(0, 200).admitted == !is_unbound);
+    CHECK(after.orders_of(1, 201).admitted);
+  }
+}
+
+TEST_CASE("after recovery_timeout absence counts: what an absent worker held is done again") {
+  coordinator_fixture before(job_of_mode(consistency_mode::asp, 1, 2, 1000));
+  for (int i = 0; i < 5; ++i) {
+    before.server(0, 100);
+    before.worker(0, 200);
+    before.worker(1, 201);
+  }
+  REQUIRE_FALSE(before.orders_of(1, 201).leases.empty());
+  coordinator_fixture after(before.job, {}, state_of(before));
+  worker_report mine;
+  for (const auto& x : before.orders_of(1, 201).leases) { // The other one has the first batches.
+    mine.leases.push_back({x, {}});
+    for (std::uint32_t i = 0; i < x.count; ++i)
+      mine.leases.back().done.push_back(x.at(i));
+  }
+  REQUIRE(mine.leases.front().lease.first != batch_id{0});
+  for (int i = 0; i < 32; ++i) {
+    const member_id who{role::server, 0, {100}};
+    after.receive(who, (after.last.contains(who) ? after : before).obeying(who, 0));
+    after.worker(1, 201, mine);
+    after.tick(100ms);
+  }
+  REQUIRE_FALSE(after.orders_of(1, 201).leases.empty());
+  CHECK(after.orders_of(1, 201).leases.front().first == batch_id{0});
+}
+
+TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
+  for (const bool late : {true, false}) {
+    const auto job = job_of_mode(consistency_mode::asp, 1, 1, 1000);
+    coordinator_fixture before(job);
+    before.serve({{0, 100}});
+    auto stored = state_of(before);
+    stored.generation = {2};
+    coordinator_fixture one(job, {}, stored);
+    const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}};
+    const lease old{(1ull << 32) + 7, {20}, 5, 1};
+    worker_report mine;
+    mine.generation = {late ? 2u : 1u};
+    mine.leases = {{old, {}}};
+    for (int i = 0; i < (late ? 31 : 0); ++i)
+      one.tick(100ms);
+    for (int i = 0; i < 6; ++i) {
+      one.receive(server, (one.last.contains(server) ? one : before).obeying(server, 0));
+      one.receive(worker, mine);
+    }
+    REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
+    CHECK(one.orders_of(0, 200).leases.front().first == batch_id{0});
+    CHECK(one.orders_of(0, 200).leases.front().id > old.id);
+  }
+}
+
+TEST_CASE("bsp: a restart that finds a server without its state rolls all back") {
+  coordinator_fixture before(job_of_mode(consistency_mode::bsp, 2, 2, 200));
+  before.train();
+  coordinator_fixture after(before.job, {}, state_of(before));
+  const member_id stays{role::server, 0, {100}};
+  after.receive(stays, before.obeying(stays, 0));
+  after.server(1, 111);
+  after.worker(0, 200);
+  after.worker(1, 201);
+  after.tick();
+  CHECK(after.persisted.back().generation == generation_id{1});
+  after.found(3);
+  after.receive(stays, before.obeying(stays, 0)); // It says what it was before it was told.
+  after.server(1, 111);
+  CHECK(after.record_of(0, 100).origin == 3);
+  CHECK(after.record_of(1, 111).origin == 3);
+}
+
+TEST_CASE("all died: a restart without resume restores the newest checkpoint too") {
+  coordinator_fixture before(job_of_mode(consistency_mode::asp));
+  before.train();
+  coordinator_fixture after(before.job, {}, state_of(before));
+  after.server(0, 110);
+  after.server(1, 111);
+  after.worker(0, 210);
+  after.worker(1, 211);
+  after.tick();
+  CHECK(after.finds == 1);
+  after.found(5);
+  after.server(0, 110);
+  CHECK(after.record_of(0, 110).origin == 5);
+}
+
+TEST_CASE("observers see phase, progress, members and events") {
+  coordinator_fixture one(job_of_mode(consistency_mode::asp));
+  one.train();
+  one.server(0, 100, 5);
+  one.server(1, 101, 4);
+  one.now += 100ms;
+  one.observer();
+  const auto& shown = std::get<observer_orders>(one.all_orders(role::observer, 0, 900).body);
+  CHECK(shown.phase == job_phase::training);
+  CHECK(shown.batches_done == 4);
+  REQUIRE(shown.members.size() == 4);
+  CHECK(shown.members[0].state == member_state::active);
+  CHECK(shown.members[2].member == member_id{role::worker, 0, {200}});
+  CHECK(shown.members[2].state == member_state::active);
+  CHECK(shown.events_total == one.events.size());
+  CHECK(shown.events == one.events);
+  one.death(role::worker, 0, 200);
+  const auto& later = std::get<observer_orders>(one.all_orders(role::observer, 0, 900).body);
+  CHECK(later.members.back().state == member_state::absent);
+}
+
+} // namespace
+} // namespace troupe::coordinator_failure_test

@@ -1,0 +1,203 @@
+// The launcher's actors: the observer, its board, and the judge.
+#include "actors/roles/observer/evaluator_actor.hpp"
+#include "actors/roles/observer/observer_actor.hpp"
+#include "tests/actors/actor_fixture.hpp"
+#include "tests/actors/shard_fixture.hpp"
+
+#include "doctest/doctest.h"
+
+#include <atomic>
+#include <future>
+#include <stdexcept>
+#include <thread>
+
+namespace observer_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+class sum_of_parameters : public evaluator {
+public:
+  evaluation evaluate(const_tensors parameters) override {
+    double sum = 0;
+    for (const float x : parameters[0])
+      sum += x;
+    if (sum < 0)
+      throw std::runtime_error{"a negative sum"};
+    return {sum, 0.5, std::nullopt, {}};
+  }
+};
+
+struct slow_life {
+  std::atomic<bool> begun = false;
+  std::atomic<bool> may_end = false;
+  std::atomic<bool> over = false;
+};
+
+/// Computes until it may end, and somewhat longer.
+class slow_evaluator : public evaluator {
+public:
+  explicit slow_evaluator(slow_life& life) : life_(life) {}
+  ~slow_evaluator() override { life_.over = true; }
+  evaluation evaluate(const_tensors) override {
+    life_.begun = true;
+    while (!life_.may_end)
+      std::this_thread::yield();
+    for (int i = 0; i < 1000; ++i)
+      std::this_thread::yield();
+    return {};
+  }
+
+private:
+  slow_life& life_;
+};
+
+/// Asks a judge once, over a kv that answers with `value` everywhere or fails.
+judgement judge_once(evaluator_factory make, std::variant<float, failure> value) {
+  actor_config config;
+  caf::actor_system system{config};
+  const auto source = system.spawn([=](kv::pointer) -> kv::behavior_type {
+    return {[=](const request& asked) -> caf::result<reply> {
+      if (const auto* why = std::get_if<failure>(&value))
+        return to_caf(*why);
+      CHECK(asked.pull->latest);
+      values answer;
+      for (const auto& where : asked.pull->ranges) {
+        const auto numbers = buffer_pool{}.floats(where.count);
+        std::fill_n(numbers.get(), where.count, std::get<float>(value));
+        answer.pieces.push_back({where, numbers});
+      }
+      return reply{{}, answer};
+    }};
+  });
+  std::promise<judgement> promised;
+  const auto judge = spawn_judge(system, job_of({asp()}), source, std::move(make),
+                                 [&](judgement x) { promised.set_value(std::move(x)); });
+  caf::anon_send(judge, judge_atom_v, std::uint64_t{9});
+  auto verdict = promised.get_future().get();
+  caf::anon_send_exit(judge, caf::exit_reason::user_shutdown); // Its timer would hold it for long.
+  return verdict;
+}
+
+const evaluator_factory make_sum = [] { return std::make_unique<sum_of_parameters>(); };
+
+} // namespace
+
+TEST_CASE("the_observer_reports_what_the_board_says") {
+  actor_fixture f;
+  fake_coordinator coordinator{f};
+  fake_kv values{f};
+  auto board = std::make_shared<observer_board>();
+  const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, board,
+                                               values.handle(), coordinator.connector()));
+  CHECK(coordinator.reports().size() == 1);
+  CHECK(coordinator.reports()[0].job == 8);
+  board->update([](observer_report& report) { report.done = true; });
+  f.send(observer, tick_atom_v);
+  CHECK(coordinator.reports().size() == 2);
+  CHECK(coordinator.last<observer_report>().done);
+  f.advance(500ms);
+  CHECK(coordinator.reports().size() == 7);
+}
+
+TEST_CASE("the_observer_publishes_orders_and_passes_on_views") {
+  actor_fixture f;
+  fake_coordinator coordinator{f};
+  fake_kv values{f};
+  auto board = std::make_shared<observer_board>();
+  const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, board,
+                                               values.handle(), coordinator.connector()));
+  CHECK_FALSE(board->latest());
+  observer_orders what;
+  what.batches_done = 5;
+  what.view.epoch = {2};
+  coordinator.order(observer, what);
+  coordinator.order(observer, what);
+  CHECK(values.views().size() == 1);
+  REQUIRE(board->latest());
+  CHECK(board->latest()->orders.batches_done == 5);
+  CHECK(board->latest()->term == 1);
+  CHECK_FALSE(board->latest()->stop);
+  coordinator.sequence = 0;
+  what.batches_done = 4;
+  coordinator.order(observer, what); // Overtaken.
+  CHECK(board->latest()->orders.batches_done == 5);
+}
+
+TEST_CASE("the_board_may_be_used_by_many_threads") {
+  observer_board board;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 2; ++thread)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        board.update([](observer_report& report) { report.deaths.emplace_back(); });
+        board.publish({});
+        (void)board.latest();
+      }
+    });
+  for (auto& thread : threads)
+    thread.join();
+  CHECK(board.report().deaths.size() == 2000);
+}
+
+TEST_CASE("a_judge_evaluates_the_present_parameters") {
+  const auto verdict = judge_once(make_sum, 2.0f);
+  CHECK(verdict.number == 9);
+  CHECK(verdict.failed.empty());
+  REQUIRE(verdict.found);
+  CHECK(verdict.found->loss == 8);
+  CHECK(verdict.parameters == std::vector<std::vector<float>>{{2, 2, 2, 2}});
+}
+
+TEST_CASE("without_an_evaluator_the_judge_still_fetches_the_parameters") {
+  const auto verdict = judge_once({}, 2.0f);
+  CHECK_FALSE(verdict.found);
+  CHECK(verdict.failed.empty());
+  CHECK(verdict.parameters.at(0).size() == 4);
+}
+
+TEST_CASE("a_judge_that_is_busy_has_ended_when_end_judge_returns") {
+  slow_life life;
+  actor_config config;
+  caf::actor_system system{config};
+  system.await_actors_before_shutdown(false); // As the launcher has it.
+  const auto source = system.spawn([](kv::pointer self) -> kv::behavior_type {
+    return {[self, open = std::vector<caf::typed_response_promise<reply>>{}](
+              const request&) mutable -> caf::result<reply> {
+      open.push_back(self->make_response_promise<reply>()); // The second one is never answered.
+      if (open.size() == 1)
+        open.front().deliver(reply{{}, values{}});
+      return open.back();
+    }};
+  });
+  const auto judge = spawn_judge(
+    system, job_of({asp()}), source, [&] { return std::make_unique<slow_evaluator>(life); },
+    [](judgement) {});
+  caf::anon_send(judge, judge_atom_v, std::uint64_t{1});
+  caf::anon_send(judge, judge_atom_v, std::uint64_t{2}); // Stays open.
+  while (!life.begun)
+    std::this_thread::yield();
+  life.may_end = true;
+  end_judge(system, judge);
+  CHECK(life.over);
+  // It holds who asked. That the system goes then, with a request open, is the rest of the test.
+  caf::anon_send_exit(source, caf::exit_reason::user_shutdown);
+}
+
+TEST_CASE("a_judgement_that_fails_says_why") {
+  CHECK(judge_once(make_sum, -1.0f).failed == "a negative sum");
+  CHECK(judge_once(make_sum, failure{errc::shape_mismatch, "no"}).failed == "no");
+  CHECK(
+    judge_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; }, 1.0f)
+      .failed
+    == "no data");
+  CHECK(judge_once([] { return nullptr; }, 1.0f).failed
+        == "the graph's evaluator factory made no evaluator");
+  CHECK(judge_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed
+        == "the program threw something that is no std::exception");
+}
+
+} // namespace observer_test

@@ -1,0 +1,120 @@
+#include "actors/roles/worker/router_actor.hpp"
+#include "tests/actors/actor_fixture.hpp"
+#include "tests/actors/router_fixture.hpp"
+
+#include "doctest/doctest.h"
+
+namespace router_actor_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct fixture : actor_fixture {
+  fixture() : first(*this), second(*this) {
+    auto connect = [this](const chain_entry& entry) -> kv {
+      connected.push_back(entry);
+      return entry.head.index == 0 ? first.handle() : second.handle();
+    };
+    router = owned(spawn_router(system, job, connect));
+    send(router, view_atom_v, routed_view(job));
+  }
+
+  static fake_kv::pull_answer answer(const query& asked) { return answer_to(asked, 3); }
+
+  job_spec job = routed_job();
+  fake_kv first;
+  fake_kv second;
+  std::vector<chain_entry> connected;
+  router_handle router;
+};
+
+std::optional<fake_kv::push_answer> receive(const update&) { return receipt{1, false}; }
+std::optional<fake_kv::push_answer> lose(const update&) { return failure{errc::peer_lost, ""}; }
+
+} // namespace
+
+TEST_CASE("a_router_actor_splits_requests_and_joins_the_replies") {
+  fixture f;
+  const auto pushing = f.push(f.router, whole_update(f.job));
+  const auto pulling = f.pull(f.router, whole_query(f.job));
+  for (auto* server : {&f.first, &f.second}) {
+    server->on_push(receive);
+    server->on_pull(fixture::answer);
+  }
+  f.first.release();
+  CHECK(pushing->pending());
+  f.second.release();
+  CHECK(pushing->reply == receipt{1, false});
+  REQUIRE(pulling->reply);
+  CHECK(pulling->reply->pieces.size() == 4);
+  CHECK(f.connected.size() == 2);
+}
+
+TEST_CASE("a_router_actor_sends_again_after_its_pause") {
+  fixture f;
+  f.second.on_push(receive);
+  f.first.on_push(lose);
+  const auto pushing = f.push(f.router, whole_update(f.job));
+  CHECK(f.first.pushes().size() == 1);
+  f.first.on_push(receive);
+  f.advance(10ms);
+  CHECK(f.first.pushes().size() == 1);
+  f.advance(10ms);
+  CHECK(f.first.pushes().size() == 2);
+  CHECK(pushing->reply);
+}
+
+TEST_CASE("a_router_actor_sends_again_when_no_answer_comes_in_time") {
+  fixture f;
+  f.second.on_push(receive);
+  const auto pushing = f.push(f.router, whole_update(f.job));
+  f.advance(4900ms, 100ms);
+  CHECK(f.first.pushes().size() == 1);
+  f.advance(700ms, 100ms);
+  REQUIRE(f.first.pushes().size() == 2);
+  f.first.on_push(receive);
+  f.first.release(); // Also the first copy, late.
+  CHECK(pushing->reply);
+}
+
+TEST_CASE("a_router_actor_connects_anew_to_a_new_incarnation") {
+  fixture f;
+  const auto pushing = f.push(f.router, whole_update(f.job));
+  auto now_valid = routed_view(f.job, 2);
+  now_valid.chains[0].head.incarnation = {500};
+  f.send(f.router, view_atom_v, now_valid);
+  REQUIRE(f.connected.size() == 3);
+  CHECK(f.connected[2].head.incarnation.value == 500);
+  CHECK(f.first.pushes().size() == 2);
+  CHECK(f.second.pushes().size() == 1);
+  CHECK(pushing->pending());
+}
+
+TEST_CASE("a_router_actor_passes_errors_on") {
+  fixture f;
+  f.first.on_push([](const update&) { return failure{errc::fenced, "too old"}; });
+  const auto pushing = f.push(f.router, whole_update(f.job));
+  CHECK(pushing->error == failure{errc::fenced, "too old"});
+  query outside;
+  outside.ranges = {{{9}, 0, 1}};
+  CHECK(f.pull(f.router, outside)->error->code == errc::shape_mismatch);
+}
+
+TEST_CASE("a_router_actor_reads_at_another_replica_while_the_head_is_silent") {
+  fixture f;
+  f.second.on_pull(fixture::answer);
+  auto replicated = routed_view(f.job, 2);
+  replicated.chains[0].others = {{routed_server(1), "second"}};
+  f.send(f.router, view_atom_v, replicated);
+  const auto pulling = f.pull(f.router, whole_query(f.job));
+  f.advance(150ms, 10ms);
+  CHECK(pulling->pending());
+  f.advance(60ms, 10ms);
+  CHECK(pulling->reply);
+  CHECK(f.connected.back().address == "second");
+}
+
+} // namespace router_actor_test
