@@ -57,7 +57,7 @@ target_link_libraries(troupe PRIVATE troupe_cli)
 file(GLOB sim_sources CONFIGURE_DEPENDS cli/sim/*.cpp actors/protocol/*.cpp actors/protocol/*/*.cpp)
 add_executable(troupe_sim ${sim_sources})
 target_compile_definitions(troupe_sim PRIVATE TROUPE_MUTATIONS)
-target_link_libraries(troupe_sim PRIVATE Troupe::serialization Troupe::storage Troupe::caf_core
+target_link_libraries(troupe_sim PRIVATE Troupe::serialization
                       fmt::fmt CLI11::CLI11 Threads::Threads)
 
 # -- what scripts/demo builds --------------------------------------------------

@@ -19,12 +19,6 @@ namespace troupe::storage {
 /// is interrupted leaves an uncommitted checkpoint. Errors: io_failed.
 result<std::vector<std::uint64_t>> retain(const std::filesystem::path& directory, std::size_t keep);
 
-/// What newest_good found.
-struct found {
-  std::optional<manifest> newest; ///< None: no usable checkpoint.
-  std::vector<failure> refused;   ///< One for each newer one that was passed over, with its name.
-};
-
 /// Newest checkpoint that is committed, of this job (fingerprint), and whose every file has the
 /// size and checksum of the manifest. An absent directory is an empty one. Passed over without a
 /// word: a checkpoint that has neither manifest nor COMMIT, because its writing ended early.

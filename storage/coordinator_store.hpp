@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "serialization/ids.hpp"
 #include "serialization/replication.hpp"
+#include "serialization/stored_state.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -15,19 +16,6 @@
 #include <vector>
 
 namespace troupe::storage {
-
-/// The few numbers that a coordinator must not forget. Every call is synced to disk.
-struct coordinator_state {
-  std::uint64_t term = 0; ///< Starts of a coordinator so far.
-  generation_id generation;
-  std::uint64_t job = 0; ///< fingerprint; 0: none stored.
-  std::vector<chain_id> chain_of;
-  std::vector<chain_record> chains;
-  std::set<server_id> servers;  ///< Those that are to be there; none: as the job began.
-  std::set<server_id> draining; ///< Those that are to hold nothing any more.
-  std::uint64_t committed = 0;  ///< Newest checkpoint of the job that was committed; 0: none.
-  bool rolling_back = false;    ///< `generation` was not begun by all chains yet.
-};
 
 /// The bytes that every store keeps.
 std::string encode(const coordinator_state& what);

@@ -3,22 +3,13 @@
 
 #include "serialization/ids.hpp"
 #include "serialization/snapshot.hpp"
+#include "serialization/stored_state.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace troupe::storage {
-
-/// A cut that stays with the server: what it begins with when it starts again (kept_state.hpp).
-struct base_id {
-  std::uint64_t sequence = 0; ///< Grows with each; its log has the same number.
-  generation_id history;      ///< Of the job.
-  generation_id generation;   ///< Of the chain.
-  bool recovered = false;     ///< That began with all that the chain had acknowledged before.
-
-  bool operator==(const base_id&) const = default;
-};
 
 /// All partitions of a chain, at one moment.
 struct cut {

@@ -5,6 +5,7 @@
 #include "serialization/ids.hpp"
 #include "serialization/job.hpp"
 #include "serialization/messages.hpp"
+#include "serialization/stored_state.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -13,16 +14,6 @@
 #include <vector>
 
 namespace troupe::storage {
-
-/// What a committed checkpoint consists of.
-struct manifest {
-  std::uint64_t checkpoint = 0;
-  job_spec job;
-  generation_id generation;
-  std::uint64_t clock = 0; ///< bsp: clocks applied at the cut; 0 otherwise.
-  batch_id cursor;         ///< No batch at or above it had been given out.
-  std::vector<checkpoint_part> parts;
-};
 
 /// The manifest as JSON for people and programs, and back. The job is in it twice: as readable
 /// words, and exactly (`spec`, the bytes of wire::encode_job in hexadecimal); only the latter is

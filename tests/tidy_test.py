@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "kernels": ["base"],
     "storage": ["base", "serialization"],
     "actors/transport": ["base", "serialization"],
-    "actors/protocol": ["base", "serialization", "storage"],
+    "actors/protocol": ["base", "serialization"],
     "actors/tables": ["base", "serialization", "kernels", "storage", "actors/transport",
                       "actors/protocol"],
     "actors/training": ["base", "serialization", "kernels", "storage", "actors/transport",

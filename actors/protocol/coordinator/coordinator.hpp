@@ -11,7 +11,7 @@
 #include "actors/protocol/coordinator/straggler_detector.hpp"
 #include "base/clock.hpp"
 #include "serialization/messages.hpp"
-#include "storage/checkpoint.hpp"
+#include "serialization/stored_state.hpp"
 
 #include <chrono>
 #include <cstdint>

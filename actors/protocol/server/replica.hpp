@@ -5,7 +5,7 @@
 #include "actors/protocol/chain.hpp"
 #include "actors/protocol/server/shard.hpp"
 #include "serialization/replication.hpp"
-#include "storage/cut.hpp"
+#include "serialization/stored_state.hpp"
 
 #include <cstdint>
 #include <deque>
