@@ -21,8 +21,9 @@ import tempfile
 import time
 import traceback
 
-import bad_line
-import fault_runs as runs
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import bad_line  # noqa: E402
+import fault_runs as runs  # noqa: E402
 
 FAULTS = {
     "F1": "kill -9 and restart", "F2": "restart before a detector fires", "F3": "pause",

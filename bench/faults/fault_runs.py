@@ -13,7 +13,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests/distributed"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/distributed"), str(ROOT / "bench")]
 import cluster  # noqa: E402
 
 import bad_line  # noqa: E402

@@ -19,7 +19,8 @@ import sys
 import tempfile
 import time
 
-import throttled_line
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import throttled_line  # noqa: E402
 
 CODECS = [(), ("--compress", "fp16"), ("--compress", "bf16"), ("--compress", "int8"),
           ("--compress", "onebit"), ("--compress", "topk:0.01"), ("--compress", "randomk:0.01"),
