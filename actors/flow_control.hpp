@@ -16,7 +16,7 @@ struct send_limits {
   /// that are on the way. A push beyond it is refused with `overloaded`.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   /// Keys that a peer was sent before are named and not sent again. False: for measuring.
-  bool key_book = true;
+  bool key_cache = true;
 };
 
 /// Bytes of requests and of their answers, whole frames.
@@ -28,9 +28,9 @@ struct request_traffic {
 namespace detail {
 
 /// The memory of a process's unanswered pushes. Thread-safe.
-class push_memory {
+class push_quota {
 public:
-  explicit push_memory(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
+  explicit push_quota(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
 
   /// False where it would be too much; but one push alone may always go.
   bool take(std::uint64_t bytes) {

@@ -19,7 +19,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request_list)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::answer_list)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::peer_message)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::replica_message)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
@@ -48,7 +48,7 @@ namespace troupe {
 ///   // reply:      the receipt after the update was applied (or had been before); values, whose
 ///   //             pieces cover the ranges.
 ///   // errors:     non_finite, fenced, rolled_back, shape_mismatch, malformed, overloaded,
-///   //             not_as_one (a sum of batches; each may come alone), device_failed;
+///   //             sum_not_applicable (a sum of batches; each may come alone), device_failed;
 ///   //             not_ready, peer_lost, timed_out (retry). On an error of the pull, or where the
 ///   //             answer was lost, the push may have been applied.
 ///   //             not_yet: a pull alone has waited 500 ms in vain; ask again. Where there was a
@@ -78,7 +78,7 @@ using kv_service = kv::extend<caf::reacts_to<request_list, answer_sink>>;
 using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
 
 /// Receives what other replicas of its chains send.
-using peer_sink = caf::typed_actor<caf::reacts_to<peer_message>>;
+using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;
 
 /// Receives what it should be. Lifetime: until orders::stop.
 using member_handle = caf::typed_actor<caf::reacts_to<orders>>;

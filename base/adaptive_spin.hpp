@@ -9,7 +9,7 @@ namespace troupe::detail {
 /// To be woken costs 25 to 50 us, most of a short round trip. So after a short wait the next one
 /// begins with looking. Where that was in vain it is left out 2, 4, ... 64 times: who looks takes
 /// time from others, on some processors even from the core beside it.
-class spin_time {
+class adaptive_spin {
 public:
   /// The most that one wait spends on it: as long as the other side takes to be woken.
   static constexpr std::chrono::nanoseconds max = std::chrono::microseconds{50};

@@ -9,7 +9,7 @@ const char* to_string(errc code) {
   case errc::fenced: return "fenced";
   case errc::rolled_back: return "rolled_back";
   case errc::overloaded: return "overloaded";
-  case errc::not_as_one: return "not_as_one";
+  case errc::sum_not_applicable: return "sum_not_applicable";
   case errc::not_ready: return "not_ready";
   case errc::not_yet: return "not_yet";
   case errc::peer_lost: return "peer_lost";

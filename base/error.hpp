@@ -22,7 +22,7 @@ enum class errc : std::uint8_t {
   overloaded = 4,
   /// A push is the sum of several batches, and not all of them may be applied here: some have been,
   /// or come from a worker that is fenced. Nothing was applied; push them one by one.
-  not_as_one = 5,
+  sum_not_applicable = 5,
   // 20-39: try again later.
   /// The receiver does not (yet) hold what was asked for: restoring, or not told about it.
   not_ready = 20,

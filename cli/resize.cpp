@@ -4,7 +4,7 @@
 #include "actors/graph/options/options.hpp"
 #include "base/quote.hpp"
 #include "base/system/signals.hpp"
-#include "cli/resize_watch.hpp"
+#include "cli/resize_monitor.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -31,7 +31,7 @@ struct resize_options {
   resize_request request;
 };
 
-result<void> wait_for(resize_watch& watch, job_visitor& job, std::optional<int>& interrupted) {
+result<void> wait_for(resize_monitor& watch, job_client& job, std::optional<int>& interrupted) {
   signal_watch signals;
   while (true) {
     for (const auto& line : watch.look(job.latest(), steady_now()))
@@ -62,9 +62,9 @@ result<void> run(const resize_options& options) {
       return loaded.error();
     tls = *std::move(loaded);
   }
-  job_visitor job{*cluster, std::move(tls)};
-  resize_watch watch{options.request, cluster->job, to_string(cluster->coordinator),
-                     std::chrono::seconds{options.timeout}, steady_now()};
+  job_client job{*cluster, std::move(tls)};
+  resize_monitor watch{options.request, cluster->job, to_string(cluster->coordinator),
+                       std::chrono::seconds{options.timeout}, steady_now()};
   std::optional<int> interrupted;
   const auto done = wait_for(watch, job, interrupted);
   if (interrupted)

@@ -239,7 +239,7 @@ struct worker_orders {
 
 struct chain_orders {
   chain_id chain;
-  chain_record record;
+  chain_metadata record;
 
   bool operator==(const chain_orders&) const = default;
 };
@@ -283,7 +283,7 @@ enum class job_phase : std::uint8_t {
   stopped,   ///< Everyone leaves.
 };
 
-struct observer_orders {
+struct job_status {
   troupe::view view;
   job_phase phase = job_phase::gathering;
   std::uint64_t batches_done = 0;     ///< Applied on every partition.
@@ -297,7 +297,7 @@ struct observer_orders {
   std::uint32_t coordinator = 0;      ///< Which of them leads.
   std::uint64_t directory_mark = 0;   ///< Of the checkpoint directory; 0: none.
 
-  bool operator==(const observer_orders&) const = default;
+  bool operator==(const job_status&) const = default;
 };
 
 struct orders {
@@ -306,7 +306,7 @@ struct orders {
   std::uint64_t sequence = 0; ///< Grows within a term; an older one is dropped.
   bool stop = false;          ///< End this process now, orderly.
   std::string failed;         ///< With stop: not empty where the job failed; the reason.
-  std::variant<worker_orders, server_orders, observer_orders> body;
+  std::variant<worker_orders, server_orders, job_status> body;
 
   bool operator==(const orders&) const = default;
 };
@@ -380,6 +380,6 @@ using request_list = item_list<request_message>;
 using answer_list = item_list<answer_message>;
 
 using message =
-  std::variant<hello, refusal, request_list, answer_list, report, orders, peer_message>;
+  std::variant<hello, refusal, request_list, answer_list, report, orders, replica_message>;
 
 } // namespace troupe

@@ -25,13 +25,13 @@ struct chain_config {
 };
 
 /// What the coordinator knows for good of one chain, and tells everyone.
-struct chain_record {
+struct chain_metadata {
   chain_config active; ///< Epoch 0: not founded yet.
   /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
   std::uint64_t origin = 0;
   std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
 
-  bool operator==(const chain_record&) const = default;
+  bool operator==(const chain_metadata&) const = default;
 };
 
 /// What a replica tells the coordinator.
@@ -103,7 +103,7 @@ struct entry_message {
 };
 
 /// From one replica to another. One-way: it may be lost, repeated and overtaken.
-struct peer_message {
+struct replica_message {
   chain_id chain;
   member_id from;
   std::variant<entry_message, committed_message, joined_message, copy_request, copy_part> what;

@@ -48,7 +48,7 @@ struct coordinator_state {
   generation_id generation;
   std::uint64_t job = 0; ///< fingerprint; 0: none stored.
   std::vector<chain_id> chain_of;
-  std::vector<chain_record> chains;
+  std::vector<chain_metadata> chains;
   std::set<server_id> servers;  ///< Those that are to be there; none: as the job began.
   std::set<server_id> draining; ///< Those that are to hold nothing any more.
   std::uint64_t committed = 0;  ///< Newest checkpoint of the job that was committed; 0: none.

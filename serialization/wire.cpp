@@ -52,7 +52,7 @@ struct word_guess {
     }
     return words;
   }
-  std::size_t operator()(const peer_message& x) const {
+  std::size_t operator()(const replica_message& x) const {
     std::size_t words = 64;
     if (const auto* entry = std::get_if<entry_message>(&x.what))
       for (const auto& push : entry->entry.pushes)
@@ -90,7 +90,7 @@ public:
   }
   void operator()(const report& x) { detail::write(x, to_.initReport()); }
   void operator()(const orders& x) { detail::write(x, to_.initOrders()); }
-  void operator()(const peer_message& x) { detail::write(x, to_.initPeer(), body_); }
+  void operator()(const replica_message& x) { detail::write(x, to_.initPeer(), body_); }
 
 private:
   schema::Envelope::Builder to_;

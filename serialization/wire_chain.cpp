@@ -166,15 +166,15 @@ static copy_part read(schema::CopyPart::Reader from, body_reader& body) {
   return made;
 }
 
-void write(const chain_record& from, schema::Record::Builder to) {
+void write(const chain_metadata& from, schema::Record::Builder to) {
   write(from.active, to.initActive());
   to.setOrigin(from.origin);
   if (from.proposed)
     write(*from.proposed, to.initProposed());
 }
 
-chain_record read(schema::Record::Reader from) {
-  chain_record made{.active = read(from.getActive()), .origin = from.getOrigin(), .proposed = {}};
+chain_metadata read(schema::Record::Reader from) {
+  chain_metadata made{.active = read(from.getActive()), .origin = from.getOrigin(), .proposed = {}};
   if (from.hasProposed())
     made.proposed = read(from.getProposed());
   return made;
@@ -198,7 +198,7 @@ chain_status read(schema::Status::Reader from) {
           .stuck = from.getStuck()};
 }
 
-void write(const peer_message& from, schema::Peer::Builder to, body_parts& body) {
+void write(const replica_message& from, schema::Peer::Builder to, body_parts& body) {
   to.setChain(from.chain.value);
   write(from.from, to.initFrom());
   if (const auto* entry = std::get_if<entry_message>(&from.what))
@@ -213,8 +213,8 @@ void write(const peer_message& from, schema::Peer::Builder to, body_parts& body)
     write(std::get<copy_part>(from.what), to.initCopyPart(), body);
 }
 
-peer_message read(schema::Peer::Reader from, body_reader& body) {
-  peer_message made{{from.getChain()}, read(from.getFrom()), {}};
+replica_message read(schema::Peer::Reader from, body_reader& body) {
+  replica_message made{{from.getChain()}, read(from.getFrom()), {}};
   switch (from.which()) {
   case schema::Peer::ENTRY: made.what = read(from.getEntry(), body); return made;
   case schema::Peer::COMMITTED:

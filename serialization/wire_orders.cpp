@@ -58,7 +58,7 @@ static server_orders read(schema::ServerOrders::Reader from) {
           .checkpoint_clock = from.getCheckpointClock()};
 }
 
-static void write(const observer_orders& from, schema::ObserverOrders::Builder to) {
+static void write(const job_status& from, schema::ObserverOrders::Builder to) {
   std::string scratch;
   write(from.view, to.initView());
   to.setPhase(static_cast<std::uint8_t>(from.phase));
@@ -77,20 +77,19 @@ static void write(const observer_orders& from, schema::ObserverOrders::Builder t
   to.setDirectoryMark(from.directory_mark);
 }
 
-static observer_orders read(schema::ObserverOrders::Reader from) {
-  observer_orders made{.view = read(from.getView()),
-                       .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
-                       .batches_done = from.getBatchesDone(),
-                       .checkpoint = from.getCheckpoint(),
-                       .members =
-                         read_list<member_status>(from.getMembers(), members_max, "members"),
-                       .servers = read_numbers<server_id>(from.getServers()),
-                       .draining = read_numbers<server_id>(from.getDraining()),
-                       .events = {},
-                       .events_total = from.getEventsTotal(),
-                       .job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
-                       .coordinator = from.getCoordinator(),
-                       .directory_mark = from.getDirectoryMark()};
+static job_status read(schema::ObserverOrders::Reader from) {
+  job_status made{.view = read(from.getView()),
+                  .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
+                  .batches_done = from.getBatchesDone(),
+                  .checkpoint = from.getCheckpoint(),
+                  .members = read_list<member_status>(from.getMembers(), members_max, "members"),
+                  .servers = read_numbers<server_id>(from.getServers()),
+                  .draining = read_numbers<server_id>(from.getDraining()),
+                  .events = {},
+                  .events_total = from.getEventsTotal(),
+                  .job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
+                  .coordinator = from.getCoordinator(),
+                  .directory_mark = from.getDirectoryMark()};
   check_count(from.getEvents().size(), events_max, "events");
   for (const auto event : from.getEvents())
     made.events.push_back(read_text(event));
@@ -165,7 +164,7 @@ void write(const orders& from, schema::Orders::Builder to) {
   else if (const auto* server = std::get_if<server_orders>(&from.body))
     write(*server, to.initServer());
   else
-    write(std::get<observer_orders>(from.body), to.initObserver());
+    write(std::get<job_status>(from.body), to.initObserver());
 }
 
 orders read(schema::Orders::Reader from) {

@@ -42,7 +42,7 @@ void write(detail::byte_writer& to, const chain_config& what) {
     write(to, *what.joiner);
 }
 
-void write(detail::byte_writer& to, const chain_record& what) {
+void write(detail::byte_writer& to, const chain_metadata& what) {
   write(to, what.active);
   to.little(what.origin).little(std::uint8_t{what.proposed.has_value()});
   if (what.proposed)
@@ -65,8 +65,8 @@ chain_config read_config(detail::byte_reader& from) {
   return what;
 }
 
-chain_record read_record(detail::byte_reader& from) {
-  chain_record what{read_config(from), 0, {}};
+chain_metadata read_record(detail::byte_reader& from) {
+  chain_metadata what{read_config(from), 0, {}};
   what.origin = from.little<std::uint64_t>();
   if (from.little<std::uint8_t>() != 0)
     what.proposed = read_config(from);

@@ -51,7 +51,7 @@ std::string table_difference(const job_spec& there, const job_spec& here) {
   return {};
 }
 
-/// Splits a name "program on data" (graph::name_data) at the data.
+/// Splits a name "program on data" (graph::dataset_id) at the data.
 std::pair<std::string, std::string> program_and_data(const std::string& name) {
   constexpr std::string_view between = " on ";
   const auto at = name.find(between);

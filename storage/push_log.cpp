@@ -84,7 +84,7 @@ result<push_log> push_log::create(fs::path path) {
 }
 
 result<void> push_log::append(std::uint64_t index, const log_entry& what) {
-  const auto frame = wire::encode(peer_message{{}, {}, entry_message{{{}, index, 0}, what}});
+  const auto frame = wire::encode(replica_message{{}, {}, entry_message{{{}, index, 0}, what}});
   spans parts{frame.head};
   for (const auto& part : frame.body)
     parts.push_back(part.bytes);
@@ -136,7 +136,7 @@ public:
     auto decoded = wire::decode(head_span, body, sizes->body_bytes);
     if (!decoded)
       return decoded.error();
-    auto* peer = std::get_if<peer_message>(&*decoded);
+    auto* peer = std::get_if<replica_message>(&*decoded);
     auto* entry = peer == nullptr ? nullptr : std::get_if<entry_message>(&peer->what);
     if (entry == nullptr)
       return damaged("a record holds no entry");

@@ -68,7 +68,7 @@ public:
   /// What tells the training data from others, such as a checksum; at most 40 printable ASCII
   /// characters. Part of the job's name: workers that bring other data are refused, and so is a
   /// checkpoint of other data.
-  void name_data(std::string text) { data_ = std::move(text); }
+  void dataset_id(std::string text) { data_ = std::move(text); }
 
   /// Adds a line that the user is to see at the start, such as what was read.
   void remark(std::string line) { remarks_.push_back(std::move(line)); }

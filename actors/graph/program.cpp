@@ -88,7 +88,7 @@ CLI::App& program::command_line() { return *command_line_; }
 int program::run(int argc, char** argv, const std::function<graph(const run_options&)>& describe) {
   fill_standard_descriptors();
   let_signals_end_process_1();
-  if (const auto enough = check_stack(); !enough)
+  if (const auto enough = prepare_stacks(); !enough)
     return complain(name_, enough.error().text, EXIT_FAILURE);
   pthread_setname_np(pthread_self(), name_.substr(0, 15).c_str()); // It was executed as "exe".
   try {
@@ -131,13 +131,13 @@ int program::run(int argc, char** argv, const std::function<graph(const run_opti
   try {
     if (!child_.empty()) {
       const auto who = parse_child(child_);
-      return who ? run_child(*who, options_, build, options_.allreduce ? run_peer : rank_runner{})
+      return who ? run_child(*who, options_, build, options_.allreduce ? run_rank : rank_runner{})
                  : complain(name_, who.error().text, bad_command_line);
     }
     const auto described = build();
     const int status = options_.replay_directory ? run_replay(name_, options_, described)
                        : options_.allreduce
-                         ? run_peer_launcher(name_, options_, described, {argv, argv + argc})
+                         ? run_allreduce_launcher(name_, options_, described, {argv, argv + argc})
                          : run_launcher(name_, options_, described, {argv, argv + argc});
     return with_output_written(name_, status);
   } catch (const run_failed& why) {

@@ -73,7 +73,7 @@ enum class mutation : std::uint8_t {
   // checkpoint_schedule.cpp
   any_part_taken,
   committed_without_one,
-  // straggler_judge.cpp
+  // straggler_detector.cpp
   evicts_beyond_cap,
   evicts_at_once,
   // replica.cpp

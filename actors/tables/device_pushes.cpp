@@ -38,7 +38,7 @@ result<push_ptr> add_up_on_devices(const job_spec& job, std::span<const push_ptr
   };
   auto sum = sum_without_values(first.tables, pushes);
   if (!sum || !std::ranges::all_of(pushes, fits))
-    return {errc::not_as_one, "they do not add up"};
+    return {errc::sum_not_applicable, "they do not add up"};
   std::vector<std::vector<float>> clips;
   std::vector<device_share> shares;
   for (const push_ptr& x : pushes) {
@@ -87,7 +87,7 @@ result<push_ptr> add_up_anywhere(const job_spec& job, std::span<const push_ptr> 
   }
   if (auto sum = add_up(job, here.front()->tables, here, pool))
     return sum;
-  return {errc::not_as_one, "they do not add up"};
+  return {errc::sum_not_applicable, "they do not add up"};
 }
 
 } // namespace troupe

@@ -16,10 +16,10 @@ using push_ptr = std::shared_ptr<const update>;
 /// The push, with its values on the host. Errors: device_failed: they are lost.
 result<push_ptr> bring_to_host(push_ptr push, buffer_pool& pool);
 
-/// As add_up() (slot_sum.hpp). On the devices where all of the pushes were left on those of one
+/// As add_up() (gradient_sum.hpp). On the devices where all of the pushes were left on those of one
 /// group (device_group.hpp), in an order of its own; else on the host.
-/// Errors: device_failed; not_as_one: they bring different ranges, or one has a norm that is not
-/// finite. The pushes are then as they were.
+/// Errors: device_failed; sum_not_applicable: they bring different ranges, or one has a norm that
+/// is not finite. The pushes are then as they were.
 result<push_ptr> add_up_anywhere(const job_spec& job, std::span<const push_ptr> pushes,
                                  buffer_pool& pool);
 

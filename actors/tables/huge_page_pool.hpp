@@ -11,9 +11,9 @@ namespace troupe {
 /// size. Thread-safe. Buffers may outlive the pool.
 /// Capacity: small chunks are freed only with the pool and its last buffer; buffers of a chunk or
 /// more at once.
-class huge_pool {
+class huge_page_pool {
 public:
-  huge_pool();
+  huge_page_pool();
 
   /// At least `size_bytes` uninitialised bytes, aligned to 64.
   std::shared_ptr<std::byte> bytes(std::size_t size_bytes);

@@ -14,7 +14,7 @@ constexpr std::size_t buckets_min = 16;
 
 } // namespace
 
-key_index::key_index(std::shared_ptr<huge_pool> pool, double load_max)
+key_index::key_index(std::shared_ptr<huge_page_pool> pool, double load_max)
     : pool_(std::move(pool)), load_max_(load_max) {
   assert(load_max > 0.0 && load_max <= 0.75);
   make_buckets(buckets_min);

@@ -26,7 +26,7 @@ public:
 
   /// `load_max`: share of the slots in use before it grows, at most 0.75. Indices with different
   /// ones that are filled alike do not all pause to grow at the same time.
-  explicit key_index(std::shared_ptr<huge_pool> pool, double load_max = 0.75);
+  explicit key_index(std::shared_ptr<huge_page_pool> pool, double load_max = 0.75);
 
   void prefetch(std::uint64_t hash) const { __builtin_prefetch(&buckets_[hash >> shift_]); }
 
@@ -69,7 +69,7 @@ private:
   unsigned shift_ = 0;          ///< Leaves as many high bits of a hash as name a bucket.
   std::uint32_t size_ = 0;
   std::uint32_t size_max_ = 0; ///< Of the present buckets.
-  std::shared_ptr<huge_pool> pool_;
+  std::shared_ptr<huge_page_pool> pool_;
   std::shared_ptr<std::byte> memory_; ///< Of the buckets.
   double load_max_;
 };

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-row_layout::row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_pool> memory)
+row_layout::row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_page_pool> memory)
     : table(which), initial(job.seed, job.tables[which.value]), pool(std::move(memory)) {
   const table_spec& spec = job.tables[which.value];
   const auto kind = kernel_of(spec.optimizer.kind);

@@ -18,7 +18,7 @@ namespace troupe {
 
 /// What all partitions of a sparse table have in common.
 struct row_layout {
-  row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_pool> memory);
+  row_layout(const job_spec& job, table_id which, std::shared_ptr<huge_page_pool> memory);
 
   table_id table;
   std::uint32_t width = 0;
@@ -26,7 +26,7 @@ struct row_layout {
   bool has_steps = false;       ///< Each row counts its own steps: adam.
   unsigned slab_bits = 0;       ///< slab_rows(table) = 2^slab_bits.
   row_initializer initial;
-  std::shared_ptr<huge_pool> pool;
+  std::shared_ptr<huge_page_pool> pool;
 };
 
 /// Rows are named by number, counted from 0 in the order in which they were made.

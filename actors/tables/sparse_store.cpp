@@ -63,7 +63,7 @@ struct sparse_store::batch {
 sparse_store::sparse_store(const job_spec& job, const std::vector<partition_id>& partitions,
                            std::shared_ptr<buffer_pool> pool)
     : job_(job), pool_(std::move(pool)), tables_(job.tables.size()),
-      partitions_here_(partitions.size()), memory_(std::make_shared<huge_pool>()),
+      partitions_here_(partitions.size()), memory_(std::make_shared<huge_page_pool>()),
       summed_(memory_) {
   for (std::uint32_t i = 0; i < tables_.size(); ++i) {
     if (!job_.tables[i].is_sparse())

@@ -123,9 +123,9 @@ private:
   std::shared_ptr<buffer_pool> pool_;
   std::vector<table> tables_; ///< One for each of the job.
   std::size_t partitions_here_ = 0;
-  std::shared_ptr<huge_pool> memory_; ///< Of the rows.
-  std::vector<sum> sums_;             ///< From add_up() to step().
-  key_index summed_;                  ///< Scratch: keys of a sum.
+  std::shared_ptr<huge_page_pool> memory_; ///< Of the rows.
+  std::vector<sum> sums_;                  ///< From add_up() to step().
+  key_index summed_;                       ///< Scratch: keys of a sum.
 };
 
 } // namespace troupe

@@ -35,7 +35,7 @@ bool covers(const std::vector<range>& ranges, const job_spec& job) {
 } // namespace
 
 held_ptr hold_nothing(const job_spec& job) {
-  auto made = std::make_shared<held_values>();
+  auto made = std::make_shared<cached_values>();
   made->tables.resize(job.tables.size());
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
     if (!job.tables[i].is_sparse())
@@ -43,9 +43,9 @@ held_ptr hold_nothing(const job_spec& job) {
   return made;
 }
 
-result<held_ptr> hold(const job_spec& job, const held_values& known, const values& answer,
+result<held_ptr> hold(const job_spec& job, const cached_values& known, const values& answer,
                       buffer_pool& pool) {
-  auto made = std::make_shared<held_values>();
+  auto made = std::make_shared<cached_values>();
   for (const piece& x : answer.pieces)
     made->ranges.push_back(x.where);
   for (range x : answer.unchanged) {

@@ -13,13 +13,13 @@
 namespace troupe {
 
 /// One pull's outcome. Shared, and written to by nobody.
-struct held_values {
+struct cached_values {
   std::vector<float_ptr> tables; ///< Whole, in own memory; null: sparse, or nothing is held.
   /// Cover the dense tables, in their order. The stamp of each names the values that are held
   /// there; 0: they have no name.
   std::vector<range> ranges;
 };
-using held_ptr = std::shared_ptr<const held_values>;
+using held_ptr = std::shared_ptr<const cached_values>;
 
 /// Before the first pull: the whole tables, without values.
 held_ptr hold_nothing(const job_spec& job);
@@ -27,7 +27,7 @@ held_ptr hold_nothing(const job_spec& job);
 /// Puts together what an answer brought and, where that says `unchanged`, what its asker had:
 /// `known`, whose ranges were the question. A table of which nothing changed is the same memory.
 /// Errors: malformed (the answer does not cover the tables, or calls unchanged what nobody has).
-result<held_ptr> hold(const job_spec& job, const held_values& known, const values& answer,
+result<held_ptr> hold(const job_spec& job, const cached_values& known, const values& answer,
                       buffer_pool& pool);
 
 } // namespace troupe

@@ -27,8 +27,8 @@ void judge(double squares, gradient_outcome& outcome) {
 
 } // namespace
 
-gradient_computer::gradient_computer(job_spec job, const trainer_factory& make, bool may_leave)
-    : job_(std::move(job)), batches_(job_), may_leave_(may_leave && !any_sparse(job_)) {
+gradient_computer::gradient_computer(job_spec job, const trainer_factory& make, bool keep_on_device)
+    : job_(std::move(job)), batches_(job_), keep_on_device_(keep_on_device && !any_sparse(job_)) {
   for (const auto& table : job_.tables)
     any_clip_ = any_clip_ || table.optimizer.clip_norm > 0.0f;
   try {
@@ -86,7 +86,7 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
       };
     outcome.samples = work.samples.size();
     const kernels::flush_denormals guard;
-    if (may_leave_ && leave_on_device(work, parameter_spans, task.identity, outcome))
+    if (keep_on_device_ && keep_on_device(work, parameter_spans, task.identity, outcome))
       return outcome;
     for (const auto& x : parameter_spans) {
       gradients.push_back(pool_.floats(x.size()));
@@ -113,11 +113,11 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
   return outcome;
 }
 
-bool gradient_computer::leave_on_device(const batch& work, const_tensors parameters,
-                                        const value_identity& which, gradient_outcome& outcome) {
+bool gradient_computer::keep_on_device(const batch& work, const_tensors parameters,
+                                       const value_identity& which, gradient_outcome& outcome) {
   auto left = model_->gradient_on_device(work, parameters, which);
   if (!left) {
-    may_leave_ = false;
+    keep_on_device_ = false;
     return false;
   }
   outcome.loss = left->loss;

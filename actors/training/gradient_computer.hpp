@@ -61,9 +61,9 @@ struct keys_outcome {
 /// Lives on one thread, as the trainer that it makes there.
 class gradient_computer {
 public:
-  /// Where no trainer can be made, every outcome says why. `may_leave`: gradients may stay on a
-  /// device.
-  gradient_computer(job_spec job, const trainer_factory& make, bool may_leave = false);
+  /// Where no trainer can be made, every outcome says why. `keep_on_device`: gradients may stay on
+  /// a device.
+  gradient_computer(job_spec job, const trainer_factory& make, bool keep_on_device = false);
 
   keys_outcome keys(const keys_task& task);
   /// `early`: called on this thread, as the trainer says that tables are ready; once for a table at
@@ -71,8 +71,8 @@ public:
   gradient_outcome compute(const gradient_task& task, const gradient_listener& early = {});
 
 private:
-  bool leave_on_device(const batch& work, const_tensors parameters, const value_identity& which,
-                       gradient_outcome& outcome);
+  bool keep_on_device(const batch& work, const_tensors parameters, const value_identity& which,
+                      gradient_outcome& outcome);
 
   job_spec job_;
   std::unique_ptr<trainer> model_;
@@ -80,7 +80,7 @@ private:
   sampler batches_;
   buffer_pool pool_;
   bool any_clip_ = false;
-  bool may_leave_;
+  bool keep_on_device_;
 };
 
 } // namespace troupe

@@ -54,7 +54,7 @@ using const_tensors = std::span<const std::span<const float>>;
 using mutable_tensors = std::span<const std::span<float>>;
 
 /// A gradient that was left where it was computed.
-struct left_gradient {
+struct device_gradient {
   std::shared_ptr<const device_values> values; ///< Of all tables, one after the other.
   double squares = 0;                          ///< Sum of all values', not finite where one is not.
   double loss = 0;                             ///< Mean over the batch.
@@ -76,9 +76,9 @@ public:
   /// Called in place of gradient() where the workers of a process add up what they push, so that it
   /// can be added up on their devices. `which`: the same for those of these workers that have the
   /// same parameters. Nothing: gradient() is called, and this no more. May throw, as that.
-  virtual std::optional<left_gradient> gradient_on_device(const batch& /*work*/,
-                                                          const_tensors /*parameters*/,
-                                                          const value_identity& /*which*/) {
+  virtual std::optional<device_gradient> gradient_on_device(const batch& /*work*/,
+                                                            const_tensors /*parameters*/,
+                                                            const value_identity& /*which*/) {
     return std::nullopt;
   }
 };

@@ -162,9 +162,14 @@ std::string limits_on(resource what) {
   };
   for (const auto& known : known_limits) {
     rlimit limit{};
-    if (wanted(known.what) && getrlimit(known.number, &limit) == 0
-        && limit.rlim_cur != RLIM_INFINITY)
-      texts.push_back(fmt::format("{} {}", known.name, limit.rlim_cur / known.unit));
+    if (!wanted(known.what) || getrlimit(known.number, &limit) != 0
+        || limit.rlim_cur == RLIM_INFINITY)
+      continue;
+    // end_where_resources_lack() lowers this one, and children inherit that.
+    const auto given = known.number == RLIMIT_CPU && limit.rlim_max != RLIM_INFINITY
+                         ? limit.rlim_max
+                         : limit.rlim_cur;
+    texts.push_back(fmt::format("{} {}", known.name, given / known.unit));
   }
   if (wanted(resource::memory))
     if (const auto bytes = cgroup_limit({"memory", "memory.limit_in_bytes", "memory.max"}))
@@ -202,7 +207,7 @@ result<void> allow_open_files(std::uint64_t count) {
                              + limits_suffix(resource::files)};
 }
 
-result<void> check_stack() {
+result<void> prepare_stacks() {
   constexpr rlim_t needed = 256 << 10; // Half of it was enough on x86-64.
   constexpr std::size_t usual = 2 << 20;
   rlimit limit{};

@@ -34,9 +34,9 @@ std::string with_limits(const std::string& text);
 /// the user may. Errors: io_failed, where that is not far enough.
 result<void> allow_open_files(std::uint64_t count);
 
-/// Checks that the main thread has the stack that it needs, and gives other threads a usual one.
-/// Errors: io_failed.
-result<void> check_stack();
+/// Gives other threads a stack of the usual size where the limit is lower. Errors: io_failed, where
+/// the main thread has less than 256 KiB.
+result<void> prepare_stacks();
 
 /// Returns how many processes the system has killed for lack of memory, in this process's control
 /// group or, where that does not say, since the machine started; 0 where neither is readable.
@@ -51,7 +51,7 @@ using last_line_writer = std::function<void(const std::string& why)>;
 /// thread before it starts it, and waits for ever for one that never ran. Code that could do with
 /// less memory gets none either: it does not see the exception. A file beyond the limit on its size
 /// becomes an error of the write instead of a signal. Processor time that is used up ends the
-/// process with such a line too. Where there are limits, a line that names
+/// process with a line on standard error. Where there are limits, a line that names
 /// them also follows what a library writes before it aborts.
 void end_where_resources_lack(last_line_writer write, int status);
 

@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   options.contestant = "troupe-links-" + way;
   options.ranks_are = "processes";
-  link_team_options how;
+  link_communicator_options how;
   how.links.unix_sockets = way == "arena";
   std::vector<int> listeners;
   std::vector<endpoint> addresses;
@@ -45,8 +45,9 @@ int main(int argc, char** argv) {
   return bench::in_processes(options.ranks, [&](std::size_t rank) {
     options.rank = rank;
     const auto self = static_cast<std::uint32_t>(rank);
-    auto team = link_team::form({wire::protocol_version, 1, 1, {role::worker, self, {self + 1}}},
-                                addresses, listeners[rank], how);
+    auto team =
+      link_communicator::form({wire::protocol_version, 1, 1, {role::worker, self, {self + 1}}},
+                              addresses, listeners[rank], how);
     if (!team)
       give_up(team.error());
     std::map<std::size_t, flow_plan> plans;

@@ -77,7 +77,8 @@ row measure(const options& how, std::uint32_t width, optimizer_kind kind) {
     all.push_back({p});
   const auto pool = std::make_shared<buffer_pool>();
   sparse_store store{job, all, pool};
-  key_index index{std::make_shared<huge_pool>()}; // All rows in one: the look-ups without the rest.
+  key_index index{
+    std::make_shared<huge_page_pool>()}; // All rows in one: the look-ups without the rest.
   const auto gradient = pool->floats(how.rows * width);
   std::fill_n(gradient.get(), how.rows * width, 1e-3f);
   const apply_effect effect{.tables = {{0}}, .skip = {}};

@@ -18,7 +18,7 @@ void chain_world::start_coordinator() {
     if (config.joiner)
       heard_[*config.joiner] = now_;
   };
-  for (const chain_record& each : persisted_) {
+  for (const chain_metadata& each : persisted_) {
     hear(each.active);
     if (each.proposed)
       hear(*each.proposed);

@@ -42,7 +42,7 @@ bool chain_world::may_lose(const server& victim) const {
   const auto has = [](const chain_config& config, const member_id& who) {
     return std::ranges::find(config.members, who) != config.members.end();
   };
-  return std::ranges::all_of(persisted_, [&](const chain_record& chain) {
+  return std::ranges::all_of(persisted_, [&](const chain_metadata& chain) {
     const auto& next = newest(chain);
     const bool begins = next.generation != chain.active.generation;
     if (begins && deaths_are_seen_)

@@ -242,7 +242,7 @@ bool chain_world::all_is_well() const {
 
 void chain_world::check_end() {
   if (!all_is_well()) {
-    for (const chain_record& each : persisted_)
+    for (const chain_metadata& each : persisted_)
       note("active " + list_of(each.active)
            + (each.proposed ? ", proposed " + list_of(*each.proposed) : ""));
     note("history " + std::to_string(history_.size()));

@@ -95,7 +95,7 @@ private:
     time_point stamp{0};
   };
   struct orders_letter {
-    std::vector<chain_record> records;
+    std::vector<chain_metadata> records;
     time_point stamp{0}; ///< Of the newest report.
   };
   using letter =
@@ -158,7 +158,7 @@ private:
   std::vector<std::unique_ptr<server>> servers_;
   std::vector<std::unique_ptr<client>> clients_;
   std::unique_ptr<placement> coordinator_;
-  std::vector<chain_record> persisted_;
+  std::vector<chain_metadata> persisted_;
   std::set<server_id> draining_;
   std::vector<std::vector<entry>> checkpoints_{{}}; ///< By number; 0: initial values.
   std::map<member_id, time_point> heard_;           ///< While it was trusted.

@@ -65,7 +65,7 @@ struct chain_world::server {
   std::map<std::uint64_t, std::uint64_t> pending; ///< ... and of what is not final yet.
   std::map<std::uint64_t, entry> log;
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
-  std::vector<chain_record> told{chain_count};         ///< The newest ones.
+  std::vector<chain_metadata> told{chain_count};       ///< The newest ones.
   std::vector<chain_status> reported;
   epoch_id joint_in; ///< The last one.
   bool alive = true;

@@ -17,7 +17,7 @@ void job_world::observe() {
 }
 
 void job_world::obey_as_observer(const orders& what) {
-  const auto* mine = std::get_if<observer_orders>(&what.body);
+  const auto* mine = std::get_if<job_status>(&what.body);
   if (mine == nullptr)
     return;
   if (const auto found = commands_.find(what.to); found != commands_.end()) {

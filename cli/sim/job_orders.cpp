@@ -18,7 +18,7 @@ void job_world::check_orders(const orders& what) {
   else if (const auto* work = std::get_if<worker_orders>(&what.body);
            work != nullptr && what.to.role == role::worker)
     check_leases(what.to, what.stop ? worker_orders{} : *work);
-  else if (const auto* shown = std::get_if<observer_orders>(&what.body))
+  else if (const auto* shown = std::get_if<job_status>(&what.body))
     check_evictions(*shown);
 }
 
@@ -85,7 +85,7 @@ void job_world::check_open_batches() {
 }
 
 /// Of so few workers one may be out at a time, and evictions have a pause between them.
-void job_world::check_evictions(const observer_orders& what) {
+void job_world::check_evictions(const job_status& what) {
   const auto out = std::ranges::count(what.members, member_state::evicted, &member_status::state);
   require(out <= 1, "evictions: more workers are out than may be");
 }
@@ -157,7 +157,7 @@ bool job_world::was_missed(const member_id& who, time_point since) const {
 }
 
 /// A generation never begins with what cannot be read, nor from nothing where there is something.
-void job_world::check_origin(const chain_record& after) const {
+void job_world::check_origin(const chain_metadata& after) const {
   require(!refused_.contains(after.origin),
           "checkpoints: one that cannot be read is to be restored again");
   require(after.origin != 0 || good_checkpoints() == 0 || after.active.epoch == epoch_id{},

@@ -100,7 +100,7 @@ void job_world::run(server& by, hosted& at, acknowledge_effect& effect, replica_
 
 void job_world::run(server& by, hosted& at, refuse_effect& effect, replica_effects&) {
   auto& open = at.requests.at(effect.request);
-  tally_.not_as_one += effect.why.code == errc::not_as_one ? 1 : 0;
+  tally_.sum_not_applicable += effect.why.code == errc::sum_not_applicable ? 1 : 0;
   // Who has its receipt is to ask for the values again, alone.
   if (open.answer.pushed && reaction_to(effect.why.code) == reaction::retry)
     answer(by, at, effect.request, std::move(open.answer));

@@ -88,7 +88,7 @@ void job_world::obey(server& by, const orders& what) {
     send_report(by);
 }
 
-void job_world::obey(server& by, hosted& at, const chain_record& record,
+void job_world::obey(server& by, hosted& at, const chain_metadata& record,
                      const server_orders& what) {
   const bool other_workers = what.workers != at.orders.workers;
   at.record = record;
@@ -270,7 +270,7 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
 
 /// Orders that came while it was loading.
 void job_world::go_on(server& by, hosted& at) {
-  obey(by, at, chain_record{at.record}, server_orders{at.orders});
+  obey(by, at, chain_metadata{at.record}, server_orders{at.orders});
   send_report(by);
 }
 
@@ -340,7 +340,7 @@ void job_world::free_if_unnamed(server& by, hosted& at) {
   if (!at.broken || !at.unnamed_since || local(by) - *at.unnamed_since < unnamed_time)
     return;
   begin_generation(by, at, at.record.active);
-  obey(by, at, chain_record{at.record}, server_orders{at.orders});
+  obey(by, at, chain_metadata{at.record}, server_orders{at.orders});
 }
 
 /// A server that cannot write its log is missed only where no other of a chain can go on. A job
@@ -353,7 +353,7 @@ bool job_world::may_fail(const std::string& why) {
     return lives != nullptr && !was_missed(who, now_)
            && std::ranges::none_of(lives->chains, [](const auto& x) { return x.second.broken; });
   };
-  return std::ranges::any_of(persisted_.chains, [&](const chain_record& x) {
+  return std::ranges::any_of(persisted_.chains, [&](const chain_metadata& x) {
     return std::ranges::none_of(x.active.members, can_go_on);
   });
 }

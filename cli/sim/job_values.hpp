@@ -2,7 +2,7 @@
 // them came once, with its gradient, and in which order.
 #pragma once
 
-#include "actors/protocol/server/partition_marks.hpp"
+#include "actors/protocol/server/applied_batches.hpp"
 #include "actors/protocol/server/replica.hpp"
 #include "serialization/batch_set.hpp"
 

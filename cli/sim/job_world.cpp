@@ -46,7 +46,7 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"pushes summed", &job_tally::sums, 0.1, "bsp"},
   {"pulls shared", &job_tally::pulls_shared, 0.1},
   {"workers left out", &job_tally::left_out, 0.1},
-  {"sums not as one", &job_tally::not_as_one, 0.01, "bsp"},
+  {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
 };
 
 job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)

@@ -39,7 +39,7 @@ struct job_tally {
   std::uint64_t commits = 0, parts_failed = 0, logs_broken = 0, completed = 0, restores = 0,
                 recoveries = 0, unreadable = 0, starts_over = 0;
   std::uint64_t backups = 0, evictions = 0, shared = 0;
-  std::uint64_t reduced = 0, sums = 0, left_out = 0, not_as_one = 0, pulls_shared = 0;
+  std::uint64_t reduced = 0, sums = 0, left_out = 0, sum_not_applicable = 0, pulls_shared = 0;
 };
 
 /// One history: faults for a time, then quiet, in which the job has to come to its end.
@@ -124,10 +124,10 @@ private:
   void obey_as_observer(const orders& what);
   void begin_command();
 
-  // -- job_servers.cpp: server_actor and the control path of hosted_replica --
+  // -- job_servers.cpp: server_actor and the control path of replica_host --
   void act(server& by);
   void obey(server& by, const orders& what);
-  void obey(server& by, hosted& at, const chain_record& record, const server_orders& what);
+  void obey(server& by, hosted& at, const chain_metadata& record, const server_orders& what);
   void obey_checkpoint(server& by, hosted& at);
   void send_report(server& by);
   void begin_generation(server& by, hosted& at, const chain_config& newest);
@@ -207,11 +207,11 @@ private:
   void check_orders(const server_orders& what);
   void check_leases(const member_id& to, const worker_orders& what);
   void check_open_batches();
-  void check_evictions(const observer_orders& what);
+  void check_evictions(const job_status& what);
   void check_eviction_told();
   void check_records(const storage::coordinator_state& before,
                      const storage::coordinator_state& after);
-  void check_origin(const chain_record& after) const;
+  void check_origin(const chain_metadata& after) const;
   bool was_missed(const member_id& who, time_point since) const;
 
   /// A generation of a chain.

@@ -40,7 +40,7 @@ inline bool is_in(const std::vector<member_id>& members, const member_id& who) {
 inline bool takes_part(const chain_config& config, const member_id& who) {
   return config.joiner == who || is_in(config.members, who);
 }
-inline const chain_config& newest_of(const chain_record& record) {
+inline const chain_config& newest_of(const chain_metadata& record) {
   return record.proposed ? *record.proposed : record.active;
 }
 /// With its incarnation.
@@ -102,7 +102,7 @@ struct job_world::kept_chain {
   std::vector<log_entry> entries_from(std::uint64_t base) const;
 };
 
-/// What a server does for one chain; see hosted_replica.
+/// What a server does for one chain; see replica_host.
 struct job_world::hosted {
   struct open_request {
     member_id from;
@@ -110,7 +110,7 @@ struct job_world::hosted {
     reply answer;
   };
   chain_id chain;
-  chain_record record;
+  chain_metadata record;
   server_orders orders;
   generation_id generation, job_generation;
   std::uint64_t loading = 0; ///< Grows with each generation; names what is being loaded.
@@ -167,7 +167,7 @@ struct job_world::worker_process : process {
   std::optional<reducer> reduces; ///< In front of the router.
   router values_of;
   std::uint64_t next_token = 1, next_letter = 1;
-  std::map<request_token, member_id> askers;
+  std::map<request_token, member_id> reply_batch;
   std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
   std::map<std::uint32_t, link> links;                           ///< To servers.
   std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.

@@ -116,7 +116,7 @@ straggler_options rules_of(judge_kind kind) {
     rules.slow_windows = 1;
     rules.brake_share = 1.0;
   } else if (kind == judge_kind::timid) {
-    rules.least_duty = worker_duty::watched;
+    rules.least_duty = straggler_measure::watched;
   }
   return rules;
 }

@@ -70,7 +70,7 @@ straggler_tally straggler_world::run() {
 void straggler_world::join(std::uint32_t i, time_point now) {
   judge_.joined({i}, "host" + std::to_string(i / 2), now, verdicts_);
   members_[i].done = {};
-  if (judge_.duty({i}) != worker_duty::out)
+  if (judge_.duty({i}) != straggler_measure::out)
     begin(i, now);
 }
 
@@ -153,19 +153,19 @@ void straggler_world::tick(time_point now) {
   tally_.out_max = std::max(tally_.out_max, out_.size());
 }
 
-void straggler_world::obey(const straggler_verdict& verdict, time_point now) {
-  using kind = straggler_verdict::kind;
+void straggler_world::obey(const straggler_event& verdict, time_point now) {
+  using kind = straggler_event::kind;
   tally_.stuck += verdict.what == kind::stuck ? 1 : 0;
   tally_.cluster_slow += verdict.what == kind::cluster_slow ? 1 : 0;
   if (verdict.what != kind::duty)
     return;
   const auto i = verdict.worker->value;
   auto& one = members_[i];
-  if (!is_straggler(one) && verdict.duty != worker_duty::full)
+  if (!is_straggler(one) && verdict.duty != straggler_measure::full)
     ++tally_.forced;
-  if (verdict.duty == worker_duty::full && out_.erase(i) == 1 && !one.working && one.life > 0)
+  if (verdict.duty == straggler_measure::full && out_.erase(i) == 1 && !one.working && one.life > 0)
     begin(i, now);
-  if (verdict.duty != worker_duty::out)
+  if (verdict.duty != straggler_measure::out)
     return;
   out_.insert(i);
   if (!one.working) // Held back at its host's door.

@@ -110,13 +110,13 @@ private:
   /// The judge's mailbox: its own round is somewhere among the reports.
   void wake(time_point now);
   void tick(time_point now);
-  void obey(const straggler_verdict& verdict, time_point now);
+  void obey(const straggler_event& verdict, time_point now);
 
   fleet_options options_;
   std::mt19937_64 random_;
   std::normal_distribution<> normal_;
-  straggler_judge judge_;
-  straggler_verdicts verdicts_;
+  straggler_detector judge_;
+  straggler_events verdicts_;
   std::vector<member> members_;
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;
   std::set<std::uint32_t> out_;

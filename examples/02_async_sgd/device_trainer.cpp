@@ -31,13 +31,13 @@ public:
                                       [&](std::size_t table) { work.ready(table); }));
   }
 
-  std::optional<troupe::left_gradient>
+  std::optional<troupe::device_gradient>
   gradient_on_device(const troupe::batch& work, troupe::const_tensors parameters,
                      const troupe::value_identity& which) override {
     auto [gradient, count, squares, loss] = required(network_.gradient_on_device(
       data_->train, work.samples, parameters, {*team_.parameters, which}));
     const std::span<const float> values{gradient.get(), count};
-    return troupe::left_gradient{
+    return troupe::device_gradient{
       std::make_shared<const troupe::device_values>(
         troupe::device_values{team_.group, device_, values, std::move(gradient)}),
       squares, loss};

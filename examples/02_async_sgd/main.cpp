@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
     const auto devices = std::make_shared<const async_sgd::shared_devices>(
       async_sgd::required(choose_places(device, model, options)), options.workers_per_process);
     troupe::graph g;
-    g.name_data("data " + async_sgd::checksum_of(*samples));
+    g.dataset_id("data " + async_sgd::checksum_of(*samples));
     for (const std::string& line : samples->remarks)
       g.remark(line);
     for (const std::string& file : samples->files)

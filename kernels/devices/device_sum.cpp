@@ -127,7 +127,7 @@ result<device_sum::team*> device_sum::team_of(const device_list& devices) {
   if (devices.size() > 1) {
     const auto chosen = plan_for(static_cast<std::uint32_t>(devices.size()), options_, count_);
     auto [plan, homes] = kernels::collect(chosen.plan);
-    auto executor = peer_executor::make(*on_, std::move(plan), devices, count_);
+    auto executor = device_executor::make(*on_, std::move(plan), devices, count_);
     if (!executor)
       return executor.error();
     made.executor.emplace(*std::move(executor));

@@ -1,9 +1,9 @@
 // Adds up what lies on several devices, and brings the sum to the host once.
 #pragma once
 
+#include "kernels/devices/device_executor.hpp"
 #include "kernels/devices/memory.hpp"
 #include "kernels/devices/nccl.hpp"
-#include "kernels/devices/peer_executor.hpp"
 #include "kernels/devices/platform.hpp"
 #include "kernels/schedules/collect.hpp"
 #include "kernels/schedules/topology.hpp"
@@ -70,8 +70,8 @@ private:
 
   /// Devices that add up by one schedule.
   struct team {
-    std::optional<peer_executor> executor; ///< None: there is one device.
-    std::vector<std::uint32_t> homes{0};   ///< Of each chunk: which of them has the sum.
+    std::optional<device_executor> executor; ///< None: there is one device.
+    std::vector<std::uint32_t> homes{0};     ///< Of each chunk: which of them has the sum.
   };
 
   result<seat*> seat_at(std::uint32_t device);

@@ -95,12 +95,12 @@ range read(schema::Range::Reader from);
 row_keys read(schema::Rows::Reader from);
 
 // -- wire_chain.cpp --
-void write(const chain_record& from, schema::Record::Builder to);
+void write(const chain_metadata& from, schema::Record::Builder to);
 void write(const chain_status& from, schema::Status::Builder to);
-void write(const peer_message& from, schema::Peer::Builder to, body_parts& body);
-chain_record read(schema::Record::Reader from);
+void write(const replica_message& from, schema::Peer::Builder to, body_parts& body);
+chain_metadata read(schema::Record::Reader from);
 chain_status read(schema::Status::Reader from);
-peer_message read(schema::Peer::Reader from, body_reader& body);
+replica_message read(schema::Peer::Reader from, body_reader& body);
 
 // -- wire_link.cpp --
 void write(const hello& from, schema::Hello::Builder to);

@@ -95,7 +95,7 @@ struct coordinator_fixture {
     receive(who, std::move(body));
   }
 
-  static bool leads(const chain_record& record, const member_id& who) {
+  static bool leads(const chain_metadata& record, const member_id& who) {
     return !record.active.members.empty() && record.active.members.front() == who;
   }
 
@@ -233,13 +233,13 @@ struct coordinator_fixture {
     return chains;
   }
   /// What the server was told of its only chain.
-  chain_record record_of(std::uint32_t index, std::uint64_t incarnation) {
+  chain_metadata record_of(std::uint32_t index, std::uint64_t incarnation) {
     const auto chains = chains_of(index, incarnation);
     REQUIRE(chains.size() == 1);
     return chains.front().record;
   }
   /// As persisted last.
-  const chain_record& record(std::uint32_t chain) const {
+  const chain_metadata& record(std::uint32_t chain) const {
     return persisted.back().chains.at(chain);
   }
   /// "0.100 1.101 +2.102": servers of the chain with their incarnations; "..., then ..." what is

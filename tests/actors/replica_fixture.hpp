@@ -39,7 +39,7 @@ struct copy_wish {
 struct letter {
   member_id from;
   member_id to;
-  std::variant<decltype(peer_message::what), copy_wish, state_copy> what;
+  std::variant<decltype(replica_message::what), copy_wish, state_copy> what;
 };
 
 struct replica_node {
@@ -58,7 +58,7 @@ struct replica_node {
     }
   }
 
-  void obey(const chain_record& record) {
+  void obey(const chain_metadata& record) {
     event([&](auto& effects) { decide.obey(record, now, effects); });
   }
   void list(const std::vector<clock_entry>& workers) {
@@ -81,7 +81,7 @@ struct replica_node {
 
   void receive(const letter& what) {
     event([&](replica_effects& effects) {
-      if (const auto* message = std::get_if<decltype(peer_message::what)>(&what.what))
+      if (const auto* message = std::get_if<decltype(replica_message::what)>(&what.what))
         std::visit([&](const auto& x) { take(what.from, x, effects); }, *message);
       else if (const auto* wish = std::get_if<copy_wish>(&what.what))
         copy_to(what.from, wish->epoch);

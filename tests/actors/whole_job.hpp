@@ -66,7 +66,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
   };
   return {
     [=, &state](const orders& what) {
-      const auto* news = std::get_if<observer_orders>(&what.body);
+      const auto* news = std::get_if<job_status>(&what.body);
       if (news == nullptr || state.told)
         return;
       self->send(values_of, view_atom_v, news->view);

@@ -186,7 +186,7 @@ TEST_CASE("a gradient that stays on its device is the one that would have come d
   const auto there = make_trainer_at({troupe::device_kind::twin, 1}, devices, *shape, data);
   one_side wanted(*shape), found(*shape);
   const double loss = here->gradient(work, wanted.views, wanted.gradient_views);
-  std::vector<troupe::left_gradient> left;
+  std::vector<troupe::device_gradient> left;
   for (int step = 0; step < 3; ++step) // None writes over those that are not dropped yet.
     left.push_back(*there->gradient_on_device(work, found.views, {}));
   for (const auto& x : left) {

@@ -115,7 +115,7 @@ inline view golden_view() {
           {{0}, {1}, {0}, {1}}};
 }
 
-inline chain_record golden_record() {
+inline chain_metadata golden_record() {
   const member_id head{role::server, 0, {77}}, tail{role::server, 1, {78}};
   return {{{8}, {2}, {head, tail}, member_id{role::server, 2, {79}}},
           7,
@@ -167,20 +167,19 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                 .workers = clocks,
                                 .checkpoint = 7,
                                 .checkpoint_clock = 12};
-  const observer_orders to_observer{
-    .view = golden_view(),
-    .phase = job_phase::training,
-    .batches_done = 71,
-    .checkpoint = 7,
-    .members = {{server, member_state::active, 1 << 20, 200, 3, golden_worker_counters(),
-                 golden_server_counters()}},
-    .servers = {{0}, {5}},
-    .draining = {{2}},
-    .events = {"worker 0 joined", "checkpoint 7"},
-    .events_total = 12,
-    .job = golden_replicated_job(),
-    .coordinator = 2,
-    .directory_mark = 0}; // As messages of earlier versions are read.
+  const job_status to_observer{.view = golden_view(),
+                               .phase = job_phase::training,
+                               .batches_done = 71,
+                               .checkpoint = 7,
+                               .members = {{server, member_state::active, 1 << 20, 200, 3,
+                                            golden_worker_counters(), golden_server_counters()}},
+                               .servers = {{0}, {5}},
+                               .draining = {{2}},
+                               .events = {"worker 0 joined", "checkpoint 7"},
+                               .events_total = 12,
+                               .job = golden_replicated_job(),
+                               .coordinator = 2,
+                               .directory_mark = 0}; // As messages of earlier versions are read.
   const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
   const auto pushed = std::make_shared<const update>(push);
   const auto pushed_rows = std::make_shared<const update>(
@@ -281,14 +280,15 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"orders_server", orders{server, 1, 2, false, "", to_server}},
     {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
     {"peer_entry",
-     peer_message{
+     replica_message{
        {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {{1}, {3}}}}}},
-    {"peer_sum", peer_message{{1}, server, entry_message{{{8}, 202, 201}, {{pushed_sum}, {{1}}}}}},
-    {"peer_committed", peer_message{{1}, server, committed_message{{8}, 200}}},
-    {"peer_joined", peer_message{{1}, server, joined_message{{8}, 199}}},
+    {"peer_sum",
+     replica_message{{1}, server, entry_message{{{8}, 202, 201}, {{pushed_sum}, {{1}}}}}},
+    {"peer_committed", replica_message{{1}, server, committed_message{{8}, 200}}},
+    {"peer_joined", replica_message{{1}, server, joined_message{{8}, 199}}},
     {"peer_copy_request",
-     peer_message{{1}, server, copy_request{{8}, 2, {{{5}, {1}, 4, 190}, {{6}, {2}, 1, 191}}}}},
-    {"peer_copy_part", peer_message{{1}, server, copy_part{{8}, 199, 2, 3, golden_image()}}},
+     replica_message{{1}, server, copy_request{{8}, 2, {{{5}, {1}, 4, 190}, {{6}, {2}, 1, 191}}}}},
+    {"peer_copy_part", replica_message{{1}, server, copy_part{{8}, 199, 2, 3, golden_image()}}},
   };
 }
 

@@ -23,8 +23,8 @@ inline chain_config random_config(random_source& random) {
   return made;
 }
 
-inline chain_record random_record(random_source& random) {
-  chain_record made{random_config(random), random.number(), {}};
+inline chain_metadata random_record(random_source& random) {
+  chain_metadata made{random_config(random), random.number(), {}};
   if (random.chance())
     made.proposed = random_config(random);
   return made;
@@ -67,11 +67,11 @@ inline partition_image random_image(random_source& random) {
           random.several([&] { return random_slab(random); })};
 }
 
-constexpr std::size_t peer_kinds = std::variant_size_v<decltype(peer_message::what)>;
+constexpr std::size_t peer_kinds = std::variant_size_v<decltype(replica_message::what)>;
 
 /// `kind` below peer_kinds: one for each alternative.
-inline peer_message random_peer(random_source& random, std::size_t kind) {
-  peer_message made{{random.number32()}, random_member(random), {}};
+inline replica_message random_peer(random_source& random, std::size_t kind) {
+  replica_message made{{random.number32()}, random_member(random), {}};
   const epoch_id epoch{random.number()};
   switch (kind) {
   case 0: {
@@ -147,7 +147,7 @@ inline bool same(const copy_part& a, const copy_part& b) {
          && same(a.image, b.image);
 }
 
-inline bool same(const peer_message& a, const peer_message& b) {
+inline bool same(const replica_message& a, const replica_message& b) {
   return a.chain == b.chain && a.from == b.from && a.what.index() == b.what.index()
          && std::visit([&]<class T>(const T& x) { return same(x, std::get<T>(b.what)); }, a.what);
 }

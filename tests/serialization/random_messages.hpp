@@ -179,7 +179,7 @@ inline observer_report random_observer_report(random_source& random) {
           {random_servers(random), random_servers(random)}};
 }
 
-inline observer_orders random_observer_orders(random_source& random) {
+inline job_status random_job_status(random_source& random) {
   return {random_view(random),
           static_cast<job_phase>(random.below(5)),
           random.number(),
@@ -220,7 +220,8 @@ inline server_orders random_server_orders(random_source& random) {
 
 constexpr std::size_t message_kinds = 13 + peer_kinds;
 
-/// `kind` below message_kinds: one for each alternative of message, report, orders, peer_message.
+/// `kind` below message_kinds: one for each alternative of message, report, orders and
+/// replica_message.
 inline message random_message(random_source& random, std::size_t kind) {
   auto a_report = [&](auto body) {
     return report{random_member(random), random.number(), random.number(), random.number(),
@@ -298,7 +299,7 @@ inline message random_message(random_source& random, std::size_t kind) {
                                      random.several([&] { return random_lease(random); }),
                                      random.number(), random.chance()});
   case 11: return some_orders(random_server_orders(random));
-  case 12: return some_orders(random_observer_orders(random));
+  case 12: return some_orders(random_job_status(random));
   default: return random_peer(random, kind - 13);
   }
 }
@@ -329,7 +330,7 @@ inline bool same(const message& a, const message& b) {
       if constexpr (requires { x.items; })
         return std::ranges::equal(x.items, y.items,
                                   [](const auto& p, const auto& q) { return same(p, q); });
-      else if constexpr (std::is_same_v<T, peer_message>)
+      else if constexpr (std::is_same_v<T, replica_message>)
         return same(x, y);
       else
         return x == y;

@@ -64,7 +64,7 @@ TEST_CASE("every message survives the wire") {
 
 TEST_CASE("a message much larger than was guessed survives the wire") {
   random_source random{2};
-  auto big = random_observer_orders(random);
+  auto big = random_job_status(random);
   for (int i = 0; i < 2000; ++i)
     big.members.push_back({.member = random_member(random),
                            .worker = random_worker_counters(random),
@@ -198,17 +198,19 @@ TEST_CASE("an entry's pushes share its body, each beginning at a multiple of eig
     return std::make_shared<const update>(
       update{{}, {}, 0, 0, {{{{0}, 0, count}, {values, values->data()}}}});
   };
-  const message sent = peer_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}}}};
+  const message sent =
+    replica_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}}}};
   const auto received = decode_frame(flatten(wire::encode(sent)));
   REQUIRE(received);
   CHECK(same(sent, *received));
-  const auto& pushes = std::get<entry_message>(std::get<peer_message>(*received).what).entry.pushes;
+  const auto& pushes =
+    std::get<entry_message>(std::get<replica_message>(*received).what).entry.pushes;
   const auto* first = pushes.at(0)->pieces.at(0).values.get();
   CHECK(pushes.at(1)->pieces.at(0).values.get() == first + 4);
 }
 
 TEST_CASE("an entry without pushes is refused") {
-  const message sent = peer_message{{}, {}, entry_message{}};
+  const message sent = replica_message{{}, {}, entry_message{}};
   CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "without pushes"));
 }
 
@@ -254,7 +256,7 @@ TEST_CASE("packed pieces that nobody makes are refused") {
 TEST_CASE("an entry with packed pieces is refused: servers pass on floats") {
   auto push = std::make_shared<update>();
   push->packed.push_back({{{0}, 0, 5}, encoding::int8, 0, nullptr});
-  const message sent = peer_message{{}, {}, entry_message{{}, {{push}, {}}}};
+  const message sent = replica_message{{}, {}, entry_message{{}, {{push}, {}}}};
   CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "packed pieces"));
 }
 
@@ -266,7 +268,7 @@ TEST_CASE("slabs that no table has are refused before there is memory for them")
     {},     0, 0, keys, random_keys(random, keys), floats, random_floats(random, keys * floats),
     nullptr};
   const auto bytes =
-    flatten(wire::encode(peer_message{{}, {}, copy_part{{}, 0, 0, 0, {{}, 0, {}, {}, {sent}}}}));
+    flatten(wire::encode(replica_message{{}, {}, copy_part{{}, 0, 0, 0, {{}, 0, {}, {}, {sent}}}}));
   REQUIRE(decode_frame(bytes));
   for (const auto count : {keys + 1, elements_max, elements_max + 1, ~std::uint64_t{0}}) {
     CAPTURE(count);
@@ -298,7 +300,7 @@ TEST_CASE("enumerators that do not exist are refused") {
   for (unsigned code : {0, 6, 19, 24, 39, 48, 255})
     CHECK(!decode_frame(flatten(wire::encode(of_code(code)))));
 
-  observer_orders body;
+  job_status body;
   body.phase = static_cast<job_phase>(5);
   CHECK(!decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
 }

@@ -68,7 +68,7 @@ TEST_CASE("a state that was saved is there after a restart") {
   const temporary_directory home;
   const member_id head{role::server, 0, {77}}, tail{role::server, 1, {78}};
   const chain_config with_joiner{{8}, {3}, {head, tail}, member_id{role::server, 2, {79}}};
-  const std::vector<chain_record> records{
+  const std::vector<chain_metadata> records{
     {with_joiner, 12, chain_config{{9}, {3}, {tail}, {}}},
     {{{4}, {3}, {tail}, {}}, 0, with_joiner},
     {},

@@ -47,10 +47,10 @@ constexpr std::chrono::seconds early_stop_max{2};
 /// For the last checkpoint.
 constexpr std::chrono::seconds stop_max{30};
 
-class peer_launcher {
+class allreduce_launcher {
 public:
-  peer_launcher(const std::string& name, run_options options, const graph& described,
-                std::vector<std::string> command)
+  allreduce_launcher(const std::string& name, run_options options, const graph& described,
+                     std::vector<std::string> command)
       : name_(name), options_(std::move(options)), graph_(described), command_(std::move(command)),
         job_(make_job(name, described, options_)), statistics_(job_), console_(name) {}
 
@@ -94,7 +94,8 @@ private:
     std::size_t parameters = 0;
     for (const auto& table : job_.tables)
       parameters += table.size();
-    board_.emplace(required(peer_board::create(options_.run_directory, job_.workers, parameters)));
+    board_.emplace(
+      required(shared_status::create(options_.run_directory, job_.workers, parameters)));
     cluster_file cluster;
     cluster.job = job_;
     cluster.secret = draw_random();
@@ -223,9 +224,9 @@ private:
   }
 
   /// As a coordinator would tell it.
-  observer_orders picture() const {
+  job_status picture() const {
     const auto& head = board_->head();
-    observer_orders now;
+    job_status now;
     now.phase = head.done         ? job_phase::finished
                 : training_since_ ? job_phase::training
                                   : job_phase::gathering;
@@ -357,7 +358,7 @@ private:
   run_console console_;
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
-  std::optional<peer_board> board_;
+  std::optional<shared_status> board_;
   std::vector<int> listeners_;
   std::optional<supervisor> supervisor_;
   missing_members missing_;
@@ -378,9 +379,9 @@ private:
 
 } // namespace
 
-int run_peer_launcher(const std::string& name, run_options options, const graph& described,
-                      const std::vector<std::string>& command) {
-  return peer_launcher{name, std::move(options), described, command}.run();
+int run_allreduce_launcher(const std::string& name, run_options options, const graph& described,
+                           const std::vector<std::string>& command) {
+  return allreduce_launcher{name, std::move(options), described, command}.run();
 }
 
 } // namespace troupe

@@ -12,7 +12,7 @@
 namespace troupe {
 
 /// As run_launcher().
-int run_peer_launcher(const std::string& name, run_options options, const graph& described,
-                      const std::vector<std::string>& command);
+int run_allreduce_launcher(const std::string& name, run_options options, const graph& described,
+                           const std::vector<std::string>& command);
 
 } // namespace troupe

@@ -24,23 +24,23 @@ struct sum_part {
   std::span<float> numbers;
 };
 
-class parts_flow {
+class bucket_flow {
 public:
   struct own_step {
     std::uint32_t part = 0;
     flow_plan::own_step what;
   };
 
-  parts_flow() = default;
+  bucket_flow() = default;
   /// The most urgent part first. `leaving_max`: once so many numbers are on their way no further
   /// chunk is sent.
-  parts_flow(std::span<const sum_part> parts, std::size_t leaving_max);
+  bucket_flow(std::span<const sum_part> parts, std::size_t leaving_max);
 
   /// This rank's own numbers of a part are there.
   void ready(std::uint32_t part);
   void all_ready();
 
-  // As of chunk_flow; other ranks' chunks may arrive before a part is ready here.
+  // As of schedule_flow; other ranks' chunks may arrive before a part is ready here.
   std::optional<own_step> next();
   bool arrived(std::uint32_t part, std::uint32_t number, std::uint32_t from);
   void left(std::uint32_t part, std::uint32_t chunk);
@@ -50,7 +50,7 @@ public:
 private:
   struct entry {
     sum_part what;
-    chunk_flow flow;
+    schedule_flow flow;
     bool is_ready = false;
   };
 

@@ -79,9 +79,9 @@ struct part_messages {
 
 } // namespace
 
-class link_team::state {
+class link_communicator::state {
 public:
-  state(const hello& self, const link_team_options& options, std::size_t ranks)
+  state(const hello& self, const link_communicator_options& options, std::size_t ranks)
       : options_(options), meeting_(self.from.index, static_cast<std::uint32_t>(ranks)),
         parted_(ranks), links_(self, events(), options.links) {}
 
@@ -134,7 +134,7 @@ public:
       parts_.push_back({part, std::make_shared<departures>(part.plan->chunks)});
       fingerprint_ = (fingerprint_ * 31) ^ part.plan->fingerprint;
     }
-    flow_ = parts_flow{parts, numbers_on_way_max};
+    flow_ = bucket_flow{parts, numbers_on_way_max};
     for (auto& early : std::exchange(early_, {}))
       take_in(early.from, std::move(early.item));
     for (std::uint32_t other = 0; other < ranks(); ++other)
@@ -377,7 +377,7 @@ private:
     }
   }
 
-  void send_chunk(const parts_flow::own_step& now, const kernels::chunk_range& range) {
+  void send_chunk(const bucket_flow::own_step& now, const kernels::chunk_range& range) {
     auto& part = parts_[now.part];
     const auto& what = now.what;
     const auto number = what.step.chunk;
@@ -395,7 +395,7 @@ private:
     send(what.step.to, what.number, std::move(push));
   }
 
-  bool take(const parts_flow::own_step& now, std::span<float> chunk) {
+  bool take(const bucket_flow::own_step& now, std::span<float> chunk) {
     const auto& what = now.what;
     const auto found = parts_[now.part].inbox.extract(what.number);
     const auto& piece = found.mapped();
@@ -420,10 +420,10 @@ private:
     finished_.wake();
   }
 
-  const link_team_options options_;
+  const link_communicator_options options_;
   std::mutex mutex_;
   std::condition_variable news_;
-  team_meeting meeting_;
+  rendezvous meeting_;
   std::vector<std::optional<std::uint32_t>> parted_; ///< By rank that ended: its last sum.
   std::string why_not_;                              ///< What a connection met last.
   bool formed_ = false;
@@ -431,7 +431,7 @@ private:
   std::uint32_t sum_ = 0;
   std::uint64_t fingerprint_ = 0;    ///< Of the sum's schedules.
   std::vector<part_messages> parts_; ///< Of the sum.
-  parts_flow flow_;
+  bucket_flow flow_;
   std::vector<early_item> early_; ///< Of later sums.
   std::optional<failure> failed_;
   kernels::progress finished_; ///< Sums.
@@ -439,37 +439,37 @@ private:
   transport links_; ///< The last one: its thread uses all others.
 };
 
-result<std::unique_ptr<link_team>> link_team::form(const hello& self,
-                                                   const std::vector<endpoint>& addresses,
-                                                   int listener, const link_team_options& options) {
+result<std::unique_ptr<link_communicator>>
+link_communicator::form(const hello& self, const std::vector<endpoint>& addresses, int listener,
+                        const link_communicator_options& options) {
   assert(self.from.index < addresses.size());
   auto made = std::make_unique<state>(self, options, addresses.size());
   if (auto formed = made->form(addresses, listener); !formed) {
     made->stop();
     return formed.error();
   }
-  return std::unique_ptr<link_team>{new link_team{std::move(made)}};
+  return std::unique_ptr<link_communicator>{new link_communicator{std::move(made)}};
 }
 
-link_team::link_team(std::unique_ptr<state> made) : state_(std::move(made)) {}
+link_communicator::link_communicator(std::unique_ptr<state> made) : state_(std::move(made)) {}
 
-link_team::~link_team() { state_->part(); }
+link_communicator::~link_communicator() { state_->part(); }
 
-std::uint32_t link_team::rank() const { return state_->rank(); }
+std::uint32_t link_communicator::rank() const { return state_->rank(); }
 
-std::uint32_t link_team::ranks() const { return state_->ranks(); }
+std::uint32_t link_communicator::ranks() const { return state_->ranks(); }
 
-result<void> link_team::sum(const flow_plan& plan, std::span<float> numbers) {
+result<void> link_communicator::sum(const flow_plan& plan, std::span<float> numbers) {
   const std::array whole{sum_part{&plan, numbers}};
   begin(whole);
   return finish();
 }
 
-void link_team::begin(std::span<const sum_part> parts) { state_->begin(parts); }
+void link_communicator::begin(std::span<const sum_part> parts) { state_->begin(parts); }
 
-void link_team::ready(std::uint32_t part) { state_->ready(part); }
+void link_communicator::ready(std::uint32_t part) { state_->ready(part); }
 
-result<void> link_team::finish() { return state_->finish(); }
+result<void> link_communicator::finish() { return state_->finish(); }
 
 kernels::schedule schedule_for_links(std::uint32_t ranks, std::size_t bytes) {
   constexpr std::size_t ring_bytes_min = 64 * 1024; // Less: latency counts, a ring has most of it.

@@ -34,7 +34,7 @@
 
 namespace troupe {
 
-struct link_team_options {
+struct link_communicator_options {
   /// Of the caller. Sleeps at once: the transport's thread does the work, and wants the core.
   kernels::wait_options wait{.spin = std::chrono::microseconds{0}};
   /// Time for all ranks to come together.
@@ -53,7 +53,7 @@ struct link_team_options {
 };
 
 /// Thread safety: of one thread.
-class link_team {
+class link_communicator {
 public:
   /// Comes together with the other ranks: rank r is at addresses[r]. `listener`: a socket that
   /// listens at this rank's address; taken. `self`: what links are opened with; equal jobs and
@@ -61,11 +61,10 @@ public:
   /// Ranks may begin, give up and begin again at any time: who still forms waits for them.
   /// Errors: timed_out (names a rank that did not come or did not find the others; or not wanted),
   /// io_failed, invalid_argument.
-  static result<std::unique_ptr<link_team>> form(const hello& self,
-                                                 const std::vector<endpoint>& addresses,
-                                                 int listener,
-                                                 const link_team_options& options = {});
-  ~link_team();
+  static result<std::unique_ptr<link_communicator>>
+  form(const hello& self, const std::vector<endpoint>& addresses, int listener,
+       const link_communicator_options& options = {});
+  ~link_communicator();
 
   std::uint32_t rank() const;
   std::uint32_t ranks() const;
@@ -83,7 +82,7 @@ public:
 
 private:
   class state;
-  explicit link_team(std::unique_ptr<state> made);
+  explicit link_communicator(std::unique_ptr<state> made);
   std::unique_ptr<state> state_;
 };
 

@@ -7,14 +7,14 @@
 
 namespace troupe {
 
-peer_checkpoints::peer_checkpoints(const cluster_file& cluster, peer_board& board,
+rank_checkpoints::rank_checkpoints(const cluster_file& cluster, shared_status& board,
                                    const std::function<void(const std::string&)>& log,
                                    const notice_sink& waits, std::uint64_t clock)
     : cluster_(cluster), board_(board), log_(log), waits_(waits),
       last_(storage::last_number(cluster.checkpoint_directory)), written_at_(steady_now()),
       written_clock_(clock) {}
 
-bool peer_checkpoints::due(std::uint64_t clock) const {
+bool rank_checkpoints::due(std::uint64_t clock) const {
   const bool by_time = cluster_.checkpoint_interval.count() > 0
                        && steady_now() - written_at_ >= cluster_.checkpoint_interval;
   const bool by_clock =
@@ -22,7 +22,7 @@ bool peer_checkpoints::due(std::uint64_t clock) const {
   return (by_time || by_clock) && !is_busy();
 }
 
-void peer_checkpoints::begin(const peer_model& model) {
+void rank_checkpoints::begin(const rank_model& model) {
   if (auto before = finish(); !before)
     log_("no checkpoint: " + before.error().text);
   written_at_ = steady_now();
@@ -34,25 +34,25 @@ void peer_checkpoints::begin(const peer_model& model) {
                         });
 }
 
-result<void> peer_checkpoints::finish() {
+result<void> rank_checkpoints::finish() {
   if (!writing_.valid())
     return {};
   return writing_.get();
 }
 
-bool peer_checkpoints::is_busy() const {
+bool rank_checkpoints::is_busy() const {
   return writing_.valid()
          && writing_.wait_for(std::chrono::seconds{0}) != std::future_status::ready;
 }
 
-result<void> peer_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
+result<void> rank_checkpoints::write(storage::manifest what, std::vector<partition_image> images) {
   auto done = try_to_write(std::move(what), std::move(images));
   if (waits_)
     waits_("checkpoint", done ? "" : "no checkpoint: " + done.error().text);
   return done;
 }
 
-result<void> peer_checkpoints::try_to_write(storage::manifest what,
+result<void> rank_checkpoints::try_to_write(storage::manifest what,
                                             std::vector<partition_image> images) {
   const auto& directory = cluster_.checkpoint_directory;
   if (!writer_) {

@@ -20,17 +20,17 @@
 namespace troupe {
 
 /// Thread safety: of one thread; writes on another one, one checkpoint at a time.
-class peer_checkpoints {
+class rank_checkpoints {
 public:
   /// Borrowed: all of it. `clock`: that with which this process begins.
-  peer_checkpoints(const cluster_file& cluster, peer_board& board,
+  rank_checkpoints(const cluster_file& cluster, shared_status& board,
                    const std::function<void(const std::string&)>& log, const notice_sink& waits,
                    std::uint64_t clock);
 
   /// By time or by clocks; never while one is being written.
   bool due(std::uint64_t clock) const;
   /// Of the model as it is now. What went wrong with the one before is logged.
-  void begin(const peer_model& model);
+  void begin(const rank_model& model);
   /// The last error; none where what was begun is committed.
   result<void> finish();
 
@@ -40,7 +40,7 @@ private:
   result<void> write(storage::manifest what, std::vector<partition_image> images);
 
   const cluster_file& cluster_;
-  peer_board& board_;
+  shared_status& board_;
   const std::function<void(const std::string&)>& log_;
   const notice_sink& waits_;
   std::uint64_t last_;

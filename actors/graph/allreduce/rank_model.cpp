@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t floats_per_line = 16;
-static_assert(sizeof(peer_model::remarks) <= floats_per_line * sizeof(float));
+static_assert(sizeof(rank_model::remarks) <= floats_per_line * sizeof(float));
 /// Of a table that begins a part, 64 KiB: to add up fewer takes the time of its messages, so they
 /// had better go with others.
 constexpr std::size_t part_floats_min = 16 * 1024;
@@ -35,7 +35,7 @@ std::uint64_t mixed(std::uint64_t hash, const float* values, std::size_t count) 
 
 } // namespace
 
-peer_model::peer_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank)
+rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank)
     : job_(job), rank_(rank), clocks_(bsp_clock_count(job)), nothing_held_(hold_nothing(job)),
       computer_(job, make) {
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
@@ -60,16 +60,16 @@ peer_model::peer_model(const job_spec& job, const trainer_factory& make, std::ui
   store_ = std::make_shared<table_store>(job_, partitions_, pool_);
 }
 
-batch_id peer_model::done() const {
+batch_id rank_model::done() const {
   return finished() ? batch_id{job_.batches()} : bsp_first(job_, clock_);
 }
 
-result<held_ptr> peer_model::values() const {
+result<held_ptr> rank_model::values() const {
   return hold(job_, *nothing_held_, store_->read(query{{}, true, nothing_held_->ranges}, {}),
               *pool_);
 }
 
-result<void> peer_model::compute(bool stop, const std::function<void(std::uint32_t part)>& ready) {
+result<void> rank_model::compute(bool stop, const std::function<void(std::uint32_t part)>& ready) {
   assert(!finished());
   stop_ = stop;
   own_ = {};
@@ -89,7 +89,7 @@ result<void> peer_model::compute(bool stop, const std::function<void(std::uint32
 }
 
 /// A table that clips waits for the norm of the whole gradient.
-gradient_listener peer_model::early_listener(const std::function<void(std::uint32_t part)>& ready) {
+gradient_listener rank_model::early_listener(const std::function<void(std::uint32_t part)>& ready) {
   return [this, &ready, complete = std::vector<std::span<const float>>(tables_.size())](
            std::uint32_t table, std::span<const float> gradient) mutable {
     const auto part = part_of_[table];
@@ -107,14 +107,14 @@ gradient_listener peer_model::early_listener(const std::function<void(std::uint3
   };
 }
 
-void peer_model::repeat() {
+void rank_model::repeat() {
   left_.assign(parts_.size(), false);
   put_own();
 }
 
 /// In all parts that have not left. Without a slot there are no pieces, as where they are not
 /// finite.
-void peer_model::put_own() {
+void rank_model::put_own() {
   for (std::uint32_t i = 0; i < tables_.size(); ++i) {
     if (left_[part_of_[i]])
       continue;
@@ -130,7 +130,7 @@ void peer_model::put_own() {
   std::memcpy(sum_.get(), &mine, sizeof(mine));
 }
 
-void peer_model::put(std::uint32_t table) {
+void rank_model::put(std::uint32_t table) {
   const auto& piece = own_.pieces[table];
   const float clip = clip_scale(job_.tables[table].optimizer, own_.norm);
   float* const to = sum_.get() + begins_[table];
@@ -138,15 +138,15 @@ void peer_model::put(std::uint32_t table) {
     to[i] = clip * piece.values.get()[i];
 }
 
-peer_model::remarks peer_model::told() const {
+rank_model::remarks rank_model::told() const {
   remarks all;
   std::memcpy(static_cast<void*>(&all), sum_.get(), sizeof(all));
   return all;
 }
 
-bool peer_model::spoiled() const { return told().spoiled > 0; }
+bool rank_model::spoiled() const { return told().spoiled > 0; }
 
-peer_model::remarks peer_model::step() {
+rank_model::remarks rank_model::step() {
   assert(!finished());
   auto all = told();
   update push;
@@ -166,14 +166,14 @@ peer_model::remarks peer_model::step() {
   return all;
 }
 
-std::vector<partition_image> peer_model::images() const {
+std::vector<partition_image> rank_model::images() const {
   std::vector<shard_partition> held;
   for (const auto id : partitions_)
     held.push_back({id, clock_, std::vector<batch_set>(job_.tables.size(), batch_set{done()})});
   return store_->pin(held);
 }
 
-result<void> peer_model::restore(const std::vector<partition_image>& images, std::uint64_t clock) {
+result<void> rank_model::restore(const std::vector<partition_image>& images, std::uint64_t clock) {
   auto restored = table_store::restored(job_, images, pool_);
   if (!restored)
     return restored.error();
@@ -182,7 +182,7 @@ result<void> peer_model::restore(const std::vector<partition_image>& images, std
   return {};
 }
 
-std::size_t peer_model::state_floats() const {
+std::size_t rank_model::state_floats() const {
   std::size_t floats = 0;
   for (const auto& partition : images())
     for (const auto& block : partition.blocks)
@@ -190,7 +190,7 @@ std::size_t peer_model::state_floats() const {
   return floats;
 }
 
-std::vector<float> peer_model::state() const {
+std::vector<float> rank_model::state() const {
   std::vector<float> all;
   for (const auto& partition : images())
     for (const auto& block : partition.blocks) {
@@ -205,7 +205,7 @@ std::vector<float> peer_model::state() const {
   return all;
 }
 
-result<void> peer_model::take_state(std::span<const float> state, std::uint64_t clock) {
+result<void> rank_model::take_state(std::span<const float> state, std::uint64_t clock) {
   auto fresh = images();
   const auto take = [&](std::uint64_t count) {
     auto made = pool_->floats(count);
@@ -229,14 +229,14 @@ result<void> peer_model::take_state(std::span<const float> state, std::uint64_t 
   return restore(fresh, clock);
 }
 
-std::size_t peer_model::parameters_count() const {
+std::size_t rank_model::parameters_count() const {
   std::size_t count = 0;
   for (const auto& table : job_.tables)
     count += table.size();
   return count;
 }
 
-void peer_model::read_parameters(std::span<float> into) const {
+void rank_model::read_parameters(std::span<float> into) const {
   const auto whole = values();
   assert(whole);
   for (const auto table : tables_) {
@@ -246,7 +246,7 @@ void peer_model::read_parameters(std::span<float> into) const {
   }
 }
 
-std::uint64_t peer_model::checksum() const {
+std::uint64_t rank_model::checksum() const {
   std::uint64_t hash = 14695981039346656037u;
   for (const auto& partition : images())
     for (const auto& block : partition.blocks) {

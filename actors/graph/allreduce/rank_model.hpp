@@ -32,7 +32,7 @@
 
 namespace troupe {
 
-class peer_model {
+class rank_model {
 public:
   /// What travels with the gradients, added up like them.
   struct remarks {
@@ -42,7 +42,7 @@ public:
   };
 
   /// With the initial values, at clock 0. Requires: a bsp job of dense tables.
-  peer_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank);
+  rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank);
 
   const job_spec& job() const { return job_; }
   /// Steps taken: the next gradient is of this clock.

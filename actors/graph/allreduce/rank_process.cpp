@@ -44,11 +44,11 @@ constexpr std::chrono::milliseconds look_again{20};
 /// Exactly what a number is, in the place of two floats that are only copied.
 constexpr std::size_t floats_per_number = 2;
 
-class peer_rank {
+class rank_process {
 public:
-  peer_rank(const child_identity& who, const cluster_file& cluster, peer_board board,
-            const graph& described, const std::function<void(const std::string&)>& log,
-            const notice_sink& waits)
+  rank_process(const child_identity& who, const cluster_file& cluster, shared_status board,
+               const graph& described, const std::function<void(const std::string&)>& log,
+               const notice_sink& waits)
       : who_(who.self), listener_(who.inherited), cluster_(cluster), board_(std::move(board)),
         log_(log), waits_(waits),
         model_(cluster.job, described.make_trainer(who.self.index), who.self.index),
@@ -121,9 +121,9 @@ private:
     return model_.restore(*images, newest.clock);
   }
 
-  result<std::unique_ptr<link_team>> form() {
+  result<std::unique_ptr<link_communicator>> form() {
     line_.training = false;
-    link_team_options how;
+    link_communicator_options how;
     how.forming = waiting_told;
     how.waits = waits_;
     how.deadline = gradient_max;
@@ -132,7 +132,8 @@ private:
       generation_ = board_.head().losses;
       hello self{wire::protocol_version, fingerprint(cluster_.job) + generation_, cluster_.secret,
                  who_};
-      auto made = link_team::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
+      auto made =
+        link_communicator::form(self, addresses_, fcntl(listener_, F_DUPFD_CLOEXEC, 0), how);
       if (made || made.error().code != errc::timed_out)
         return made;
       if (how.wanted())
@@ -285,16 +286,16 @@ private:
   const member_id who_;
   const int listener_;
   const cluster_file& cluster_;
-  peer_board board_;
+  shared_status board_;
   const std::function<void(const std::string&)>& log_;
   const notice_sink& waits_;
-  peer_model model_;
-  peer_sum sum_{model_, who_.index};
+  rank_model model_;
+  rank_sum sum_{model_, who_.index};
   peer_line& line_;
   pulse pulse_{line_.beats};
-  std::optional<peer_checkpoints> checkpoints_;
+  std::optional<rank_checkpoints> checkpoints_;
   std::vector<endpoint> addresses_;
-  std::unique_ptr<link_team> team_;
+  std::unique_ptr<link_communicator> team_;
   std::uint32_t generation_ = 0;
   divergence divergence_;
   bool diverges_ = false;
@@ -304,16 +305,16 @@ private:
 
 } // namespace
 
-result<void> run_peer(const child_identity& who, const cluster_file& cluster,
+result<void> run_rank(const child_identity& who, const cluster_file& cluster,
                       const run_options& options, const graph& described,
                       const std::function<void(const std::string&)>& log,
                       const notice_sink& waits) {
   if (auto differs = graph_difference(cluster.job, described, options); !differs.empty())
     return {errc::wrong_job, std::move(differs)};
-  auto board = peer_board::open(options.run_directory);
+  auto board = shared_status::open(options.run_directory);
   if (!board)
     return board.error();
-  return peer_rank{who, cluster, *std::move(board), described, log, waits}.run();
+  return rank_process{who, cluster, *std::move(board), described, log, waits}.run();
 }
 
 } // namespace troupe

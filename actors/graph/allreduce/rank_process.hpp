@@ -14,7 +14,7 @@ namespace troupe {
 
 /// Trains until the job is done or stopped. Errors: what makes it hopeless to start this process
 /// again.
-result<void> run_peer(const child_identity& who, const cluster_file& cluster,
+result<void> run_rank(const child_identity& who, const cluster_file& cluster,
                       const run_options& options, const graph& described,
                       const std::function<void(const std::string&)>& log, const notice_sink& waits);
 

@@ -2,7 +2,7 @@
 
 namespace troupe {
 
-peer_sum::peer_sum(peer_model& model, std::uint32_t rank) : model_(model) {
+rank_sum::rank_sum(rank_model& model, std::uint32_t rank) : model_(model) {
   for (const auto part : model.parts())
     plans_.push_back(
       plan_of_rank(schedule_for_links(model.job().workers, part.size_bytes()), rank));
@@ -10,12 +10,12 @@ peer_sum::peer_sum(peer_model& model, std::uint32_t rank) : model_(model) {
     parts_.push_back({&plans_[i], model.parts()[i]});
 }
 
-result<void> peer_sum::compute(link_team& team, bool stop) {
+result<void> rank_sum::compute(link_communicator& team, bool stop) {
   team.begin(parts_);
   return model_.compute(stop, [&](std::uint32_t part) { team.ready(part); });
 }
 
-result<void> peer_sum::finish(link_team& team) {
+result<void> rank_sum::finish(link_communicator& team) {
   if (auto summed = team.finish(); !summed || !model_.spoiled())
     return summed;
   model_.repeat();

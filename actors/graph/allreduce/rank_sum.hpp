@@ -13,19 +13,20 @@
 
 namespace troupe {
 
-class peer_sum {
+class rank_sum {
 public:
   /// Borrowed: the model. Its parts are in use from compute() until finish() returns or the team
   /// ends.
-  peer_sum(peer_model& model, std::uint32_t rank);
+  rank_sum(rank_model& model, std::uint32_t rank);
 
   /// The model's compute(); what is complete of it is added up meanwhile. Errors: as of that.
-  [[nodiscard]] result<void> compute(link_team& team, bool stop);
-  /// Of all ranks; also where one of their gradients was not finite. Errors: as of link_team::sum.
-  [[nodiscard]] result<void> finish(link_team& team);
+  [[nodiscard]] result<void> compute(link_communicator& team, bool stop);
+  /// Waits for the sums of all ranks, also where a gradient was not finite. Errors: those of
+  /// link_communicator::sum.
+  [[nodiscard]] result<void> finish(link_communicator& team);
 
 private:
-  peer_model& model_;
+  rank_model& model_;
   std::vector<flow_plan> plans_;
   std::vector<sum_part> parts_; ///< The model's, with those plans.
 };

@@ -14,9 +14,9 @@
 
 namespace troupe {
 
-class team_meeting {
+class rendezvous {
 public:
-  team_meeting(std::uint32_t rank, std::uint32_t ranks);
+  rendezvous(std::uint32_t rank, std::uint32_t ranks);
 
   std::uint32_t rank() const { return rank_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(others_.size()); }

@@ -14,10 +14,10 @@ flow_plan plan_of_rank(const kernels::schedule& plan, std::uint32_t rank) {
   return made;
 }
 
-chunk_flow::chunk_flow(const flow_plan& plan)
+schedule_flow::schedule_flow(const flow_plan& plan)
     : plan_(&plan), arrived_(plan.steps.size()), leaving_(plan.chunks) {}
 
-std::optional<flow_plan::own_step> chunk_flow::next(bool may_send) {
+std::optional<flow_plan::own_step> schedule_flow::next(bool may_send) {
   if (!plan_ || begun_ == plan_->steps.size())
     return std::nullopt;
   const auto& now = plan_->steps[begun_];
@@ -33,7 +33,7 @@ std::optional<flow_plan::own_step> chunk_flow::next(bool may_send) {
   return now;
 }
 
-bool chunk_flow::arrived(std::uint32_t number, std::uint32_t from) {
+bool schedule_flow::arrived(std::uint32_t number, std::uint32_t from) {
   if (!plan_)
     return false;
   const auto found =
@@ -47,14 +47,14 @@ bool chunk_flow::arrived(std::uint32_t number, std::uint32_t from) {
   return true;
 }
 
-bool chunk_flow::awaits(std::uint32_t from) const {
+bool schedule_flow::awaits(std::uint32_t from) const {
   for (std::size_t i = begun_; plan_ && i < plan_->steps.size(); ++i)
     if (plan_->steps[i].step.from == from && !arrived_[i])
       return true;
   return false;
 }
 
-void chunk_flow::left(std::uint32_t chunk) {
+void schedule_flow::left(std::uint32_t chunk) {
   assert(leaving_[chunk] > 0);
   --leaving_[chunk];
   --on_way_;

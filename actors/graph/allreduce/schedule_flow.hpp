@@ -33,11 +33,11 @@ struct flow_plan {
 /// Requires: rank < plan.devices; no fault_of(plan); no staging places.
 flow_plan plan_of_rank(const kernels::schedule& plan, std::uint32_t rank);
 
-class chunk_flow {
+class schedule_flow {
 public:
-  chunk_flow() = default;
+  schedule_flow() = default;
   /// Borrowed: `plan` outlives this.
-  explicit chunk_flow(const flow_plan& plan);
+  explicit schedule_flow(const flow_plan& plan);
 
   /// The step to do now: to send its chunk, or to take it; none: something has to happen first. It
   /// counts as begun. A chunk that is sent is on its way until left() is called. `may_send`: else a

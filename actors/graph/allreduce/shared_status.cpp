@@ -32,7 +32,7 @@ failure problem(const std::filesystem::path& file, int error) {
 
 } // namespace
 
-result<peer_board> peer_board::map(const std::filesystem::path& file, std::size_t size) {
+result<shared_status> shared_status::map(const std::filesystem::path& file, std::size_t size) {
   const detail::descriptor opened{::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   if (!opened)
     return problem(file, errno);
@@ -53,11 +53,11 @@ result<peer_board> peer_board::map(const std::filesystem::path& file, std::size_
   void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, opened.get(), 0);
   if (mapped == MAP_FAILED)
     return problem(file, errno);
-  return peer_board{static_cast<std::byte*>(mapped), bytes};
+  return shared_status{static_cast<std::byte*>(mapped), bytes};
 }
 
-result<peer_board> peer_board::create(const std::filesystem::path& run_directory,
-                                      std::uint32_t ranks, std::size_t parameters) {
+result<shared_status> shared_status::create(const std::filesystem::path& run_directory,
+                                            std::uint32_t ranks, std::size_t parameters) {
   auto made = map(file_in(run_directory), parameters_begin(ranks) + parameters * sizeof(float));
   if (!made)
     return made;
@@ -69,24 +69,24 @@ result<peer_board> peer_board::create(const std::filesystem::path& run_directory
   return made;
 }
 
-result<peer_board> peer_board::open(const std::filesystem::path& run_directory) {
+result<shared_status> shared_status::open(const std::filesystem::path& run_directory) {
   return map(file_in(run_directory), 0);
 }
 
-peer_board::peer_board(peer_board&& other) noexcept
+shared_status::shared_status(shared_status&& other) noexcept
     : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_) {}
 
-peer_board::~peer_board() {
+shared_status::~shared_status() {
   if (begin_)
     munmap(begin_, size_);
 }
 
-peer_line& peer_board::line(std::uint32_t rank) const {
+peer_line& shared_status::line(std::uint32_t rank) const {
   static_assert(sizeof(header) <= lines_begin);
   return reinterpret_cast<peer_line*>(begin_ + lines_begin)[rank];
 }
 
-std::span<float> peer_board::parameters() const {
+std::span<float> shared_status::parameters() const {
   return {reinterpret_cast<float*>(begin_ + parameters_begin(head().ranks)),
           head().parameters_count};
 }

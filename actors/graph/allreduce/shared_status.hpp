@@ -32,16 +32,16 @@ struct peer_line {
   std::atomic<bool> training{false};   ///< It is one of a team; else it waits for one.
 };
 
-class peer_board {
+class shared_status {
 public:
   /// A file in the run directory, which exists. Errors: io_failed.
-  static result<peer_board> create(const std::filesystem::path& run_directory, std::uint32_t ranks,
-                                   std::size_t parameters);
+  static result<shared_status> create(const std::filesystem::path& run_directory,
+                                      std::uint32_t ranks, std::size_t parameters);
   /// Errors: io_failed, damaged.
-  static result<peer_board> open(const std::filesystem::path& run_directory);
-  peer_board(peer_board&& other) noexcept;
-  peer_board& operator=(peer_board&&) = delete;
-  ~peer_board();
+  static result<shared_status> open(const std::filesystem::path& run_directory);
+  shared_status(shared_status&& other) noexcept;
+  shared_status& operator=(shared_status&&) = delete;
+  ~shared_status();
 
   struct header {
     std::uint32_t ranks = 0;
@@ -68,8 +68,8 @@ public:
   std::span<float> parameters() const;
 
 private:
-  peer_board(std::byte* begin, std::size_t size) : begin_(begin), size_(size) {}
-  static result<peer_board> map(const std::filesystem::path& file, std::size_t size);
+  shared_status(std::byte* begin, std::size_t size) : begin_(begin), size_(size) {}
+  static result<shared_status> map(const std::filesystem::path& file, std::size_t size);
 
   std::byte* begin_;
   std::size_t size_;

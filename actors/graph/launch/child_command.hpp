@@ -23,7 +23,7 @@ result<child_identity> parse_child(const std::string& text);
 
 /// The exit status by which a child says: starting me again would not help. The last line of its
 /// log says why.
-constexpr int hopeless_status = 3;
+constexpr int do_not_restart_status = 3;
 /// By which a coordinator says: another one leads, or may lead soon. It is started again as a
 /// standby. The last line of its log says why.
 constexpr int deposed_status = 4;

@@ -49,8 +49,7 @@ std::vector<supervisor::loss> host_processes::tick(time_point now) {
   return all;
 }
 
-std::vector<std::string> host_processes::follow(const observer_orders& job, bool adds,
-                                                time_point now) {
+std::vector<std::string> host_processes::follow(const job_status& job, bool adds, time_point now) {
   std::vector<std::string> lines;
   std::set<std::uint32_t> wanted;
   for (const auto& server : job.servers)

@@ -39,7 +39,7 @@ public:
 
   /// The servers that the job has now: those that left it are not started again, and those that
   /// were added and nobody runs are started here, where `adds`. Lines for the user.
-  std::vector<std::string> follow(const observer_orders& job, bool adds, time_point now);
+  std::vector<std::string> follow(const job_status& job, bool adds, time_point now);
 
   void wind_down() { supervisor_.wind_down(); }
   void kill_all() { supervisor_.kill_all(); }

@@ -23,7 +23,7 @@ member_id any_observer() {
 
 } // namespace
 
-struct job_visitor::parts {
+struct job_client::parts {
   parts(const cluster_file& cluster, std::shared_ptr<const tls_context> tls)
       : links(system, {wire::protocol_version, fingerprint(cluster.job), cluster.secret, self}, {},
               transport_options{.tls = std::move(tls)}) {
@@ -40,21 +40,21 @@ struct job_visitor::parts {
   }
 
   member_id self = any_observer();
-  std::shared_ptr<observer_board> board = std::make_shared<observer_board>();
+  std::shared_ptr<observer_mailbox> board = std::make_shared<observer_mailbox>();
   actor_config config{1};
   caf::actor_system system{config};
   node links;
   observer_handle observer;
 };
 
-job_visitor::job_visitor(const cluster_file& cluster, std::shared_ptr<const tls_context> tls)
+job_client::job_client(const cluster_file& cluster, std::shared_ptr<const tls_context> tls)
     : parts_(std::make_unique<parts>(cluster, std::move(tls))) {}
 
-job_visitor::~job_visitor() = default;
+job_client::~job_client() = default;
 
-std::optional<job_news> job_visitor::latest() const { return parts_->board->latest(); }
+std::optional<job_update> job_client::latest() const { return parts_->board->latest(); }
 
-void job_visitor::wish(const resize& what) {
+void job_client::wish(const resize& what) {
   parts_->board->update([&](observer_report& report) { report.resize = what; });
 }
 

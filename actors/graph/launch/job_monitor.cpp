@@ -34,10 +34,10 @@ constexpr std::size_t deaths_max = 64;
 
 } // namespace
 
-job_watch::job_watch(watch_options options, time_point now)
+job_monitor::job_monitor(watch_options options, time_point now)
     : options_(std::move(options)), started_at_(now), followed_at_(now), silent_since_(now) {}
 
-watch_decision job_watch::follow(const job_news& news, time_point now) {
+watch_decision job_monitor::follow(const job_update& news, time_point now) {
   watch_decision what;
   hear(news, now, what);
   look_for_coordinator(news, now, what);
@@ -57,7 +57,7 @@ watch_decision job_watch::follow(const job_news& news, time_point now) {
   return what;
 }
 
-void job_watch::hear(const job_news& news, time_point now, watch_decision& what) {
+void job_monitor::hear(const job_update& news, time_point now, watch_decision& what) {
   if (const std::pair latest{news.term, news.sequence}; latest != heard_) {
     heard_ = latest;
     heard_at_ = silent_since_ = now;
@@ -80,7 +80,8 @@ void job_watch::hear(const job_news& news, time_point now, watch_decision& what)
   checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);
 }
 
-void job_watch::look_for_coordinator(const job_news& news, time_point now, watch_decision& what) {
+void job_monitor::look_for_coordinator(const job_update& news, time_point now,
+                                       watch_decision& what) {
   if (!lost_coordinator_)
     return;
   const auto [term, lost_at] = *lost_coordinator_;
@@ -95,7 +96,7 @@ void job_watch::look_for_coordinator(const job_news& news, time_point now, watch
     what.events.push_back("coordinator back");
 }
 
-void job_watch::show_events(const job_news& news, watch_decision& what) {
+void job_monitor::show_events(const job_update& news, watch_decision& what) {
   if (news.term != events_term_) { // A new coordinator counts from 0.
     events_term_ = news.term;
     events_seen_ = 0;
@@ -107,7 +108,7 @@ void job_watch::show_events(const job_news& news, watch_decision& what) {
   events_seen_ = std::max(events_seen_, news.orders.events_total);
 }
 
-void job_watch::ask_judge(const observer_orders& status, watch_decision& what) {
+void job_monitor::ask_judge(const job_status& status, watch_decision& what) {
   const auto pass = status.batches_done / options_.batches_per_pass;
   const bool last = status.phase == job_phase::finished;
   const bool due = last || (pass > judged_pass_ && options_.judge_passes);
@@ -119,7 +120,7 @@ void job_watch::ask_judge(const observer_orders& status, watch_decision& what) {
   what.judge = pass;
 }
 
-bool job_watch::judged(const std::string& failed) {
+bool job_monitor::judged(const std::string& failed) {
   judging_ = false;
   if (!judging_last_)
     return false;
@@ -130,7 +131,7 @@ bool job_watch::judged(const std::string& failed) {
   return true;
 }
 
-watch_decision job_watch::process_lost(const supervisor::loss& what) {
+watch_decision job_monitor::process_lost(const supervisor::loss& what) {
   if (what.member.role == role::coordinator) {
     lost_coordinator_ = {last_term_, what.detected_at};
   } else {
@@ -147,14 +148,14 @@ watch_decision job_watch::process_lost(const supervisor::loss& what) {
   return shown;
 }
 
-void job_watch::give_up(const std::string& why, time_point now) {
+void job_monitor::give_up(const std::string& why, time_point now) {
   if (!failure_.empty())
     return;
   failure_ = report_.failed = why;
   gave_up_at_ = now;
 }
 
-watch_decision job_watch::stop(int signal, time_point now) {
+watch_decision job_monitor::stop(int signal, time_point now) {
   stop_signal_ = signal;
   if (stop_asked_at_ || options_.joined) { // Who only joined has no last checkpoint to wait for.
     stopped_at_once_ = true;
@@ -168,7 +169,7 @@ watch_decision job_watch::stop(int signal, time_point now) {
   return what;
 }
 
-job_watch::standing job_watch::look(time_point now, std::size_t processes) {
+job_monitor::standing job_monitor::look(time_point now, std::size_t processes) {
   const auto abandon = [this](const std::string& why) {
     failure_ = why;
     return standing::abandoned;
@@ -198,11 +199,12 @@ job_watch::standing job_watch::look(time_point now, std::size_t processes) {
 }
 
 /// Whether nothing was heard of a coordinator for so long, nor since `begin`.
-bool job_watch::is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const {
+bool job_monitor::is_silent_since(time_point begin, std::chrono::seconds time,
+                                  time_point now) const {
   return now - std::max(begin, heard_at_.value_or(started_at_)) > time;
 }
 
-int job_watch::exit_status() const {
+int job_monitor::exit_status() const {
   if (!failure_.empty() && !stopped_at_once_)
     return EXIT_FAILURE;
   return stop_signal_ == 0 ? EXIT_SUCCESS : 128 + stop_signal_;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/graph/launch/supervisor.hpp"
-#include "actors/roles/observer/observer_board.hpp"
+#include "actors/roles/observer/observer_mailbox.hpp"
 #include "base/clock.hpp"
 #include "serialization/messages.hpp"
 
@@ -39,12 +39,12 @@ struct watch_decision {
 /// (1) at most one judgement is asked for at a time; a pass that ends meanwhile is left out.
 /// (2) the last judgement is asked for once, and only after it the report says `done`.
 /// (3) each event of a coordinator is shown once.
-class job_watch {
+class job_monitor {
 public:
-  job_watch(watch_options options, time_point now);
+  job_monitor(watch_options options, time_point now);
 
   /// The newest news; the same ones may come again.
-  watch_decision follow(const job_news& news, time_point now);
+  watch_decision follow(const job_update& news, time_point now);
   watch_decision process_lost(const supervisor::loss& what);
   /// A process of this host cannot be kept alive.
   void give_up(const std::string& why, time_point now);
@@ -75,11 +75,11 @@ public:
   int exit_status() const;
 
 private:
-  void hear(const job_news& news, time_point now, watch_decision& what);
-  void look_for_coordinator(const job_news& news, time_point now, watch_decision& what);
-  void show_events(const job_news& news, watch_decision& what);
+  void hear(const job_update& news, time_point now, watch_decision& what);
+  void look_for_coordinator(const job_update& news, time_point now, watch_decision& what);
+  void show_events(const job_update& news, watch_decision& what);
   bool is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const;
-  void ask_judge(const observer_orders& status, watch_decision& what);
+  void ask_judge(const job_status& status, watch_decision& what);
 
   watch_options options_;
   time_point started_at_;

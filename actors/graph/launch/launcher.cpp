@@ -236,7 +236,7 @@ private:
       });
   }
 
-  void follow(const job_news& news, time_point now) {
+  void follow(const job_update& news, time_point now) {
     if (!is_main() && news.orders.job != job_spec{} && news.orders.job != job_)
       follow_main_host(news.orders.job);
     if (!is_main() && !is_directory_checked_ && news.orders.directory_mark != 0) {
@@ -297,9 +297,9 @@ private:
 
   bool goes_on() {
     switch (watch_->look(time(), processes_ ? processes_->running() : 0)) {
-    case job_watch::standing::running: return true;
-    case job_watch::standing::over: return false;
-    case job_watch::standing::abandoned: break;
+    case job_monitor::standing::running: return true;
+    case job_monitor::standing::over: return false;
+    case job_monitor::standing::abandoned: break;
     }
     throw run_failed{watch_->failure(), watch_->exit_status()};
   }
@@ -353,10 +353,10 @@ private:
   signal_watch signals_;
   std::vector<storage::directory_lock> locks_;
   std::optional<host_processes> processes_; ///< None where all is in this one.
-  std::optional<job_watch> watch_;
+  std::optional<job_monitor> watch_;
   missing_members missing_;
 
-  std::shared_ptr<observer_board> board_ = std::make_shared<observer_board>();
+  std::shared_ptr<observer_mailbox> board_ = std::make_shared<observer_mailbox>();
   std::shared_ptr<verdict_inbox> verdicts_ = std::make_shared<verdict_inbox>();
   actor_config config_{threads()};
   caf::actor_system system_{config_};

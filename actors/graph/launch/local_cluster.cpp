@@ -100,7 +100,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
       server_options how{identity(role::server, i),
                          fingerprint(job),
                          {},
-                         [servers = made.servers_](const server_address& peer) -> peer_sink {
+                         [servers = made.servers_](const server_address& peer) -> replica_sink {
                            return servers->at(peer.server.index);
                          }};
       how.apply_batch = options.apply_batch;
@@ -123,7 +123,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     how.pipeline.ahead_max = options.pipeline;
     how.delta_pulls = options.delta_pulls;
     // bsp adds up each slot by itself, on the server.
-    how.leave_on_device = options.workers_per_process > 1 && !any_bsp(job);
+    how.keep_on_device = options.workers_per_process > 1 && !any_bsp(job);
     const auto slow = options.slow_workers.find(i);
     const auto longer = slow == options.slow_workers.end() ? 0ms : slow->second;
     if (longer > 0ms)
@@ -141,7 +141,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     }
     if (is_first && options.workers_per_process > 1) {
       values = spawn_reducer(system, job, {options.reduce_wait}, values, tally,
-                             how.leave_on_device && !simulated);
+                             how.keep_on_device && !simulated);
       made.actors_.push_back(untyped(values));
     }
     if (options.workers_per_process > 1) // Those of the sums are of all reducers.

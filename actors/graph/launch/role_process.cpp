@@ -68,7 +68,7 @@ struct process_voice {
     std::fflush(nullptr);
     _exit(status);
   }
-  [[noreturn]] void give_up(const std::string& why) const { end_with(hopeless_status, why); }
+  [[noreturn]] void give_up(const std::string& why) const { end_with(do_not_restart_status, why); }
 
   std::function<void(const std::string&)> log() const {
     return [to = notices](const std::string& text) {
@@ -143,7 +143,8 @@ struct child_process {
     if (!end)
       return;
     if (const auto why = from_caf(end); why.code == errc::fenced)
-      voice.end_with(who.role == role::coordinator ? deposed_status : hopeless_status, why.text);
+      voice.end_with(who.role == role::coordinator ? deposed_status : do_not_restart_status,
+                     why.text);
     log("ended by " + system.render(end));
     _exit(EXIT_FAILURE);
   }
@@ -198,7 +199,8 @@ void run_coordinator_process(child_process& self, const run_options& options, in
     self.system, {self.cluster.checkpoint_directory, {}, self.cluster.checkpoint_keep});
   auto service = spawn_coordinator(self.system, std::move(setup), files);
   if (!service)
-    self.voice.end_with(service.error().code == errc::fenced ? deposed_status : hopeless_status,
+    self.voice.end_with(service.error().code == errc::fenced ? deposed_status
+                                                             : do_not_restart_status,
                         service.error().text);
   self.links.serve_coordinator(*service);
   if (auto listening = self.links.listen_on(inherited); !listening)
@@ -241,10 +243,10 @@ void run_worker_process(child_process& self, const run_options& options,
   const auto tally =
     std::make_shared<reducer_tally>(workers_of(options, self.who).back().index + 1);
   // bsp adds up each slot by itself, on the server.
-  const bool leave_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
+  const bool keep_on_device = options.workers_per_process > 1 && !any_bsp(self.cluster.job);
   if (options.workers_per_process > 1)
     values = spawn_reducer(self.system, self.cluster.job, {options.reduce_wait}, values, tally,
-                           leave_on_device);
+                           keep_on_device);
   std::vector<caf::actor> workers;
   for (const auto& who : workers_of(options, self.who)) {
     const bool is_first = who == self.who;
@@ -262,7 +264,7 @@ void run_worker_process(child_process& self, const run_options& options,
         count(*tally, index, is_first, counters);
       };
     how.delta_pulls = options.delta_pulls;
-    how.leave_on_device = leave_on_device;
+    how.keep_on_device = keep_on_device;
     if (auto slow = options.slow_workers.find(who.index); slow != options.slow_workers.end())
       how.slowness = [time = slow->second] { return time; };
     workers.push_back(caf::actor_cast<caf::actor>(spawn_worker(self.system, std::move(how),
@@ -321,7 +323,7 @@ int run_child(const child_identity& who, const run_options& options,
       voice.give_up(certificate.error().text);
     send_limits limits;
     limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
-    limits.key_book = options.key_book;
+    limits.key_cache = options.key_cache;
     transport_options transport{.admit_without_secret = cluster->open_to_others,
                                 .arena_bytes = arena_bytes_of(cluster->job),
                                 .tls = *std::move(certificate)};

@@ -75,6 +75,8 @@ std::string text_of_signal(int number, bool planned, std::uint64_t out_of_memory
     return text + limits_suffix(resource::processor_time);
   if (number != SIGKILL || planned)
     return text;
+  if (const auto limits = limits_suffix(resource::processor_time); !limits.empty())
+    return text + " (perhaps out of processor time or memory" + limits + ")";
   return text + (out_of_memory > 0 ? " (out of memory)" : " (perhaps out of memory)");
 }
 
@@ -180,7 +182,7 @@ void supervisor::ended(process_name who, process& what, int status, time_point n
                        std::vector<loss>& losses) {
   const auto pid = std::exchange(what.pid, 0);
   notices_.forget(who);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == hopeless_status) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == do_not_restart_status) {
     const auto name = to_string(who);
     const auto words = last_words(who);
     failed_ = words.starts_with(name) ? words : name + ": " + words;

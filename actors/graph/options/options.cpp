@@ -401,7 +401,7 @@ void declare(CLI::App& app, run_options& options) {
     },
     "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
   trials->add_flag_callback(
-    "--no-key-book", [&] { options.key_book = false; },
+    "--no-key-book", [&] { options.key_cache = false; },
     "Send the keys of sparse rows with each request, also those that the server was sent before");
 
   declare_stragglers(*cluster, *trials, options);

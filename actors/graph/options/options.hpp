@@ -68,7 +68,7 @@ struct run_options {
 
   std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
   /// What a slow worker is left with at least; nullopt: nobody is judged.
-  std::optional<worker_duty> stragglers = worker_duty::out;
+  std::optional<straggler_measure> stragglers = straggler_measure::out;
   double straggler_speed = 1.0; ///< Divides the times of the rules.
 
   std::optional<std::filesystem::path> checkpoint_directory;
@@ -89,7 +89,7 @@ struct run_options {
 
   std::map<std::uint32_t, std::chrono::milliseconds> slow_workers;
   std::vector<kill_plan> kills;
-  bool key_book = true; ///< False: links bring the keys of sparse tables each time.
+  bool key_cache = true; ///< False: links bring the keys of sparse tables each time.
 
   std::optional<endpoint> listen; ///< Where others may join; nullopt: loopback, any port.
   std::optional<endpoint> join;   ///< The coordinator on another host.

@@ -115,7 +115,7 @@ result<void> validate(const run_options& options) {
                    "needs --workers-per-process, or leave it out");
   // Who wants hogwild has no other mode to choose.
   const auto single = hogwild ? sync : simulated ? "--simulate" : "--threads";
-  if (threads && !options.key_book)
+  if (threads && !options.key_cache)
     return invalid(single + " has no links that bring keys: leave out --no-key-book");
   if (threads && !options.kills.empty())
     return invalid(hogwild ? single + " is one process: leave out --kill"

@@ -15,11 +15,11 @@ namespace troupe {
 namespace {
 
 /// By growing force; "off" is none of them.
-constexpr std::array<std::pair<std::string_view, worker_duty>, 4> degrees{{
-  {"watch", worker_duty::watched},
-  {"relieve", worker_duty::relieved},
-  {"backup", worker_duty::backup},
-  {"evict", worker_duty::out},
+constexpr std::array<std::pair<std::string_view, straggler_measure>, 4> degrees{{
+  {"watch", straggler_measure::watched},
+  {"relieve", straggler_measure::relieved},
+  {"backup", straggler_measure::backup},
+  {"evict", straggler_measure::out},
 }};
 
 void read_degree(const std::string& text, run_options& options) {
@@ -34,10 +34,10 @@ void read_degree(const std::string& text, run_options& options) {
 }
 
 /// The greatest force that does not break what the mode promises.
-worker_duty least_possible(const run_options& options) {
+straggler_measure least_possible(const run_options& options) {
   if (options.sync.mode == consistency_mode::hogwild)
-    return worker_duty::watched;
-  return options.mode() == run_mode::processes ? worker_duty::out : worker_duty::backup;
+    return straggler_measure::watched;
+  return options.mode() == run_mode::processes ? straggler_measure::out : straggler_measure::backup;
 }
 
 } // namespace
@@ -79,7 +79,7 @@ result<void> validate_stragglers(const run_options& options) {
   if (!options.given.contains("--stragglers") || !options.stragglers
       || *options.stragglers <= possible)
     return {};
-  return possible == worker_duty::watched
+  return possible == straggler_measure::watched
            ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
                      "watch or off")
            : invalid(std::string{options.mode() == run_mode::threads ? "--threads" : "--simulate"}

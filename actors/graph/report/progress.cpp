@@ -195,6 +195,11 @@ std::vector<process_progress> missing_processes(const progress_snapshot& snapsho
   std::ranges::copy_if(snapshot.processes, std::back_inserter(missing), is_away);
   if (missing.empty())
     std::ranges::copy_if(snapshot.processes, std::back_inserter(missing), is_loading);
+  const auto first = std::ranges::find_if(missing, &process_progress::is_coordinator);
+  if (first != missing.end())
+    missing.erase(std::remove_if(std::next(first), missing.end(),
+                                 [](const auto& each) { return each.is_coordinator; }),
+                  missing.end());
   return missing;
 }
 

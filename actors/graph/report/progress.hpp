@@ -51,7 +51,7 @@ struct progress_snapshot {
 std::string spoken_name(const process_progress& process);
 
 /// Returns the members that are away, in the order of the snapshot; if there are none, the members
-/// that load.
+/// that load. Of several coordinators, one.
 std::vector<process_progress> missing_processes(const progress_snapshot& snapshot);
 
 /// The lines of the block: a bar, the figures, one line for each process. None is wider than

@@ -106,7 +106,7 @@ void run_statistics::job_finished(time_point now) {
     training_until_ = now;
 }
 
-void run_statistics::observe(const observer_orders& what, time_point now) {
+void run_statistics::observe(const job_status& what, time_point now) {
   if (!training_from_ && what.phase == job_phase::training) {
     training_from_ = now;
     samples_at_start_ = samples_of(job_, what.batches_done);

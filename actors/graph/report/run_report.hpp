@@ -62,7 +62,7 @@ public:
   /// The job is another one than its own host took it for; before anything is observed.
   void follow(const job_spec& job) { job_ = job; }
   void job_finished(time_point now);
-  void observe(const observer_orders& what, time_point now);
+  void observe(const job_status& what, time_point now);
   /// Repeated calls for one incarnation count once. Without a call, observe() takes the time at
   /// which a process was missed, once it sees its successor.
   /// `killed_at`: when it was killed, where that is known, else equal to `detected_at`.

@@ -38,16 +38,17 @@ std::string text_of_stop(std::uint64_t checkpoint, const run_options& options, b
     text += "continue with --resume --checkpoint " + (is_word ? path : "'" + path + "'");
   }
   if (options.export_file && !exported)
-    text += "; " + printable(options.export_file->string()) + " is not written before the end";
+    text += "; " + printable(options.export_file->string())
+            + " was not written: only a finished run exports parameters";
   return text;
 }
 
 std::vector<std::string> lines_of_missed(const std::vector<kill_plan>& kills) {
   std::vector<std::string> lines;
   for (const auto& plan : kills)
-    lines.push_back(
-      fmt::format("--kill: {} was not killed: the run ended before {:.4g} s of training",
-                  to_string(plan.who), std::chrono::duration<double>(plan.after).count()));
+    lines.push_back(fmt::format(
+      "--kill: {} was not killed: the run ended first (planned after {:.4g} s of training)",
+      to_string(plan.who), std::chrono::duration<double>(plan.after).count()));
   return lines;
 }
 

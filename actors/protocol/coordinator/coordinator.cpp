@@ -275,7 +275,7 @@ void coordinator::welcome(const report& what, time_point now, coordinator_effect
     if (!first_worker_at_)
       first_worker_at_ = now;
     if (judge_) {
-      straggler_verdicts verdicts;
+      straggler_events verdicts;
       judge_->joined({who.index}, std::get<worker_report>(what.body).host, now, verdicts);
       for (const auto& verdict : verdicts)
         tell(verdict.reason, effects);

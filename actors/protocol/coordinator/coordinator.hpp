@@ -144,10 +144,10 @@ private:
     std::uint64_t pace_base = 0; ///< Acknowledged pushes when the present stretch began ...
     time_point pace_since{0};    ///< ... and when that was.
 
-    worker_duty duty = worker_duty::full; ///< As was carried out.
-    worker_progress step;                 ///< At its newest report of another step ...
-    time_point step_at{0};                ///< ... which came then.
-    time_point step_time{0};              ///< Time of a step before that, without waiting.
+    straggler_measure duty = straggler_measure::full; ///< As was carried out.
+    worker_progress step;                             ///< At its newest report of another step ...
+    time_point step_at{0};                            ///< ... which came then.
+    time_point step_time{0}; ///< Time of a step before that, without waiting.
   };
 
   /// The present incarnation of a server.
@@ -276,11 +276,11 @@ private:
 
   // -- coordinator_stragglers.cpp: who is slow, and what is done about it --
   void judge(time_point now, effects_ref effects);
-  void carry_out(const straggler_verdict& verdict, time_point now, effects_ref effects);
+  void carry_out(const straggler_event& verdict, time_point now, effects_ref effects);
   void evict(std::uint32_t index, time_point now, effects_ref effects);
   void hear_progress(worker_state& worker, worker_id id, time_point now);
   time_point step_time(worker_id worker, time_point now) const;
-  worker_duty duty_of(worker_id worker) const;
+  straggler_measure duty_of(worker_id worker) const;
   bool has_work_for(worker_id worker, bool any) const;
   void copy_work(time_point now);
   void copy_slowest(worker_id spare, std::set<worker_id>& copied, time_point now);
@@ -293,7 +293,7 @@ private:
   orders orders_for(const member_id& who);
   worker_orders orders_for_worker(std::uint32_t index) const;
   server_orders orders_for_server(const member_id& who) const;
-  observer_orders orders_for_observer() const;
+  job_status orders_for_observer() const;
   member_status server_status(std::uint32_t index, bool over) const;
   std::vector<member_status> statuses() const;
 
@@ -329,7 +329,7 @@ private:
   std::set<member_id> told_of_;   ///< Other things worth one event a member.
   std::set<std::pair<role, std::uint32_t>> seen_;
 
-  std::optional<straggler_judge> judge_;
+  std::optional<straggler_detector> judge_;
   ledger ledger_;
   std::uint64_t next_lease_ = 1;
   std::uint64_t placements_ = 0; ///< Changes of the chains' records.

@@ -20,8 +20,8 @@ constexpr auto repeat_after = 100ms;
 bool differs(const orders& now_valid, const orders& sent) {
   if (now_valid.stop != sent.stop || now_valid.failed != sent.failed)
     return true;
-  const auto* shown = std::get_if<observer_orders>(&now_valid.body);
-  const auto* before = std::get_if<observer_orders>(&sent.body);
+  const auto* shown = std::get_if<job_status>(&now_valid.body);
+  const auto* before = std::get_if<job_status>(&sent.body);
   if (shown == nullptr || before == nullptr)
     return now_valid.body != sent.body;
   return shown->phase != before->phase || shown->checkpoint != before->checkpoint
@@ -74,7 +74,7 @@ void coordinator::send_home(const member_id& who, const std::string& why,
   if (who.role == role::server)
     what.body = server_orders{};
   else if (who.role == role::observer)
-    what.body = observer_orders{};
+    what.body = job_status{};
   effects.push_back(send_effect{std::move(what)});
 }
 
@@ -117,7 +117,7 @@ server_orders coordinator::orders_for_server(const member_id& who) const {
       continue;
     const auto& worker = workers_.at(place.index);
     const bool known = worker.stage == admission::admitted;
-    const bool unbound = known && worker.duty == worker_duty::backup;
+    const bool unbound = known && worker.duty == straggler_measure::backup;
     if (known || worker.stage == admission::candidate)
       mine.workers.push_back({{place.index},
                               record.id.incarnation,
@@ -129,8 +129,8 @@ server_orders coordinator::orders_for_server(const member_id& who) const {
   return mine;
 }
 
-observer_orders coordinator::orders_for_observer() const {
-  observer_orders mine;
+job_status coordinator::orders_for_observer() const {
+  job_status mine;
   mine.view = view_;
   mine.phase = phase_;
   mine.batches_done = ledger_.settled();
@@ -181,10 +181,10 @@ std::vector<member_status> coordinator::statuses() const {
     const bool busy = worker.stage == admission::admitted && ledger_.holds_work({index});
     const bool idle = over || phase_ == job_phase::finishing
                       || (phase_ == job_phase::training && ledger_.remaining() == 0);
-    one.state = worker.duty == worker_duty::out ? member_state::evicted
-                : busy                          ? member_state::active
-                : idle                          ? member_state::finished
-                                                : member_state::joining;
+    one.state = worker.duty == straggler_measure::out ? member_state::evicted
+                : busy                                ? member_state::active
+                : idle                                ? member_state::finished
+                                                      : member_state::joining;
     one.clock = worker.report.clock;
     one.worker = worker.report.counters;
     all.push_back(std::move(one));
@@ -193,7 +193,7 @@ std::vector<member_status> coordinator::statuses() const {
     if (workers_.contains(index))
       continue;
     all.push_back(absent(role::worker, index));
-    if (duty_of({index}) == worker_duty::out)
+    if (duty_of({index}) == straggler_measure::out)
       all.back().state = member_state::evicted;
   }
   for (auto& one : all) {

@@ -21,7 +21,7 @@ bool is_member(const chain_config& config, const member_id& who) {
 bool has_failed(const chain_report& what) { return !what.failed.empty() && what.unreadable == 0; }
 
 /// A generation whose server had not kept all that was acknowledged in the one before.
-bool begins_with_less(const chain_record& record, const chain_report& what) {
+bool begins_with_less(const chain_metadata& record, const chain_report& what) {
   return record.proposed && record.active.epoch != epoch_id{} && !what.recovered
          && what.status.complete && what.status.generation == record.proposed->generation
          && what.status.generation != record.active.generation;
@@ -113,14 +113,14 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
 /// acknowledged.
 bool coordinator::acts_in_a_chain(const member_id& who) const {
   return job_.replicas > 1 && !mutated(mutation::last_one_given_up)
-         && std::ranges::any_of(placement_.records(), [&](const chain_record& record) {
+         && std::ranges::any_of(placement_.records(), [&](const chain_metadata& record) {
               return is_member(record.active, who);
             });
 }
 
 /// Servers of the job that did not come yet, or may come back, or just have.
 std::set<server_id> coordinator::expected_servers(time_point now) const {
-  const auto is_founded = [](const chain_record& x) { return x.active.epoch != epoch_id{}; };
+  const auto is_founded = [](const chain_metadata& x) { return x.active.epoch != epoch_id{}; };
   const bool begun = std::ranges::all_of(placement_.records(), is_founded);
   std::set<server_id> all;
   for (const auto& [index, since] : gone_) {
@@ -165,7 +165,7 @@ bool coordinator::can_be_missed(const member_id& who) const {
                         && std::ranges::any_of(found->second.report.chains, has_failed);
     return other != who && !placement_.is_dead(other) && !failed;
   };
-  return std::ranges::all_of(placement_.records(), [&](const chain_record& record) {
+  return std::ranges::all_of(placement_.records(), [&](const chain_metadata& record) {
     const auto& [active, origin, proposed] = record;
     if (proposed && proposed->generation != active.generation)
       return !is_member(*proposed, who);

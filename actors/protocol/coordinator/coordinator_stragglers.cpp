@@ -20,14 +20,14 @@ worker_progress progress_of(const worker_report& what) {
 
 } // namespace
 
-worker_duty coordinator::duty_of(worker_id worker) const {
-  return judge_ ? judge_->duty(worker) : worker_duty::full;
+straggler_measure coordinator::duty_of(worker_id worker) const {
+  return judge_ ? judge_->duty(worker) : straggler_measure::full;
 }
 
 void coordinator::judge(time_point now, coordinator_effects& effects) {
   if (!judge_ || recovering_ || phase_ == job_phase::stopped)
     return;
-  straggler_verdicts verdicts;
+  straggler_events verdicts;
   judge_->tick(now, verdicts);
   for (const auto& verdict : verdicts) {
     tell(verdict.reason, effects);
@@ -35,9 +35,9 @@ void coordinator::judge(time_point now, coordinator_effects& effects) {
   }
 }
 
-void coordinator::carry_out(const straggler_verdict& verdict, time_point now,
+void coordinator::carry_out(const straggler_event& verdict, time_point now,
                             coordinator_effects& effects) {
-  if (!verdict.worker || verdict.what != straggler_verdict::kind::duty)
+  if (!verdict.worker || verdict.what != straggler_event::kind::duty)
     return;
   const auto id = *verdict.worker;
   const auto found = workers_.find(id.value);
@@ -45,19 +45,19 @@ void coordinator::carry_out(const straggler_verdict& verdict, time_point now,
     return;
   auto& worker = found->second;
   const auto before = std::exchange(worker.duty, verdict.duty);
-  if (verdict.duty == worker_duty::out) {
+  if (verdict.duty == straggler_measure::out) {
     evict(id.value, now, effects);
-  } else if (verdict.duty == worker_duty::backup) {
+  } else if (verdict.duty == straggler_measure::backup) {
     ledger_.lost(id);
     outdate(id);
     ++roster_;
-  } else if (before == worker_duty::backup) {
+  } else if (before == straggler_measure::backup) {
     // It goes by clocks again, and begins with one that nobody was promised to be past.
     ledger_.lost(id);
     outdate(id);
     if (worker.stage == admission::admitted)
       set_stage(worker, admission::leaving);
-  } else if (verdict.duty == worker_duty::relieved && ledger_.relieve(id)) {
+  } else if (verdict.duty == straggler_measure::relieved && ledger_.relieve(id)) {
     outdate(id);
   }
 }
@@ -99,8 +99,8 @@ time_point coordinator::step_time(worker_id worker, time_point now) const {
 bool coordinator::has_work_for(worker_id worker, bool any) const {
   const auto duty = workers_.at(worker.value).duty;
   const bool may_copy =
-    duty == worker_duty::backup || (job_.backup_workers > 0 && worker.value >= job_.workers);
-  return work_may_go_on() && duty != worker_duty::out
+    duty == straggler_measure::backup || (job_.backup_workers > 0 && worker.value >= job_.workers);
+  return work_may_go_on() && duty != straggler_measure::out
          && (any || (may_copy && ledger_.any_leased()));
 }
 

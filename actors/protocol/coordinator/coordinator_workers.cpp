@@ -65,7 +65,7 @@ std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker
 std::optional<std::uint64_t> coordinator::slowest_clock() const {
   std::optional<std::uint64_t> slowest;
   for (const auto& [index, worker] : workers_)
-    if (worker.stage == admission::admitted && worker.duty < worker_duty::backup
+    if (worker.stage == admission::admitted && worker.duty < straggler_measure::backup
         && worker.report.generation == state_.generation)
       slowest = std::min(slowest.value_or(worker.report.clock), worker.report.clock);
   return slowest;
@@ -84,8 +84,8 @@ void coordinator::admit_workers() {
     auto& worker = workers_[seat.index];
     const bool work = has_work_for({seat.index}, any);
     const auto& last = worker.report;
-    if (worker.adopted && worker.stage == admission::admitted && worker.duty < worker_duty::backup
-        && is_unbound(record.id)) {
+    if (worker.adopted && worker.stage == admission::admitted
+        && worker.duty < straggler_measure::backup && is_unbound(record.id)) {
       ledger_.lost({seat.index});
       outdate({seat.index});
       set_stage(worker, admission::leaving);
@@ -118,7 +118,7 @@ coordinator::crew coordinator::muster() const {
     if (worker.stage != admission::admitted || record.unplugged)
       continue;
     const bool enough = job_.backup_workers > 0 && all.regular.size() >= job_.workers;
-    const bool is_spare = worker.duty == worker_duty::backup || enough;
+    const bool is_spare = worker.duty == straggler_measure::backup || enough;
     (is_spare ? all.spare : all.regular).push_back({seat.index});
   }
   if (all.regular.empty())
@@ -134,7 +134,7 @@ void coordinator::hand_out(const crew& all, time_point now) {
   auto ready = all.regular;
   // It gets its next lease when it has none.
   std::erase_if(ready, [&](worker_id id) {
-    return workers_.at(id.value).duty == worker_duty::relieved && ledger_.holds_work(id);
+    return workers_.at(id.value).duty == straggler_measure::relieved && ledger_.holds_work(id);
   });
   if (ready.empty())
     ready = all.regular; // In bsp it may itself wait for what is queued.
@@ -159,7 +159,7 @@ std::map<worker_id, std::uint32_t> coordinator::lease_limits() const {
     const auto batches = worker.batches_per_second
                            ? *worker.batches_per_second * seconds
                            : static_cast<double>(worker.report.counters.pushes_acknowledged);
-    const bool is_relieved = worker.duty == worker_duty::relieved;
+    const bool is_relieved = worker.duty == straggler_measure::relieved;
     limits[{index}] = is_relieved ? 1 : static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
   }
   return limits;

@@ -29,7 +29,7 @@ std::size_t gain_min() { return mutated(mutation::endless_moving) ? 0 : 1; }
 
 } // namespace
 
-placement::placement(placement_options options, std::vector<chain_record> stored,
+placement::placement(placement_options options, std::vector<chain_metadata> stored,
                      std::set<server_id> draining)
     : options_(options), records_(std::move(stored)), delays_(records_.size()),
       have_less_(records_.size()), draining_(std::move(draining)) {}
@@ -86,7 +86,7 @@ bool placement::is_absent(const member_id& server) const {
 }
 
 bool placement::is_recorded(const member_id& server) const {
-  return any_of(records_, [&](const chain_record& x) { return members_of(x).contains(server); });
+  return any_of(records_, [&](const chain_metadata& x) { return members_of(x).contains(server); });
 }
 
 std::optional<member_id> placement::present(server_id server) const {
@@ -111,19 +111,19 @@ bool placement::is_empty(server_id server) const {
   const auto names = [&](const chain_config& x) {
     return contains(x.members, server) || (x.joiner && x.joiner->index == server.value);
   };
-  return std::ranges::none_of(records_, [&](const chain_record& x) {
+  return std::ranges::none_of(records_, [&](const chain_metadata& x) {
     return names(x.active) || (x.proposed && names(*x.proposed));
   });
 }
 
 std::size_t placement::load(server_id server) const {
   return static_cast<std::size_t>(std::ranges::count_if(
-    records_, [&](const chain_record& x) { return contains(x.active.members, server); }));
+    records_, [&](const chain_metadata& x) { return contains(x.active.members, server); }));
 }
 
 bool placement::is_at_rest() const {
-  return std::ranges::none_of(records_,
-                              [](const chain_record& x) { return x.proposed || x.active.joiner; });
+  return std::ranges::none_of(
+    records_, [](const chain_metadata& x) { return x.proposed || x.active.joiner; });
 }
 
 // -- configurations --
@@ -163,7 +163,7 @@ bool placement::decide(std::uint32_t index, time_point now) {
   return true;
 }
 
-void placement::propose(chain_record& chain, chain_config next, generation_id generation) {
+void placement::propose(chain_metadata& chain, chain_config next, generation_id generation) {
   next.epoch = {newest(chain).epoch.value + 1};
   next.generation = generation;
   chain.proposed = std::move(next);
@@ -411,15 +411,15 @@ std::size_t placement::heads_beside(std::uint32_t index, server_id server) const
   return heads;
 }
 
-const chain_config& newest(const chain_record& chain) {
+const chain_config& newest(const chain_metadata& chain) {
   return chain.proposed ? *chain.proposed : chain.active;
 }
 
-bool begins(const chain_record& chain) {
+bool begins(const chain_metadata& chain) {
   return chain.proposed && chain.proposed->generation != chain.active.generation;
 }
 
-std::set<member_id> members_of(const chain_record& record) {
+std::set<member_id> members_of(const chain_metadata& record) {
   std::set<member_id> all;
   const auto add = [&](const chain_config& config) {
     all.insert(config.members.begin(), config.members.end());

@@ -58,7 +58,7 @@ class placement {
 public:
   /// `stored`: what was persisted last, one for each chain; of a new job, records as they are made.
   /// `draining`: as drain() took it.
-  placement(placement_options options, std::vector<chain_record> stored,
+  placement(placement_options options, std::vector<chain_metadata> stored,
             std::set<server_id> draining = {});
 
   // -- who is there --
@@ -113,7 +113,7 @@ public:
   /// Takes the next steps. Returns whether records() changed.
   bool decide(time_point now);
 
-  const std::vector<chain_record>& records() const { return records_; }
+  const std::vector<chain_metadata>& records() const { return records_; }
   /// Since the last call.
   std::vector<separation> take_separations() { return std::exchange(separations_, {}); }
 
@@ -130,7 +130,7 @@ private:
   bool decide(std::uint32_t index, time_point now);
   bool is_uneven() const;
   bool balance();
-  void propose(chain_record& chain, chain_config next, generation_id generation);
+  void propose(chain_metadata& chain, chain_config next, generation_id generation);
   void watch(std::uint32_t index, time_point now);
   void part_neighbours(std::uint32_t index, time_point now);
   std::optional<std::pair<member_id, member_id>> stuck_pair(std::uint32_t index) const;
@@ -166,7 +166,7 @@ private:
   std::size_t load_max(std::uint32_t index, const std::vector<member_id>& members) const;
 
   placement_options options_;
-  std::vector<chain_record> records_;
+  std::vector<chain_metadata> records_;
   std::vector<delay> delays_; ///< Of each chain.
   /// Of each chain those who began with less than it had, until a generation is active.
   std::vector<std::set<member_id>> have_less_;
@@ -181,10 +181,10 @@ private:
 };
 
 /// What is proposed; else what is active.
-const chain_config& newest(const chain_record& chain);
+const chain_config& newest(const chain_metadata& chain);
 /// A generation of it is not active yet.
-bool begins(const chain_record& chain);
+bool begins(const chain_metadata& chain);
 /// All that have a part in the chain, or are to have one.
-std::set<member_id> members_of(const chain_record& record);
+std::set<member_id> members_of(const chain_metadata& record);
 
 } // namespace troupe

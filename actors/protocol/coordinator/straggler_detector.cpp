@@ -20,20 +20,20 @@ std::string seconds_text(double seconds) {
 }
 
 /// `text` goes on after the worker's name.
-void tell(straggler_verdicts& verdicts, worker_id worker, worker_duty duty, const std::string& text,
-          straggler_verdict::kind what = straggler_verdict::kind::duty) {
+void tell(straggler_events& verdicts, worker_id worker, straggler_measure duty,
+          const std::string& text, straggler_event::kind what = straggler_event::kind::duty) {
   verdicts.push_back({what, worker, duty, "worker " + std::to_string(worker.value) + text});
 }
 
-void tell(straggler_verdicts& verdicts, straggler_verdict::kind what, const std::string& text) {
-  verdicts.push_back({what, std::nullopt, worker_duty::full, "the cluster " + text});
+void tell(straggler_events& verdicts, straggler_event::kind what, const std::string& text) {
+  verdicts.push_back({what, std::nullopt, straggler_measure::full, "the cluster " + text});
 }
 
-const char* meaning_of(worker_duty duty) {
+const char* meaning_of(straggler_measure duty) {
   switch (duty) {
-  case worker_duty::watched: return "it is watched";
-  case worker_duty::relieved: return "it gives back a part of its work";
-  case worker_duty::backup: return "nobody waits for it any more";
+  case straggler_measure::watched: return "it is watched";
+  case straggler_measure::relieved: return "it gives back a part of its work";
+  case straggler_measure::backup: return "nobody waits for it any more";
   default: return "";
   }
 }
@@ -49,33 +49,33 @@ double median(std::vector<double> values) {
 
 // -- events -----------------------------------------------------------------------------------
 
-void straggler_judge::begin_track(seat& who, time_point now) const {
+void straggler_detector::begin_track(seat& who, time_point now) const {
   who.seen = {};
   who.seen.since = now;
   who.seen.window_since = now;
   who.seen.healthy_since = now;
 }
 
-void straggler_judge::joined(worker_id worker, std::string host, time_point now,
-                             straggler_verdicts& verdicts) {
+void straggler_detector::joined(worker_id worker, std::string host, time_point now,
+                                straggler_events& verdicts) {
   auto& who = seats_[worker];
   who.host = std::move(host);
   who.present = true;
   begin_track(who, now);
-  if (who.duty == worker_duty::out)
+  if (who.duty == straggler_measure::out)
     return;
-  who.duty = worker_duty::full;
+  who.duty = straggler_measure::full;
   const auto record = hosts_.find(who.host);
   if (record == hosts_.end() || record->second.held_until <= now || !may_put_out())
     return;
-  who.duty = worker_duty::out;
+  who.duty = straggler_measure::out;
   who.out_until = record->second.held_until;
   tell(verdicts, worker, who.duty,
        " has to wait " + seconds_text(seconds_of(who.out_until - now)) + ": its host " + who.host
          + " is held back");
 }
 
-void straggler_judge::left(worker_id worker, time_point now) {
+void straggler_detector::left(worker_id worker, time_point now) {
   const auto found = seats_.find(worker);
   if (found == seats_.end())
     return;
@@ -83,22 +83,22 @@ void straggler_judge::left(worker_id worker, time_point now) {
   who.present = false;
   who.left_at = now;
   begin_track(who, now);
-  if (who.duty != worker_duty::out)
-    who.duty = worker_duty::full;
+  if (who.duty != straggler_measure::out)
+    who.duty = straggler_measure::full;
 }
 
-void straggler_judge::progress(worker_id worker, const worker_progress& done, time_point now) {
+void straggler_detector::progress(worker_id worker, const worker_progress& done, time_point now) {
   const auto found = seats_.find(worker);
   if (found != seats_.end() && found->second.works())
     measure(found->second.seen, done, now);
 }
 
-worker_duty straggler_judge::duty(worker_id worker) const {
+straggler_measure straggler_detector::duty(worker_id worker) const {
   const auto found = seats_.find(worker);
-  return found == seats_.end() ? worker_duty::full : found->second.duty;
+  return found == seats_.end() ? straggler_measure::full : found->second.duty;
 }
 
-void straggler_judge::measure(track& seen, const worker_progress& done, time_point now) const {
+void straggler_detector::measure(track& seen, const worker_progress& done, time_point now) const {
   const auto& base = seen.base;
   seen.newest = done;
   if (!base || done.steps < base->steps || done.samples < base->samples
@@ -128,7 +128,7 @@ void straggler_judge::measure(track& seen, const worker_progress& done, time_poi
 
 // -- a round ----------------------------------------------------------------------------------
 
-void straggler_judge::tick(time_point now, straggler_verdicts& verdicts) {
+void straggler_detector::tick(time_point now, straggler_events& verdicts) {
   if (round_at_ && now - *round_at_ < options_.round)
     return;
   late_ = round_at_ && now - *round_at_ > options_.round * options_.late_ratio;
@@ -155,7 +155,7 @@ void straggler_judge::tick(time_point now, straggler_verdicts& verdicts) {
 
 /// The judge did not run in time, so what it saw since says nothing about workers: all begin anew,
 /// in windows and in silence.
-void straggler_judge::oversleep(time_point now) {
+void straggler_detector::oversleep(time_point now) {
   late_score_ = std::min(late_score_ + 1, options_.late_score_max);
   late_at_ = now;
   for (auto& [worker, who] : seats_) {
@@ -168,13 +168,13 @@ void straggler_judge::oversleep(time_point now) {
   }
 }
 
-void straggler_judge::begin_window(track& seen, time_point now) {
+void straggler_detector::begin_window(track& seen, time_point now) {
   seen.window.clear();
   seen.window_steps = seen.window_samples = 0;
   seen.window_since = now;
 }
 
-void straggler_judge::close_window(track& seen, time_point now) const {
+void straggler_detector::close_window(track& seen, time_point now) const {
   const auto time = std::max(seconds_of(options_.window_time),
                              options_.window_time_steps * median_ * seen.step_samples_max);
   seen.closed =
@@ -197,7 +197,7 @@ void straggler_judge::close_window(track& seen, time_point now) const {
 }
 
 /// A worker that is stuck has no pace; one that is blocked keeps its last.
-straggler_judge::group straggler_judge::compare() const {
+straggler_detector::group straggler_detector::compare() const {
   std::vector<double> paces;
   std::vector<double> samples;
   for (const auto& [worker, who] : seats_)
@@ -214,18 +214,18 @@ straggler_judge::group straggler_judge::compare() const {
   return all;
 }
 
-double straggler_judge::slow_limit(const group& all) const {
+double straggler_detector::slow_limit(const group& all) const {
   return std::max(options_.slow_ratio * all.median,
                   all.median + options_.slow_deviations * all.deviation);
 }
 
-bool straggler_judge::is_slow(const pace& one, const group& all) const {
+bool straggler_detector::is_slow(const pace& one, const group& all) const {
   const auto excess = (one.seconds_per_sample - all.median) * all.step_samples;
   return enough(all) && one.seconds_per_sample > slow_limit(all)
          && excess > seconds_of(options_.slow_excess);
 }
 
-double straggler_judge::silence_limit(const track& seen) const {
+double straggler_detector::silence_limit(const track& seen) const {
   const auto patience = !seen.trained || seen.step_samples_max == 0.0 || median_ == 0.0
                           ? seconds_of(options_.first_step)
                           : std::max(seconds_of(options_.silence),
@@ -233,7 +233,7 @@ double straggler_judge::silence_limit(const track& seen) const {
   return patience * (1.0 + late_score_);
 }
 
-void straggler_judge::find_stuck(const group& all, time_point now, straggler_verdicts& verdicts) {
+void straggler_detector::find_stuck(const group& all, time_point now, straggler_events& verdicts) {
   for (auto& [worker, who] : seats_) {
     auto& seen = who.seen;
     if (!who.works())
@@ -246,14 +246,14 @@ void straggler_judge::find_stuck(const group& all, time_point now, straggler_ver
       tell(verdicts, worker, who.duty,
            " is stuck: it reports, but has finished no step for " + seconds_text(silent) + "; "
              + describe(seen, all),
-           straggler_verdict::kind::stuck);
+           straggler_event::kind::stuck);
     if (seen.stuck && !stuck)
       tell(verdicts, worker, who.duty, " is not stuck any more; " + describe(seen, all));
     seen.stuck = stuck;
   }
 }
 
-void straggler_judge::find_slow(const group& all, time_point now) {
+void straggler_detector::find_slow(const group& all, time_point now) {
   for (auto& [worker, who] : seats_) {
     auto& seen = who.seen;
     if (!who.works() || !seen.closed)
@@ -267,7 +267,7 @@ void straggler_judge::find_slow(const group& all, time_point now) {
 }
 
 /// Why nobody of the cluster is to blame; empty where somebody may be.
-std::string straggler_judge::systemic(const group& all) const {
+std::string straggler_detector::systemic(const group& all) const {
   std::size_t judged = 0;
   std::size_t bad = 0;
   for (const auto& [worker, who] : seats_)
@@ -283,7 +283,7 @@ std::string straggler_judge::systemic(const group& all) const {
   return {};
 }
 
-void straggler_judge::brake(const group& all, time_point now, straggler_verdicts& verdicts) {
+void straggler_detector::brake(const group& all, time_point now, straggler_events& verdicts) {
   const auto why = systemic(all);
   if (enough(all)) {
     if (!long_run_median_) {
@@ -301,17 +301,17 @@ void straggler_judge::brake(const group& all, time_point now, straggler_verdicts
   if (!why.empty()) {
     brake_until_ = now + options_.brake_time;
     if (!std::exchange(braked_, true))
-      tell(verdicts, straggler_verdict::kind::cluster_slow, "is slow, no worker is blamed: " + why);
+      tell(verdicts, straggler_event::kind::cluster_slow, "is slow, no worker is blamed: " + why);
   } else if (braked_ && now >= brake_until_) {
     braked_ = false;
-    tell(verdicts, straggler_verdict::kind::cluster_well,
+    tell(verdicts, straggler_event::kind::cluster_well,
          "is not slow any more: workers are judged again");
   }
 }
 
 // -- force ------------------------------------------------------------------------------------
 
-void straggler_judge::act(const group& all, time_point now, straggler_verdicts& verdicts) {
+void straggler_detector::act(const group& all, time_point now, straggler_events& verdicts) {
   std::optional<worker_id> worst;
   const auto badness = [&](worker_id worker) { // Stuck ones first, then by pace.
     const auto& seen = seats_.at(worker).seen;
@@ -330,8 +330,8 @@ void straggler_judge::act(const group& all, time_point now, straggler_verdicts& 
       seen.evidence = false;
     }
     const bool forceable = seen.evidence && now - seen.forced_at >= options_.force_interval;
-    if (forceable && who.duty < std::min(options_.least_duty, worker_duty::backup)) {
-      who.duty = static_cast<worker_duty>(static_cast<int>(who.duty) + 1);
+    if (forceable && who.duty < std::min(options_.least_duty, straggler_measure::backup)) {
+      who.duty = static_cast<straggler_measure>(static_cast<int>(who.duty) + 1);
       seen.evidence = false;
       seen.forced_at = now;
       tell(verdicts, worker, who.duty,
@@ -348,11 +348,11 @@ void straggler_judge::act(const group& all, time_point now, straggler_verdicts& 
 }
 
 /// After a window that was not slow.
-void straggler_judge::forgive(worker_id worker, seat& who, time_point now,
-                              straggler_verdicts& verdicts) const {
+void straggler_detector::forgive(worker_id worker, seat& who, time_point now,
+                                 straggler_events& verdicts) const {
   auto& seen = who.seen;
-  if (who.duty != worker_duty::full && now - seen.slow_at >= options_.recovery) {
-    who.duty = worker_duty::full;
+  if (who.duty != straggler_measure::full && now - seen.slow_at >= options_.recovery) {
+    who.duty = straggler_measure::full;
     tell(verdicts, worker, who.duty,
          " has its full duty back: not slow for " + seconds_text(seconds_of(now - seen.slow_at)));
   }
@@ -362,35 +362,35 @@ void straggler_judge::forgive(worker_id worker, seat& who, time_point now,
   }
 }
 
-std::size_t straggler_judge::working() const {
+std::size_t straggler_detector::working() const {
   return static_cast<std::size_t>(std::count_if(
     seats_.begin(), seats_.end(), [](const auto& entry) { return entry.second.works(); }));
 }
 
 /// One more, who works now.
-bool straggler_judge::may_put_out() const {
+bool straggler_detector::may_put_out() const {
   std::size_t known = 0;
   std::size_t out = 0;
   for (const auto& [worker, who] : seats_) {
-    known += who.present || who.duty == worker_duty::out ? 1 : 0;
-    out += who.duty == worker_duty::out ? 1 : 0;
+    known += who.present || who.duty == straggler_measure::out ? 1 : 0;
+    out += who.duty == straggler_measure::out ? 1 : 0;
   }
   // 10 % of 30 must be 3 whatever 0.1 is in binary.
   const auto share = std::floor(options_.out_share * static_cast<double>(known) + 1e-9);
-  return options_.least_duty == worker_duty::out
+  return options_.least_duty == straggler_measure::out
          && (static_cast<double>(out + 1) <= std::max(1.0, share)
              || mutated(mutation::evicts_beyond_cap))
          && working() >= std::size_t{options_.workers_min} + 1;
 }
 
-void straggler_judge::evict(worker_id worker, const group& all, time_point now,
-                            straggler_verdicts& verdicts) {
+void straggler_detector::evict(worker_id worker, const group& all, time_point now,
+                               straggler_events& verdicts) {
   auto& who = seats_.at(worker);
   const std::string why = who.seen.hopeless ? " stayed stuck" : " stayed slow";
   const auto numbers = describe(who.seen, all);
   evicted_at_ = now;
   ++who.evictions;
-  who.duty = worker_duty::out;
+  who.duty = straggler_measure::out;
   who.out_until = now
                   + std::min<std::chrono::milliseconds>(options_.probation * who.evictions,
                                                         options_.probation_max);
@@ -402,7 +402,7 @@ void straggler_judge::evict(worker_id worker, const group& all, time_point now,
 }
 
 /// Notes an eviction. Returns whether the host is held back for it, and with it all who are out.
-bool straggler_judge::hold_host(const std::string& host, time_point now) {
+bool straggler_detector::hold_host(const std::string& host, time_point now) {
   if (host.empty())
     return false;
   auto& record = hosts_[host];
@@ -414,20 +414,20 @@ bool straggler_judge::hold_host(const std::string& host, time_point now) {
   record.evictions.clear();
   record.held_until = now + options_.host_hold;
   for (auto& [worker, who] : seats_)
-    if (who.duty == worker_duty::out && who.host == host)
+    if (who.duty == straggler_measure::out && who.host == host)
       who.out_until = std::max(who.out_until, record.held_until);
   return true;
 }
 
 /// Lets in whose time is over; and others, where too few work without them.
-void straggler_judge::release(time_point now, straggler_verdicts& verdicts) {
+void straggler_detector::release(time_point now, straggler_events& verdicts) {
   for (const auto& [worker, who] : seats_)
-    if (who.duty == worker_duty::out && now >= who.out_until)
+    if (who.duty == straggler_measure::out && now >= who.out_until)
       let_in(worker, "its time is over", now, verdicts);
   while (working() < options_.workers_min) {
     auto next = seats_.end();
     for (auto i = seats_.begin(); i != seats_.end(); ++i) {
-      const bool waits = i->second.present && i->second.duty == worker_duty::out;
+      const bool waits = i->second.present && i->second.duty == straggler_measure::out;
       if (waits && (next == seats_.end() || i->second.out_until < next->second.out_until))
         next = i;
     }
@@ -437,20 +437,21 @@ void straggler_judge::release(time_point now, straggler_verdicts& verdicts) {
   }
 }
 
-void straggler_judge::let_in(worker_id worker, const std::string& why, time_point now,
-                             straggler_verdicts& verdicts) {
+void straggler_detector::let_in(worker_id worker, const std::string& why, time_point now,
+                                straggler_events& verdicts) {
   auto& who = seats_.at(worker);
-  who.duty = worker_duty::full;
+  who.duty = straggler_measure::full;
   if (!who.present)
     who.left_at = now;
   begin_track(who, now);
   tell(verdicts, worker, who.duty, " may work again: " + why);
 }
 
-void straggler_judge::forget(time_point now) {
+void straggler_detector::forget(time_point now) {
   std::erase_if(seats_, [&](const auto& entry) {
     const auto& who = entry.second;
-    return !who.present && who.duty != worker_duty::out && now - who.left_at > options_.host_memory;
+    return !who.present && who.duty != straggler_measure::out
+           && now - who.left_at > options_.host_memory;
   });
   std::erase_if(hosts_, [&](const auto& entry) {
     const auto& record = entry.second;
@@ -459,7 +460,7 @@ void straggler_judge::forget(time_point now) {
   });
 }
 
-std::string straggler_judge::describe(const track& seen, const group& all) const {
+std::string straggler_detector::describe(const track& seen, const group& all) const {
   if (!seen.pace || all.reporting == 0)
     return std::to_string(all.reporting) + " workers report a pace";
   return seconds_text(seen.pace->seconds_per_sample * all.step_samples) + " for "

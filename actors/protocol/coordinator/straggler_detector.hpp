@@ -19,7 +19,7 @@
 namespace troupe {
 
 /// What a worker may do, by growing force.
-enum class worker_duty : std::uint8_t {
+enum class straggler_measure : std::uint8_t {
   full,
   watched,  ///< The same, but a person is told.
   relieved, ///< It gives back a part of its work.
@@ -71,7 +71,7 @@ struct straggler_options {
 
   // -- force --
   /// Nobody gets less than this.
-  worker_duty least_duty = worker_duty::out;
+  straggler_measure least_duty = straggler_measure::out;
   /// At least this between two degrees of force against a worker, so that the first can help.
   std::chrono::milliseconds force_interval{5000};
   /// A worker has its full duty back after so long without a slow window. Longer than a flapping
@@ -126,7 +126,7 @@ struct worker_progress {
   bool operator==(const worker_progress&) const = default;
 };
 
-struct straggler_verdict {
+struct straggler_event {
   enum class kind : std::uint8_t {
     duty,         ///< The worker's duty is now `duty`. May say what held before.
     stuck,        ///< The worker reports and does not train. Its duty is as before.
@@ -134,14 +134,14 @@ struct straggler_verdict {
     cluster_well, ///< ... until now.
   };
   kind what = kind::duty;
-  std::optional<worker_id> worker;      ///< None for a verdict on the cluster.
-  worker_duty duty = worker_duty::full; ///< The worker's.
-  std::string reason;                   ///< One line for a person, with the numbers.
+  std::optional<worker_id> worker;                  ///< None for a verdict on the cluster.
+  straggler_measure duty = straggler_measure::full; ///< The worker's.
+  std::string reason;                               ///< One line for a person, with the numbers.
 
-  bool operator==(const straggler_verdict&) const = default;
+  bool operator==(const straggler_event&) const = default;
 };
 
-using straggler_verdicts = std::vector<straggler_verdict>;
+using straggler_events = std::vector<straggler_event>;
 
 /// Units: time per sample between receipts, less what the worker was blocked; by the caller's clock
 ///   alone. Verdicts are appended to the caller's buffer.
@@ -161,25 +161,25 @@ using straggler_verdicts = std::vector<straggler_verdict>;
 /// Sources: backup workers, Chen 2016 (arXiv 1604.00981); lateness score, Lifeguard (arXiv
 /// 1707.00788); brake and budget, Kubernetes' zone eviction and Envoy's outlier detection; work
 /// given back, DLRover.
-class straggler_judge {
+class straggler_detector {
 public:
   /// Requires: validate(options) succeeded.
-  explicit straggler_judge(straggler_options options) : options_(options) {}
+  explicit straggler_detector(straggler_options options) : options_(options) {}
 
   /// A new incarnation of this worker is here and will get work, unless it is out: evicted lately,
   /// or its host is held back, of which a verdict tells. Otherwise it begins with full duty.
   /// `host`: any name that workers of one machine share; empty: unknown, and never held back.
-  void joined(worker_id worker, std::string host, time_point now, straggler_verdicts& verdicts);
+  void joined(worker_id worker, std::string host, time_point now, straggler_events& verdicts);
   /// It is gone, for whatever reason. If it is out, it stays so.
   void left(worker_id worker, time_point now);
   /// What it has done; `now` is when that was received. May be called as often as one likes.
   /// Numbers below the last ones begin a new count.
   void progress(worker_id worker, const worker_progress& done, time_point now);
   /// Judges, if options.round has passed since it last did.
-  void tick(time_point now, straggler_verdicts& verdicts);
+  void tick(time_point now, straggler_events& verdicts);
 
   /// `full` for a worker that is not known. Who is `out` must not get work.
-  worker_duty duty(worker_id worker) const;
+  straggler_measure duty(worker_id worker) const;
 
 private:
   struct measurement {
@@ -202,8 +202,8 @@ private:
     std::vector<measurement> window;
     std::uint64_t window_steps = 0;
     std::uint64_t window_samples = 0;
-    std::optional<troupe::straggler_judge::pace> pace; ///< Of the window that ended last ...
-    bool closed = false;                               ///< ... in this round.
+    std::optional<troupe::straggler_detector::pace> pace; ///< Of the window that ended last ...
+    bool closed = false;                                  ///< ... in this round.
 
     bool slow = false;     ///< That window is.
     bool stuck = false;    ///< No step for too long.
@@ -219,12 +219,12 @@ private:
     std::string host;
     bool present = false;
     time_point left_at{0};
-    worker_duty duty = worker_duty::full;
+    straggler_measure duty = straggler_measure::full;
     time_point out_until{0};
     std::uint32_t evictions = 0; ///< Less those forgotten.
     track seen;
 
-    bool works() const { return present && duty != worker_duty::out; }
+    bool works() const { return present && duty != straggler_measure::out; }
   };
   struct host_record {
     std::deque<time_point> evictions;
@@ -245,20 +245,19 @@ private:
   bool enough(const group& all) const { return all.reporting >= options_.reporting_min; }
   double slow_limit(const group& all) const;
   bool is_slow(const pace& one, const group& all) const;
-  void find_stuck(const group& all, time_point now, straggler_verdicts& verdicts);
+  void find_stuck(const group& all, time_point now, straggler_events& verdicts);
   double silence_limit(const track& seen) const;
   void find_slow(const group& all, time_point now);
-  void brake(const group& all, time_point now, straggler_verdicts& verdicts);
+  void brake(const group& all, time_point now, straggler_events& verdicts);
   std::string systemic(const group& all) const;
-  void act(const group& all, time_point now, straggler_verdicts& verdicts);
-  void forgive(worker_id worker, seat& who, time_point now, straggler_verdicts& verdicts) const;
+  void act(const group& all, time_point now, straggler_events& verdicts);
+  void forgive(worker_id worker, seat& who, time_point now, straggler_events& verdicts) const;
 
   bool may_put_out() const;
-  void evict(worker_id worker, const group& all, time_point now, straggler_verdicts& verdicts);
+  void evict(worker_id worker, const group& all, time_point now, straggler_events& verdicts);
   bool hold_host(const std::string& host, time_point now);
-  void release(time_point now, straggler_verdicts& verdicts);
-  void let_in(worker_id worker, const std::string& why, time_point now,
-              straggler_verdicts& verdicts);
+  void release(time_point now, straggler_events& verdicts);
+  void let_in(worker_id worker, const std::string& why, time_point now, straggler_events& verdicts);
   void forget(time_point now);
   void begin_track(seat& who, time_point now) const;
   void oversleep(time_point now);

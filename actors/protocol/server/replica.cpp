@@ -52,7 +52,7 @@ replica::replica(const job_spec& job, member_id self, generation_id generation, 
 
 // -- the coordinator's word --
 
-void replica::obey(const chain_record& record, time_point now, replica_effects& effects) {
+void replica::obey(const chain_metadata& record, time_point now, replica_effects& effects) {
   const bool led = leads();
   chain_effects news;
   if (record.proposed)

@@ -53,7 +53,7 @@ struct step_effect {
 /// Send this to the replica of the same chain on that server.
 struct peer_effect {
   member_id to;
-  decltype(peer_message::what) what;
+  decltype(replica_message::what) what;
 };
 
 /// Write this entry to the log, in the place of others with its index or later ones, before the
@@ -86,7 +86,7 @@ public:
           const std::vector<shard_partition>& partitions, replica_options options = {});
 
   // -- the coordinator's word --
-  void obey(const chain_record& record, time_point now, replica_effects& effects);
+  void obey(const chain_metadata& record, time_point now, replica_effects& effects);
   void set_workers(const std::vector<clock_entry>& workers, time_point now,
                    replica_effects& effects);
   void renew(time_point stamp) { chain_.renew(stamp); }

@@ -28,7 +28,7 @@ std::vector<table_id> tables_with(const job_spec& job, consistency_mode mode) {
 
 /// Clocks that all partitions have applied to all bsp tables.
 std::uint64_t clocks_applied(const job_spec& job, const std::vector<table_id>& bsp_tables,
-                             const partition_marks& marks) {
+                             const applied_batches& marks) {
   if (bsp_tables.empty())
     return 0;
   const batch_id floor = marks.floor(bsp_tables, {job.batches()});
@@ -76,8 +76,9 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
   std::vector<waiting_pull> stay;
   for (waiting_pull& pull : waiting_) {
-    auto why = clocks_.objection(pull.askers.front().worker, pull.askers.front().incarnation);
-    if (why && std::ranges::all_of(pull.askers, [&](const step_header& x) {
+    auto why =
+      clocks_.objection(pull.reply_batch.front().worker, pull.reply_batch.front().incarnation);
+    if (why && std::ranges::all_of(pull.reply_batch, [&](const step_header& x) {
           return clocks_.objection(x.worker, x.incarnation).has_value();
         }))
       effects.push_back(refuse_effect{pull.token, *std::move(why)});
@@ -121,7 +122,8 @@ std::optional<failure> shard::objection(const std::vector<step_header>& steps) c
       first = std::move(why);
   if (refused == 0 || refused == steps.size())
     return first;
-  return failure{errc::not_as_one, "of the sum's batches one would be refused: " + first->text};
+  return failure{errc::sum_not_applicable,
+                 "of the sum's batches one would be refused: " + first->text};
 }
 
 std::optional<failure> shard::objection(const pull_terms& what) const {
@@ -192,9 +194,9 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
   if (!why)
     why = objection(steps);
   if (!why && steps.size() > 1 && std::ranges::any_of(tables, [&](auto x) { return is_bsp(x); }))
-    why = failure{errc::not_as_one, "slots of a bsp clock come one by one"};
+    why = failure{errc::sum_not_applicable, "slots of a bsp clock come one by one"};
   if (!why && !equally_missing(tables, steps))
-    why = failure{errc::not_as_one, "some batches of the sum have been applied"};
+    why = failure{errc::sum_not_applicable, "some batches of the sum have been applied"};
   if (why) {
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;

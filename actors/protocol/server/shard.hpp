@@ -5,8 +5,8 @@
 
 #include "actors/protocol/clock_table.hpp"
 #include "actors/protocol/request_token.hpp"
+#include "actors/protocol/server/applied_batches.hpp"
 #include "actors/protocol/server/bsp_slots.hpp"
-#include "actors/protocol/server/partition_marks.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "serialization/histogram.hpp"
@@ -153,10 +153,10 @@ public:
   /// bsp clock too far ahead; a pending entry has some of its batches, or for some of its tables
   /// only), fenced (a later start of the worker is listed), malformed (batch beyond the job; a
   /// batch or a worker listed twice; a table unknown, listed twice, or some bsp tables listed and
-  /// others not), not_as_one (of a sum some batches are marked, or would be refused, and others
-  /// not; it names bsp tables). A slot of a bsp clock that was pushed and is not applied yet is
-  /// kept. A second copy of it, or of what is pending, takes the place of nothing, whoever proposed
-  /// the first: it is acknowledged, as a duplicate, when that is applied.
+  /// others not), sum_not_applicable (of a sum some batches are marked, or would be refused, and
+  /// others not; it names bsp tables). A slot of a bsp clock that was pushed and is not applied yet
+  /// is kept. A duplicate of it, or of a pending push, is acknowledged as a duplicate when the
+  /// first one is applied.
   /// idempotent: yes.
   void push(request_token token, const std::vector<step_header>& steps,
             const std::vector<table_id>& tables, std::uint64_t base_version,
@@ -227,7 +227,7 @@ public:
 private:
   struct waiting_pull {
     request_token token;
-    std::vector<step_header> askers;        ///< The first one's clock counts.
+    std::vector<step_header> reply_batch;   ///< The first one's clock counts.
     std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
     std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;
@@ -293,7 +293,7 @@ private:
   std::vector<table_id> bsp_tables_;
   std::optional<std::uint32_t> staleness_min_; ///< Of the ssp tables.
 
-  partition_marks marks_;
+  applied_batches marks_;
   std::uint64_t version_ = 0;
   clock_table clocks_;
   std::uint64_t pull_clock_max_ = 0;

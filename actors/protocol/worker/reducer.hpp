@@ -30,7 +30,7 @@ using forward_id = id<struct forward_tag, std::uint64_t>;
 
 // -- effects --
 /// Ask the next kv: for the sum of these pushes, if there are any, and for these values. An outcome
-/// has to follow; `not_as_one` where the pushes cannot be added up.
+/// has to follow; `sum_not_applicable` where the pushes cannot be added up.
 struct forward_effect {
   forward_id number;
   std::vector<std::shared_ptr<const update>> pushes; ///< In the order in which they are added up.

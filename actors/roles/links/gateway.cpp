@@ -23,7 +23,7 @@ struct gateway_shell {
   void receive(message& what) {
     if (closed)
       return;
-    if (auto* news = std::get_if<peer_message>(&what); news != nullptr && replicas)
+    if (auto* news = std::get_if<replica_message>(&what); news != nullptr && replicas)
       return pass_on(std::move(*news));
     auto* asked = std::get_if<request_list>(&what);
     if (asked == nullptr)
@@ -41,7 +41,7 @@ struct gateway_shell {
       self->send(target, std::move(*asked), sink);
   }
 
-  void pass_on(peer_message&& what) {
+  void pass_on(replica_message&& what) {
     if (what.from != peer || peer.role != role::server)
       return close();
     self->send(replicas, std::move(what));
@@ -98,7 +98,7 @@ struct gateway_shell {
   link_id link;
   member_id peer;
   kv_service target;
-  peer_sink replicas;
+  replica_sink replicas;
   key_shelf shelf;
   bool closed = false; ///< What still arrives is not looked at.
 
@@ -109,7 +109,7 @@ static_assert(!std::is_constructible_v<gateway_shell, caf::event_based_actor*>);
 
 gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self, switchboard_ptr board,
                                                  link_id link, const member_id& peer,
-                                                 kv_service target, peer_sink replicas) {
+                                                 kv_service target, replica_sink replicas) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
@@ -131,7 +131,7 @@ gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self, sw
 } // namespace
 
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
-                         const member_id& peer, kv_service target, peer_sink replicas) {
+                         const member_id& peer, kv_service target, replica_sink replicas) {
   return system.spawn(run_gateway, std::move(board), link, peer, std::move(target),
                       std::move(replicas));
 }

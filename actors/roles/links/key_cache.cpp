@@ -46,7 +46,7 @@ failure malformed(const std::string& text) { return {errc::malformed, text}; }
 
 // -- the sender's half --
 
-void key_book::shorten(request_message& what) {
+void key_cache::shorten(request_message& what) {
   if (traffic_class_of(what.what) != traffic_class::bulk)
     return;
   ++request_;
@@ -56,7 +56,7 @@ void key_book::shorten(request_message& what) {
     what.keys.clear();
 }
 
-key_use key_book::use(row_keys& list, std::vector<std::uint32_t>& forgotten) {
+key_use key_cache::use(row_keys& list, std::vector<std::uint32_t>& forgotten) {
   const std::size_t size_bytes = bytes_of(list.count);
   if (list.count < kept_keys_min || size_bytes > limits_.bytes_max)
     return {};
@@ -89,7 +89,7 @@ key_use key_book::use(row_keys& list, std::vector<std::uint32_t>& forgotten) {
   return {key_use::how::kept, slot};
 }
 
-bool key_book::make_room(std::size_t size_bytes, std::vector<std::uint32_t>& forgotten) {
+bool key_cache::make_room(std::size_t size_bytes, std::vector<std::uint32_t>& forgotten) {
   while (entries_.size() >= limits_.lists_max || bytes_ + size_bytes > limits_.bytes_max)
     if (entries_.empty() || !forget(std::prev(entries_.end()), forgotten))
       return false;
@@ -97,7 +97,7 @@ bool key_book::make_room(std::size_t size_bytes, std::vector<std::uint32_t>& for
 }
 
 /// False where this very request uses it, and so may not free it.
-bool key_book::forget(entries::iterator which, std::vector<std::uint32_t>& forgotten) {
+bool key_cache::forget(entries::iterator which, std::vector<std::uint32_t>& forgotten) {
   if (which->last_request == request_)
     return false;
   forgotten.push_back(which->slot);

@@ -31,9 +31,9 @@ constexpr std::uint64_t kept_keys_min = 8;
 /// (1) what it holds is what the receiver's shelf holds once it has read all requests so far; that
 ///     is why only requests of the class that keeps their order use it.
 /// (2) a slot that a request names or fills is not freed by the same request.
-class key_book {
+class key_cache {
 public:
-  explicit key_book(key_limits limits = {}) : limits_(limits) {}
+  explicit key_cache(key_limits limits = {}) : limits_(limits) {}
 
   /// Takes keys out of a request that the receiver has, and has it keep others. The request must
   /// then be sent, before the next one. Lists that do not ascend are for the receiver to judge.

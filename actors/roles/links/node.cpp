@@ -63,7 +63,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
 
 struct node::services {
   services(caf::actor_system& sys, const send_limits& how)
-      : system(sys), limits(how), memory(std::make_shared<detail::push_memory>(how.memory_bytes)) {}
+      : system(sys), limits(how), memory(std::make_shared<detail::push_quota>(how.memory_bytes)) {}
 
   std::optional<link_owner> accept(link_id link, const hello& peer) {
     const std::lock_guard lock{mutex};
@@ -79,10 +79,10 @@ struct node::services {
 
   caf::actor_system& system;
   const send_limits limits;
-  const std::shared_ptr<detail::push_memory> memory;
+  const std::shared_ptr<detail::push_quota> memory;
   std::mutex mutex;
   kv_service data, expander;
-  peer_sink replicas;
+  replica_sink replicas;
   coordinator_service control;
   std::shared_ptr<detail::switchboard> links;
 };
@@ -119,7 +119,7 @@ result<endpoint> node::listen_on(int descriptor) {
   return services_->links->transport().listen_on(descriptor);
 }
 
-void node::serve_values(kv_service target, peer_sink replicas, kv_service expander) {
+void node::serve_values(kv_service target, replica_sink replicas, kv_service expander) {
   const std::lock_guard lock{services_->mutex};
   services_->expander = std::move(expander);
   services_->data = std::move(target);
@@ -140,7 +140,7 @@ std::function<kv_service(const chain_entry&)> node::to_servers() const {
   };
 }
 
-std::function<peer_sink(const server_address&)> node::to_peers() const {
+std::function<replica_sink(const server_address&)> node::to_peers() const {
   return [&system = services_->system,
           links = detail::switchboard_ptr{services_->links}](const server_address& peer) {
     const auto where = parse_endpoint(peer.address);

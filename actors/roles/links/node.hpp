@@ -33,7 +33,7 @@ public:
 
   /// Pushes and pulls that arrive on accepted links go to this kv, what servers send to replicas
   /// to the other; those of peers that may pack go to `expander`, which is in front of the first.
-  void serve_values(kv_service target, peer_sink replicas = {}, kv_service expander = {});
+  void serve_values(kv_service target, replica_sink replicas = {}, kv_service expander = {});
   /// Reports that arrive on accepted links go to this coordinator.
   void serve_coordinator(coordinator_service target);
 
@@ -47,7 +47,7 @@ public:
   std::function<kv_service(const chain_entry&)> to_servers() const;
   /// Makes senders to replicas in other processes. Each connects with the first message; what is
   /// not sent when a link is lost is lost with it.
-  std::function<peer_sink(const server_address&)> to_peers() const;
+  std::function<replica_sink(const server_address&)> to_peers() const;
   /// Time that requests have waited because of them, all together.
   std::chrono::nanoseconds window_wait() const;
   /// Of all of them together.

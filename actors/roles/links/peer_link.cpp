@@ -1,4 +1,4 @@
-// peer_link: a peer_sink that stands for a server in another process.
+// peer_link: a replica_sink that stands for a server in another process.
 #include "actors/process_name.hpp"
 #include "actors/roles/links/switchboard.hpp"
 
@@ -13,14 +13,14 @@ namespace troupe::detail {
 namespace {
 
 struct peer_link_shell {
-  using handle = peer_sink::extend_with<link_owner>;
+  using handle = replica_sink::extend_with<link_owner>;
   using pointer = handle::stateful_pointer<peer_link_shell>;
 
   peer_link_shell() = default;
 
   /// Waits for the link to open. Where it does not, what waits is lost, as anything between
   /// replicas may be.
-  void forward(peer_message& what) {
+  void forward(replica_message& what) {
     const auto alive = board.lock();
     if (!alive)
       return;
@@ -62,7 +62,7 @@ struct peer_link_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
-  std::vector<peer_message> waiting; ///< For the link to open.
+  std::vector<replica_message> waiting; ///< For the link to open.
 
   static inline const char* name = "peer_link";
 };
@@ -78,7 +78,7 @@ peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer se
   state.where = std::move(where);
   state.whom = whom;
   return {
-    [&state](peer_message& what) { state.forward(what); },
+    [&state](replica_message& what) { state.forward(what); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure&) { state.lost(link); },
     [](link_id, message&) {}, // A server answers over a link of its own.
@@ -87,8 +87,8 @@ peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer se
 
 } // namespace
 
-peer_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
-                          member_id whom) {
+replica_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                             member_id whom) {
   return system.spawn(run_peer_link, std::move(board), std::move(where), whom);
 }
 

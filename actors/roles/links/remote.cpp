@@ -110,7 +110,7 @@ struct remote_shell {
     auto& list = traffic_class_of(next.what) == traffic_class::urgent ? urgent : bulk;
     if (list.bytes + open.bytes > together_bytes_max)
       leave(list);
-    if (&list == &bulk && limits.key_book)
+    if (&list == &bulk && limits.key_cache)
       book.shorten(next); // It leaves in this order; or the link ends, and the book with it.
     list.requests.items.push_back(std::move(next));
     list.bytes += open.bytes;
@@ -164,7 +164,7 @@ struct remote_shell {
     is_open = false;
     urgent = {};
     bulk = {};
-    book = key_book{};
+    book = key_cache{};
     fail_all({errc::peer_lost, why.text});
   }
 
@@ -254,9 +254,9 @@ struct remote_shell {
   member_id whom;
   std::optional<link_id> link;
   bool is_open = false;
-  key_book book; ///< Of the open link.
+  key_cache book; ///< Of the open link.
   send_limits limits;
-  std::shared_ptr<push_memory> memory;
+  std::shared_ptr<push_quota> memory;
   std::deque<waiting_request> waiting; ///< For the link to open, or for the window.
   leaving urgent, bulk;
   bool leaving_soon = false; ///< A step_atom is on its way.
@@ -276,7 +276,7 @@ static_assert(!std::is_constructible_v<remote_shell, caf::event_based_actor*>);
 remote_shell::handle::behavior_type run_remote(remote_shell::pointer self, switchboard_ptr board,
                                                endpoint where, member_id whom,
                                                const send_limits& limits,
-                                               std::shared_ptr<push_memory> memory) {
+                                               std::shared_ptr<push_quota> memory) {
   auto& state = self->state;
   state.limits = limits;
   state.memory = std::move(memory);
@@ -299,7 +299,7 @@ remote_shell::handle::behavior_type run_remote(remote_shell::pointer self, switc
 
 kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where,
                         member_id whom, const send_limits& limits,
-                        std::shared_ptr<push_memory> memory) {
+                        std::shared_ptr<push_quota> memory) {
   return system.spawn(run_remote, std::move(board), std::move(where), whom, limits,
                       std::move(memory));
 }

@@ -1,5 +1,5 @@
 // Connects the transport's callbacks with the actors that own links. Shared by the actors of
-// actors/links; not for use outside.
+// actors/roles/links; not for use outside.
 #pragma once
 
 #include "actors/flow_control.hpp"
@@ -77,16 +77,16 @@ inline std::optional<failure> too_long(std::uint64_t bytes) {
 /// See node::to_servers.
 kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where,
                         member_id whom, const send_limits& limits,
-                        std::shared_ptr<push_memory> memory);
+                        std::shared_ptr<push_quota> memory);
 
 /// See node::to_peers.
-peer_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
-                          member_id whom);
+replica_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
+                             member_id whom);
 
 /// Answers the pushes and pulls of one accepted link from `target`, and hands what `peer` sends to
 /// `replicas` of the same chains to them; null where there are none.
 link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
-                         const member_id& peer, kv_service target, peer_sink replicas);
+                         const member_id& peer, kv_service target, replica_sink replicas);
 
 /// See node::to_coordinator.
 coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,

@@ -18,7 +18,7 @@ struct observer_shell {
   observer_shell() = default;
 
   void obey(const orders& what) {
-    const auto* mine = port.take<observer_orders>(what);
+    const auto* mine = port.take<job_status>(what);
     if (mine == nullptr)
       return;
     if (values && mine->view.epoch > view_epoch) {
@@ -32,7 +32,7 @@ struct observer_shell {
 
   pointer self = nullptr;
   member_port port;
-  std::shared_ptr<observer_board> board;
+  std::shared_ptr<observer_mailbox> board;
   router_handle values;
   epoch_id view_epoch;
 
@@ -43,7 +43,7 @@ static_assert(!std::is_constructible_v<observer_shell, caf::event_based_actor*>)
 
 observer_shell::handle::behavior_type run_observer(observer_shell::pointer self, member_id id,
                                                    std::uint64_t job,
-                                                   std::shared_ptr<observer_board> board,
+                                                   std::shared_ptr<observer_mailbox> board,
                                                    router_handle values,
                                                    const coordinator_connector& connect) {
   auto& state = self->state;
@@ -65,7 +65,7 @@ observer_shell::handle::behavior_type run_observer(observer_shell::pointer self,
 } // namespace
 
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
-                               std::shared_ptr<observer_board> board, router_handle values,
+                               std::shared_ptr<observer_mailbox> board, router_handle values,
                                coordinator_connector connect) {
   return system.spawn(run_observer, self, job, std::move(board), std::move(values),
                       std::move(connect));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "actors/kv.hpp"
-#include "actors/roles/observer/observer_board.hpp"
+#include "actors/roles/observer/observer_mailbox.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -15,7 +15,7 @@ namespace troupe {
 using observer_handle = member_handle::extend<caf::reacts_to<tick_atom>>;
 
 observer_handle spawn_observer(caf::actor_system& system, member_id self, std::uint64_t job,
-                               std::shared_ptr<observer_board> board, router_handle values,
+                               std::shared_ptr<observer_mailbox> board, router_handle values,
                                coordinator_connector connect);
 
 } // namespace troupe

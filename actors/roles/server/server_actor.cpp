@@ -1,7 +1,7 @@
 #include "actors/roles/server/server_actor.hpp"
 
 #include "actors/member_port.hpp"
-#include "actors/roles/server/hosted_replica.hpp"
+#include "actors/roles/server/replica_host.hpp"
 #include "base/clock.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -30,7 +30,7 @@ struct server_shell {
     shared.self = owner;
     shared.options = std::move(how);
     shared.storage = std::move(files);
-    shared.send = [this](const member_id& to, peer_message what) { send(to, std::move(what)); };
+    shared.send = [this](const member_id& to, replica_message what) { send(to, std::move(what)); };
     shared.report = [this] { send_report(); };
     port.open(self, shared.options.self, shared.options.job, connect);
     self->delayed_send(self, tick_interval, tick_atom_v);
@@ -70,14 +70,14 @@ struct server_shell {
 
   // -- other servers --
 
-  void receive(const peer_message& what) {
+  void receive(const replica_message& what) {
     if (const auto found = replicas.find(what.chain); found != replicas.end())
       found->second->receive(what);
     shared.answers.send(self);
   }
 
   /// To whom nobody has an address is lost, like anything between replicas may be.
-  void send(const member_id& to, peer_message what) {
+  void send(const member_id& to, replica_message what) {
     const auto where = std::ranges::find(servers, to, &server_address::server);
     if (where == servers.end() || !shared.options.to_peer)
       return;
@@ -118,10 +118,10 @@ struct server_shell {
     self->quit(reason_to_end(what));
   }
 
-  hosted_replica& replica_of(chain_id chain) {
+  replica_host& replica_of(chain_id chain) {
     auto& mine = replicas[chain];
     if (!mine)
-      mine = std::make_unique<hosted_replica>(shared, chain);
+      mine = std::make_unique<replica_host>(shared, chain);
     return *mine;
   }
 
@@ -165,9 +165,9 @@ struct server_shell {
   pointer self = nullptr;
   member_port port;
   server_context shared;
-  std::map<chain_id, std::unique_ptr<hosted_replica>> replicas;
+  std::map<chain_id, std::unique_ptr<replica_host>> replicas;
   std::vector<server_address> servers;
-  std::map<member_id, peer_sink> peers;
+  std::map<member_id, replica_sink> peers;
   std::vector<chain_status> told; ///< In the last report.
 
   static inline const char* name = "server";
@@ -183,7 +183,7 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
   return {
     [&state](request& what) { return state.ask(std::move(what)); },
     [&state](request_list& what, const answer_sink& to) { state.ask(what, to); },
-    [&state](const peer_message& what) { state.receive(what); },
+    [&state](const replica_message& what) { state.receive(what); },
     [&state](const orders& what) { state.obey(what); },
     [&state](step_atom) { state.end_gathering(); },
     [&state](tick_atom) { state.tick(); },

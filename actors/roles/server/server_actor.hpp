@@ -27,7 +27,7 @@ struct server_options {
   std::uint64_t job = 0; ///< fingerprint of the job that this process was started for.
   std::string address;   ///< Where other processes reach its kv; empty within one process.
   /// Finds the servers that have replicas of the same chains.
-  std::function<peer_sink(const server_address&)> to_peer{};
+  std::function<replica_sink(const server_address&)> to_peer{};
   shard_options shard{};
   chain_options chain{};
   /// Pushes of asp and ssp tables that wait in the mailbox together are applied in one pass over
@@ -43,14 +43,14 @@ struct server_options {
   std::function<time_point()> boot_clock = boot_now; ///< A test may stand in for it.
 };
 
-/// A kv, a peer_sink and a member.
+/// A kv, a replica_sink and a member.
 ///
 /// Ordering:  pushes of one sender are applied in send order.
 /// Lifetime:  until orders::stop; requests that are open then fail with peer_lost.
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
 ///            while a checkpoint or a copy is made (present, previous of bsp, pinned); those of a
 ///            chain in which it has no part any more for half a minute.
-using server_handle = kv_service::extend_with<peer_sink>::extend<caf::reacts_to<orders>>;
+using server_handle = kv_service::extend_with<replica_sink>::extend<caf::reacts_to<orders>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
 server_handle spawn_server(caf::actor_system& system, server_options options,

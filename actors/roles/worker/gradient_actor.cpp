@@ -40,9 +40,9 @@ void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outco
 
 gradient_actor::behavior_type
 run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_spec job,
-                   const trainer_factory& make, gradient_thread where, bool may_leave) {
+                   const trainer_factory& make, gradient_thread where, bool keep_on_device) {
   auto& state = self->state;
-  state.computer.emplace(std::move(job), make, may_leave);
+  state.computer.emplace(std::move(job), make, keep_on_device);
   if (where == gradient_thread::lane)
     state.own_lane.emplace(self->system(), turns_max);
   return {
@@ -54,11 +54,11 @@ run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_sp
 } // namespace
 
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    gradient_thread where, bool may_leave) {
+                                    gradient_thread where, bool keep_on_device) {
   if (where == gradient_thread::none)
-    return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, may_leave);
+    return system.spawn(run_gradient_actor, std::move(job), std::move(make), where, keep_on_device);
   return system.spawn<caf::detached>(run_gradient_actor, std::move(job), std::move(make), where,
-                                     may_leave);
+                                     keep_on_device);
 }
 
 } // namespace troupe

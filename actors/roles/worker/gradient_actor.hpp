@@ -36,11 +36,11 @@ enum class gradient_thread {
   lane, ///< Its own, and a lane: the asker's step goes on there, while nobody waits for a gradient.
 };
 
-/// `may_leave`: gradients may stay on a device: their asker's kv is a reducer.
+/// `keep_on_device`: gradients may stay on a device: their asker's kv is a reducer.
 ///
 /// Lifetime:  until it is told to exit; a gradient being computed is finished first.
 /// Capacity:  gradients while `pieces` of outcomes live.
 gradient_actor spawn_gradient_actor(caf::actor_system& system, job_spec job, trainer_factory make,
-                                    gradient_thread where, bool may_leave = false);
+                                    gradient_thread where, bool keep_on_device = false);
 
 } // namespace troupe

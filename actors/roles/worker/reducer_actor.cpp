@@ -85,7 +85,7 @@ struct reducer_shell {
       return bring_to_host(pushes.front(), *pool);
     auto sum = add_up_anywhere(job, pushes, *pool);
     if (!sum)
-      return {errc::not_as_one, sum.error().text};
+      return {errc::sum_not_applicable, sum.error().text};
     tally->sums += 1;
     tally->device_sums += are_on_one_group(pushes) ? 1 : 0;
     tally->pushes_summed += pushes.size();

@@ -58,7 +58,7 @@ struct worker_shell {
     held = nothing_held;
     is_sparse = any_sparse(options.job);
     gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
-                                     gradient_thread_of(options), options.leave_on_device);
+                                     gradient_thread_of(options), options.keep_on_device);
     self->attach_functor(
       [computing = gradients] { caf::anon_send_exit(computing, caf::exit_reason::user_shutdown); });
     // The coordinator looks at all workers with each report: a thousand of them report less often.
@@ -227,7 +227,7 @@ struct worker_shell {
     for (const auto& x : answer.rows) // As they are: nobody writes to them.
       all[x.where.table.value] = x.values;
     value_identity identity;
-    if (options.leave_on_device && answer.unchanged.empty())
+    if (options.keep_on_device && answer.unchanged.empty())
       for (const auto& x : answer.pieces)
         identity.add(x.values);
     pulled.insert_or_assign(step.number,

@@ -35,7 +35,7 @@ struct worker_options {
   /// values of that one are kept.
   bool delta_pulls = false;
   /// Its kv is a reducer, which takes gradients that stay on a device.
-  bool leave_on_device = false;
+  bool keep_on_device = false;
 };
 
 /// A member. Its trainer computes in a gradient actor of its own.

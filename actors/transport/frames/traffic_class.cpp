@@ -13,7 +13,7 @@ struct classifier {
     });
     return overtake ? traffic_class::urgent : traffic_class::bulk;
   }
-  traffic_class operator()(const peer_message& x) const {
+  traffic_class operator()(const replica_message& x) const {
     const bool is_large =
       std::holds_alternative<entry_message>(x.what) || std::holds_alternative<copy_part>(x.what);
     return is_large ? traffic_class::bulk : traffic_class::urgent;

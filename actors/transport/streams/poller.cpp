@@ -59,7 +59,7 @@ std::size_t poller::wait(std::span<epoll_event> ready, std::chrono::nanoseconds 
     found = poll(ready, static_cast<int>(std::min<std::int64_t>(rest.count(), 3'600'000)));
     now = clock::now();
   }
-  if (found != 0 || now - begin > spin_time::short_wait)
+  if (found != 0 || now - begin > adaptive_spin::short_wait)
     spin_.waited(now - begin);
   return found;
 }

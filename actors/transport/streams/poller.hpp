@@ -36,7 +36,7 @@ private:
 
   descriptor epoll_;
   descriptor wake_;
-  spin_time spin_;
+  adaptive_spin spin_;
 };
 
 } // namespace troupe::detail

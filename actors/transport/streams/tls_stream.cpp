@@ -1,8 +1,8 @@
 #include "actors/transport/streams/tls_stream.hpp"
 
 #include "actors/transport/streams/openssl.hpp"
-#include "actors/transport/streams/record_source.hpp"
 #include "actors/transport/streams/tls_failure.hpp"
+#include "actors/transport/streams/tls_record_splitter.hpp"
 
 #include <openssl/err.h>
 #include <sys/epoll.h>
@@ -82,7 +82,7 @@ transfer tls_stream::read(std::span<iovec> places) {
 }
 
 transfer tls_stream::write(std::span<iovec> parts) {
-  record_source from{parts};
+  tls_record_splitter from{parts};
   const bool nothing_new = from.done();
   std::size_t taken = 0;
   bool room = true;
@@ -178,7 +178,7 @@ transfer tls_stream::read_some(iovec place) {
 }
 
 /// One batch. `room`: whether the socket takes more.
-std::size_t tls_stream::write_some(record_source& from, bool& room) {
+std::size_t tls_stream::write_some(tls_record_splitter& from, bool& room) {
   std::size_t taken = 0;
   room = flush();
   while (room && !failure_ && !from.done() && out_.size() < batch_bytes) {

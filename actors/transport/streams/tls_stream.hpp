@@ -21,7 +21,7 @@ struct x509_store_ctx_st;
 
 namespace troupe::detail {
 
-class record_source;
+class tls_record_splitter;
 
 enum class link_side { connector, acceptor };
 
@@ -81,7 +81,7 @@ private:
   // All of these with the lock held.
   void shake_hands();
   transfer read_some(iovec place);
-  std::size_t write_some(record_source& from, bool& room);
+  std::size_t write_some(tls_record_splitter& from, bool& room);
   void encrypt(std::span<const std::byte> bytes);
   bool change_key();
   bool flush();

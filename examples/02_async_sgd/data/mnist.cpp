@@ -56,7 +56,8 @@ std::uint32_t word_at(std::span<const std::uint8_t> bytes, std::size_t i) {
 }
 
 /// Reads the values behind the header, and checks that nothing follows them. A header may promise
-/// more than the file has, and than there is memory for: memory grows with what was read.
+/// more than the file has, and than there is memory for, so memory grows with what was read. Files
+/// above `first_room` need up to twice their values for a moment.
 result<void> read_values(input_file& file, std::size_t header_size, idx_file& to) {
   const std::uint64_t size = to.count * to.bytes_each();
   for (std::uint64_t done = 0, room = std::min(size, first_room); done < size;

@@ -91,7 +91,7 @@ TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   CHECK(job.batches_per_pass() == 13);
   CHECK(job.tables == g.tables());
   auto other = g;
-  other.name_data("labels 17");
+  other.dataset_id("labels 17");
   CHECK(make_job("tiny", other, options).name == "tiny on labels 17");
   CHECK(fingerprint(make_job("tiny", other, options)) != fingerprint(job));
   options.sync.mode = consistency_mode::hogwild;

@@ -38,11 +38,11 @@ TEST_CASE("a_worker_with_other_data_is_told_that_the_data_differ") {
   table.shape = {4};
   described.servers({table});
   described.workers(100, trainer_factory{[] { return std::unique_ptr<trainer>{}; }});
-  described.name_data("data 17");
+  described.dataset_id("data 17");
   const auto theirs = make_job("tiny", described, options);
   CHECK(graph_difference(theirs, described, options).empty());
   auto other = described;
-  other.name_data("data 18");
+  other.dataset_id("data 18");
   CHECK(graph_difference(theirs, other, options)
         == "this worker's graph belongs to another data set: it is "
            "'data 17' there and 'data 18' here: the files, or the options that read them, differ");

@@ -127,7 +127,7 @@ struct cluster {
   std::size_t unchanged = 0, brought = 0;
 };
 
-query delta_of(const held_values& known, random_source& random) {
+query delta_of(const cached_values& known, random_source& random) {
   query what;
   what.ranges = known.ranges;
   what.delta = true;
@@ -141,7 +141,7 @@ query delta_of(const held_values& known, random_source& random) {
 }
 
 /// Elements that differ from a full pull's.
-std::size_t differences(const held_values& found, const std::vector<piece>& full) {
+std::size_t differences(const cached_values& found, const std::vector<piece>& full) {
   std::size_t wrong = 0, seen = 0;
   for (const piece& x : full) {
     const float* const own = found.tables[x.where.table.value].get() + x.where.first;

@@ -14,7 +14,7 @@ namespace troupe::key_index_test {
 TEST_CASE("keys are numbered in the order in which they come, through every growth") {
   std::mt19937_64 random{3};
   for (const double load_max : {0.3, 0.75}) {
-    key_index index{std::make_shared<huge_pool>(), load_max};
+    key_index index{std::make_shared<huge_page_pool>(), load_max};
     std::unordered_map<std::uint64_t, std::uint32_t> expected;
     for (int i = 0; i < 200'000; ++i) {
       const std::uint64_t key = i == 1000 ? 0 : random() % 100'000 * (random() % 2 ? 1 : 1 << 20);
@@ -30,7 +30,7 @@ TEST_CASE("keys are numbered in the order in which they come, through every grow
 }
 
 TEST_CASE("the key 0 is a key like others, also beside free slots") {
-  key_index index{std::make_shared<huge_pool>()};
+  key_index index{std::make_shared<huge_page_pool>()};
   CHECK(index.find(0, row_hash(0)) == key_index::absent);
   CHECK(index.find_or_add(7, row_hash(0)) == 0); // In the bucket of key 0.
   CHECK(index.find(0, row_hash(0)) == key_index::absent);
@@ -39,7 +39,7 @@ TEST_CASE("the key 0 is a key like others, also beside free slots") {
 }
 
 TEST_CASE("keys with equal hashes are told apart") {
-  key_index index{std::make_shared<huge_pool>()};
+  key_index index{std::make_shared<huge_page_pool>()};
   for (std::uint64_t key = 0; key < 40; ++key)
     REQUIRE(index.find_or_add(key, ~std::uint64_t{0}) == key);
   for (std::uint64_t key = 0; key < 40; ++key)
@@ -48,7 +48,7 @@ TEST_CASE("keys with equal hashes are told apart") {
 }
 
 TEST_CASE("a cleared index numbers from 0 again") {
-  key_index index{std::make_shared<huge_pool>()};
+  key_index index{std::make_shared<huge_page_pool>()};
   for (std::uint64_t key = 0; key < 1000; ++key)
     index.find_or_add(key, row_hash(key));
   index.clear();
@@ -58,7 +58,7 @@ TEST_CASE("a cleared index numbers from 0 again") {
 }
 
 TEST_CASE("a pool's buffers do not overlap, are aligned, come back and outlive it") {
-  auto pool = std::make_unique<huge_pool>();
+  auto pool = std::make_unique<huge_page_pool>();
   std::vector<std::shared_ptr<std::byte>> held;
   const std::size_t sizes[] = {1, 64, 1000, 80'000, 700'000, 2 << 20, 5'000'000};
   for (int round = 0; round < 5; ++round)

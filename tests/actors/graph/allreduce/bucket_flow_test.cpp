@@ -110,7 +110,7 @@ struct model_ranks {
   std::mt19937 random;
   std::uint32_t ranks;
   std::vector<std::vector<flow_plan>> own; ///< By rank, then part.
-  std::vector<parts_flow> flows;
+  std::vector<bucket_flow> flows;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> unready; ///< Rank and part.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<message_on_way>> on_way;
   std::vector<std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<float>>> inboxes;
@@ -129,7 +129,7 @@ struct three_parts {
   explicit three_parts(std::size_t leaving_max) {
     for (auto& part : buffers)
       parts.push_back({&plan, part});
-    flow = parts_flow{parts, leaving_max};
+    flow = bucket_flow{parts, leaving_max};
   }
 
   /// The part of the next chunk that leaves; -1: none may.
@@ -142,7 +142,7 @@ struct three_parts {
   std::array<std::vector<float>, 3> buffers{std::vector<float>(10), std::vector<float>(10),
                                             std::vector<float>(10)};
   std::vector<sum_part> parts;
-  parts_flow flow;
+  bucket_flow flow;
 };
 
 } // namespace
@@ -225,7 +225,7 @@ TEST_CASE("chunks_are_taken_while_none_may_be_sent") {
       kernels::collective::all_gather, 2, 0, 1, {{1, 0, 0, kernels::step_kind::copy}}},
     0);
   std::vector<float> sent(4), taken(4);
-  parts_flow flow{std::array{sum_part{&own, sent}, sum_part{&gift, taken}}, 1};
+  bucket_flow flow{std::array{sum_part{&own, sent}, sum_part{&gift, taken}}, 1};
   flow.all_ready();
   REQUIRE(flow.next()); // The first part's first chunk is on its way.
   CHECK_FALSE(flow.next());

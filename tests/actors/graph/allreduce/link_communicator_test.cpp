@@ -28,8 +28,8 @@ namespace {
 using namespace std::chrono_literals;
 using numbers = std::vector<std::vector<float>>;
 
-link_team_options options_of(bool tcp) {
-  link_team_options made;
+link_communicator_options options_of(bool tcp) {
+  link_communicator_options made;
   made.links.unix_sockets = !tcp;
   return made;
 }
@@ -42,9 +42,9 @@ struct meeting {
     }
   }
 
-  auto form(std::uint32_t rank, const link_team_options& options) {
+  auto form(std::uint32_t rank, const link_communicator_options& options) {
     const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
-    return link_team::form(self, addresses, listeners[rank], options);
+    return link_communicator::form(self, addresses, listeners[rank], options);
   }
 
   std::vector<int> listeners;
@@ -347,7 +347,7 @@ TEST_CASE("a_rank_that_gives_up_and_begins_again_does_not_disturb_those_that_sti
         const auto until = std::chrono::steady_clock::now() + 100ms;
         once.wanted = [&] { return std::chrono::steady_clock::now() < until; };
         const auto listener = fcntl(place.listeners[0], F_DUPFD_CLOEXEC, 0);
-        CHECK_FALSE(link_team::form(self, place.addresses, listener, once));
+        CHECK_FALSE(link_communicator::form(self, place.addresses, listener, once));
       }
       gave_up = true;
       gave_up.notify_all();
@@ -380,7 +380,7 @@ TEST_CASE("a_rank_that_begins_anew_ends_the_team_of_the_others") {
       is_formed.wait(false);
       const hello self{wire::protocol_version, 1, 7, {role::worker, 0, {9}}};
       options.forming = 2s;
-      CHECK_FALSE(link_team::form(self, place.addresses, listener, options));
+      CHECK_FALSE(link_communicator::form(self, place.addresses, listener, options));
     } else {
       is_formed = true;
       is_formed.notify_all();

@@ -82,7 +82,7 @@ private:
 struct ranks_of {
   ranks_of(const job_spec& job, const behaviour& how) {
     for (std::uint32_t rank = 0; rank < job.workers; ++rank)
-      models.push_back(std::make_unique<peer_model>(
+      models.push_back(std::make_unique<rank_model>(
         job, [&how] { return std::make_unique<layered>(how); }, rank));
   }
 
@@ -91,7 +91,7 @@ struct ranks_of {
     std::vector<std::vector<float>> sums;
     for (const auto part : models[0]->parts())
       sums.emplace_back(part.size());
-    const auto add = [&](peer_model& model, std::uint32_t part) {
+    const auto add = [&](rank_model& model, std::uint32_t part) {
       for (std::size_t i = 0; i < sums[part].size(); ++i)
         sums[part][i] += model.parts()[part][i];
     };
@@ -132,7 +132,7 @@ struct ranks_of {
         std::ranges::copy(sums[part], model->parts()[part].begin());
   }
 
-  std::vector<std::unique_ptr<peer_model>> models;
+  std::vector<std::unique_ptr<rank_model>> models;
 };
 
 /// Both ranks over links, each on a thread, to the end of the job. Returns what they end in.
@@ -148,10 +148,10 @@ std::vector<std::uint64_t> train_over_links(const job_spec& job, const behaviour
   for (std::uint32_t rank = 0; rank < job.workers; ++rank)
     threads.emplace_back([&, rank] {
       const hello self{wire::protocol_version, 1, 7, {role::worker, rank, {rank + 1}}};
-      peer_model model(
+      rank_model model(
         job, [&how] { return std::make_unique<layered>(how); }, rank);
-      peer_sum sum(model, rank);
-      const auto team = link_team::form(self, addresses, listeners[rank]);
+      rank_sum sum(model, rank);
+      const auto team = link_communicator::form(self, addresses, listeners[rank]);
       while (team && !model.finished()) {
         if (!sum.compute(**team, false) || !sum.finish(**team))
           return;

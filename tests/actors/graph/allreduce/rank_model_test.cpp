@@ -54,14 +54,14 @@ public:
 
 std::unique_ptr<trainer> make_sloping() { return std::make_unique<sloping>(); }
 
-std::vector<float> parameters_of(const peer_model& model) {
+std::vector<float> parameters_of(const rank_model& model) {
   std::vector<float> all(model.parameters_count());
   model.read_parameters(all);
   return all;
 }
 
 /// One clock of all ranks.
-void step_all(std::vector<std::unique_ptr<peer_model>>& ranks) {
+void step_all(std::vector<std::unique_ptr<rank_model>>& ranks) {
   for (auto& rank : ranks)
     REQUIRE(rank->compute(false));
   const auto first = ranks[0]->sum();
@@ -74,10 +74,10 @@ void step_all(std::vector<std::unique_ptr<peer_model>>& ranks) {
   }
 }
 
-std::vector<std::unique_ptr<peer_model>> ranks_of(const job_spec& job) {
-  std::vector<std::unique_ptr<peer_model>> ranks;
+std::vector<std::unique_ptr<rank_model>> ranks_of(const job_spec& job) {
+  std::vector<std::unique_ptr<rank_model>> ranks;
   for (std::uint32_t rank = 0; rank < job.workers; ++rank)
-    ranks.push_back(std::make_unique<peer_model>(job, make_sloping, rank));
+    ranks.push_back(std::make_unique<rank_model>(job, make_sloping, rank));
   return ranks;
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("a_rank_that_is_given_the_state_of_another_goes_on_with_the_same_bytes
     auto ranks = ranks_of(job);
     step_all(ranks);
     step_all(ranks);
-    auto late = std::make_unique<peer_model>(job, make_sloping, 1);
+    auto late = std::make_unique<rank_model>(job, make_sloping, 1);
     CHECK_NE(late->checksum(), ranks[0]->checksum());
     const auto state = ranks[0]->state();
     CHECK_EQ(state.size(), late->state_floats());

@@ -13,7 +13,7 @@ link_id link(std::uint64_t number) { return {number}; }
 } // namespace
 
 TEST_CASE("a_rank_reaches_for_those_behind_it_and_each_once") {
-  team_meeting meeting{1, 4};
+  rendezvous meeting{1, 4};
   CHECK_EQ(meeting.wanted(), ranks{2, 3});
   meeting.connecting(2, link(20));
   CHECK_EQ(meeting.wanted(), ranks{3});
@@ -26,7 +26,7 @@ TEST_CASE("a_rank_reaches_for_those_behind_it_and_each_once") {
 }
 
 TEST_CASE("a_team_is_formed_once_all_say_that_they_have_all_links") {
-  team_meeting meeting{0, 3};
+  rendezvous meeting{0, 3};
   meeting.opened(1, link(1));
   meeting.complete(1);
   CHECK_FALSE(meeting.take_complete());
@@ -43,7 +43,7 @@ TEST_CASE("a_team_is_formed_once_all_say_that_they_have_all_links") {
 }
 
 TEST_CASE("what_a_rank_that_gave_up_has_said_does_not_count") {
-  team_meeting meeting{0, 3};
+  rendezvous meeting{0, 3};
   meeting.opened(1, link(1));
   meeting.opened(2, link(2));
   meeting.complete(1);
@@ -67,7 +67,7 @@ TEST_CASE("what_a_rank_that_gave_up_has_said_does_not_count") {
 }
 
 TEST_CASE("who_is_alone_is_a_team") {
-  team_meeting meeting{0, 1};
+  rendezvous meeting{0, 1};
   CHECK(meeting.take_complete());
   CHECK(meeting.is_formed());
 }

@@ -88,7 +88,7 @@ struct model_ranks {
   numbers buffers;
   std::mt19937 random;
   std::vector<flow_plan> plans;
-  std::vector<chunk_flow> flows;
+  std::vector<schedule_flow> flows;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::deque<message_on_way>> on_way;
   std::map<std::uint32_t, std::map<std::uint32_t, std::vector<float>>> inboxes;
 };
@@ -124,7 +124,7 @@ TEST_CASE("a_chunk_is_not_overwritten_while_its_message_is_on_its_way") {
   constexpr auto copy = kernels::step_kind::copy;
   const schedule plan{kernels::collective::all_gather, 3, 0, 3, {{0, 1, 0, copy}, {2, 0, 0, copy}}};
   const auto own = plan_of_rank(plan, 0);
-  chunk_flow flow{own};
+  schedule_flow flow{own};
   REQUIRE(flow.next());
   CHECK(flow.arrived(1, 2));
   CHECK_FALSE(flow.next());
@@ -136,7 +136,7 @@ TEST_CASE("a_chunk_is_not_overwritten_while_its_message_is_on_its_way") {
 TEST_CASE("a_message_that_is_not_of_the_schedule_is_none") {
   const auto plan = kernels::block(3, 1);
   const auto own = plan_of_rank(plan, 0);
-  chunk_flow flow{own};
+  schedule_flow flow{own};
   const auto taken = *std::ranges::find_if(own.steps, [](auto x) { return x.step.to == 0; });
   CHECK_FALSE(flow.arrived(1'000, 1));
   CHECK_FALSE(flow.arrived(taken.number, 3 - taken.step.from));
@@ -144,7 +144,7 @@ TEST_CASE("a_message_that_is_not_of_the_schedule_is_none") {
   CHECK_FALSE(flow.arrived(taken.number, taken.step.from));
   const auto sent = *std::ranges::find_if(own.steps, [](auto x) { return x.step.from == 0; });
   CHECK_FALSE(flow.arrived(sent.number, 0));
-  CHECK_FALSE(chunk_flow{}.arrived(0, 0));
+  CHECK_FALSE(schedule_flow{}.arrived(0, 0));
 }
 
 } // namespace troupe::schedule_flow_test

@@ -50,7 +50,7 @@ TEST_CASE("servers_that_are_added_and_that_nobody_runs_are_started_on_the_main_h
     CAPTURE(is_main);
     host_processes here{options, {"this test program", "--no-run"}};
     REQUIRE(here.start(-1, 0s));
-    observer_orders job;
+    job_status job;
     const auto have = [&](std::uint32_t index, incarnation_id incarnation) {
       job.servers.push_back({index});
       member_status one;

@@ -7,7 +7,7 @@ namespace job_monitor_test {
 
 using namespace troupe;
 using namespace std::chrono_literals;
-using standing = job_watch::standing;
+using standing = job_monitor::standing;
 
 namespace {
 
@@ -30,8 +30,8 @@ struct fixture {
   }
 
   std::chrono::nanoseconds now{0};
-  job_news news{{}, 1, false, {}, 0};
-  job_watch watch;
+  job_update news{{}, 1, false, {}, 0};
+  job_monitor watch;
 };
 
 supervisor::loss loss_of(role what, std::uint32_t index, std::uint64_t incarnation = 1) {

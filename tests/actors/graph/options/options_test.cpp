@@ -200,7 +200,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.partitions == 8);
   CHECK(x.apply_batch == 16);
   CHECK(x.delta_pulls);
-  CHECK(!x.key_book);
+  CHECK(!x.key_cache);
   CHECK(x.checkpoint_directory == "dir");
   CHECK(x.checkpoint_interval == 0ms);
   CHECK(x.checkpoint_clocks == 50);

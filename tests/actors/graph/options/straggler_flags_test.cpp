@@ -31,11 +31,11 @@ TEST_CASE("stragglers_meet_as_much_force_as_the_mode_bears_and_the_user_wants") 
     CHECK(validate(options));
     return straggler_rules(options).value().least_duty;
   };
-  CHECK(least({}) == worker_duty::out);
-  CHECK(least({"--stragglers", "relieve"}) == worker_duty::relieved);
-  CHECK(least({"--threads"}) == worker_duty::backup);
-  CHECK(least({"--threads", "--stragglers", "watch"}) == worker_duty::watched);
-  CHECK(least({"--sync", "hogwild"}) == worker_duty::watched);
+  CHECK(least({}) == straggler_measure::out);
+  CHECK(least({"--stragglers", "relieve"}) == straggler_measure::relieved);
+  CHECK(least({"--threads"}) == straggler_measure::backup);
+  CHECK(least({"--threads", "--stragglers", "watch"}) == straggler_measure::watched);
+  CHECK(least({"--sync", "hogwild"}) == straggler_measure::watched);
   CHECK_FALSE(straggler_rules(parsed({"--stragglers", "off"})));
   CHECK_FALSE(validate(parsed({"--threads", "--stragglers", "evict"})));
   CHECK_FALSE(validate(parsed({"--sync", "hogwild", "--stragglers", "backup"})));

@@ -128,6 +128,11 @@ TEST_CASE("render says who is missing while a job gathers, and no rates") {
   CHECK(render(x, 80, false)[1] == "all are there");
   x.processes.clear();
   CHECK(render(x, 80, false)[1] == "waiting for the coordinator");
+  x.processes.resize(2, named("coordinator-0"));
+  x.processes[0].dead = x.processes[1].dead = true;
+  x.processes[0].is_coordinator = x.processes[1].is_coordinator = true;
+  CHECK(render(x, 80, false)[1] == "waiting for the coordinator");
+  x.processes.clear();
   x.processes.resize(12, named("worker-7"));
   CHECK(render_line(x).find("worker 7 (and 4 more), active") != std::string::npos);
 }

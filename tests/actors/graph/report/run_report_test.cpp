@@ -59,8 +59,8 @@ member_status server(std::uint32_t index, std::uint64_t incarnation, std::uint64
   return x;
 }
 
-observer_orders state(job_phase phase, std::uint64_t done, std::vector<member_status> members) {
-  observer_orders x;
+job_status state(job_phase phase, std::uint64_t done, std::vector<member_status> members) {
+  job_status x;
   x.phase = phase;
   x.batches_done = done;
   x.members = std::move(members);

@@ -62,7 +62,8 @@ TEST_CASE("a_run_that_was_stopped_says_how_it_goes_on") {
         == "stopped; continue with --resume --checkpoint some/where");
   options.export_file = "p.npz";
   CHECK(text_of_stop(0, options, false)
-        == "stopped; nothing had been saved; p.npz is not written before the end");
+        == "stopped; nothing had been saved; p.npz was not written: only a finished run exports "
+           "parameters");
   CHECK(text_of_stop(0, options, true) == "stopped; nothing had been saved");
 }
 
@@ -77,9 +78,10 @@ TEST_CASE("the_summary_tells_accuracy_and_recoveries_where_there_are_any") {
 
 TEST_CASE("a_kill_that_did_not_come_about_is_a_line") {
   CHECK(lines_of_missed({}).empty());
-  CHECK(lines_of_missed({{{role::worker, 1}, 2500ms}})
-        == std::vector<std::string>{
-          "--kill: worker 1 was not killed: the run ended before 2.5 s of training"});
+  CHECK(
+    lines_of_missed({{{role::worker, 1}, 2500ms}})
+    == std::vector<std::string>{
+      "--kill: worker 1 was not killed: the run ended first (planned after 2.5 s of training)"});
 }
 
 } // namespace run_result_test

@@ -501,7 +501,7 @@ TEST_CASE("observers see phase, progress, members and events") {
   one.server(1, 101, 4);
   one.now += 100ms;
   one.observer();
-  const auto& shown = std::get<observer_orders>(one.all_orders(role::observer, 0, 900).body);
+  const auto& shown = std::get<job_status>(one.all_orders(role::observer, 0, 900).body);
   CHECK(shown.phase == job_phase::training);
   CHECK(shown.batches_done == 4);
   REQUIRE(shown.members.size() == 4);
@@ -511,7 +511,7 @@ TEST_CASE("observers see phase, progress, members and events") {
   CHECK(shown.events_total == one.events.size());
   CHECK(shown.events == one.events);
   one.death(role::worker, 0, 200);
-  const auto& later = std::get<observer_orders>(one.all_orders(role::observer, 0, 900).body);
+  const auto& later = std::get<job_status>(one.all_orders(role::observer, 0, 900).body);
   CHECK(later.members.back().state == member_state::absent);
 }
 

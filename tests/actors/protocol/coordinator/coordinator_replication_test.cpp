@@ -42,7 +42,7 @@ TEST_CASE("a chain of several replicas is founded by servers in a row, when all 
   one.server(0, 100);
   one.server(1, 101);
   CHECK(one.text_of(0) == ", then 0.100 1.101");
-  CHECK(one.record(1) == chain_record{});
+  CHECK(one.record(1) == chain_metadata{});
   one.serve({{0, 100}, {1, 101}, {2, 102}});
   CHECK(one.text_of(0) == "0.100 1.101");
   CHECK(one.text_of(1) == "1.101 2.102");

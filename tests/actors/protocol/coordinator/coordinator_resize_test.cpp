@@ -49,7 +49,7 @@ struct resized : coordinator_fixture {
     alive.erase(index);
   }
 
-  const observer_orders& seen() { return std::get<observer_orders>(last.at(command).body); }
+  const job_status& seen() { return std::get<job_status>(last.at(command).body); }
   std::string refusal() {
     const auto& answer = last.at(command);
     return answer.stop ? answer.failed : "";
@@ -65,7 +65,7 @@ struct resized : coordinator_fixture {
   }
   std::size_t load(std::uint32_t index) {
     return static_cast<std::size_t>(
-      std::ranges::count_if(persisted.back().chains, [&](const chain_record& x) {
+      std::ranges::count_if(persisted.back().chains, [&](const chain_metadata& x) {
         return std::ranges::find(x.active.members, index, &member_id::index)
                != x.active.members.end();
       }));

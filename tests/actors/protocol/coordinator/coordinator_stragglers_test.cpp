@@ -146,8 +146,7 @@ struct fleet : coordinator_fixture {
   }
   member_state state_of_worker(std::uint32_t index) {
     observer();
-    for (const auto& one :
-         std::get<observer_orders>(all_orders(role::observer, 0, 900).body).members)
+    for (const auto& one : std::get<job_status>(all_orders(role::observer, 0, 900).body).members)
       if (one.member.role == role::worker && one.member.index == index)
         return one.state;
     return member_state::absent;
@@ -197,9 +196,9 @@ TEST_CASE("a straggler is watched, relieved, a backup, out, and back after its t
 }
 
 TEST_CASE("force ends where the rules say") {
-  for (const auto& [least, refused] :
-       {std::pair{worker_duty::watched, "gives back"}, std::pair{worker_duty::relieved, "nobody"},
-        std::pair{worker_duty::backup, "is out for"}}) {
+  for (const auto& [least, refused] : {std::pair{straggler_measure::watched, "gives back"},
+                                       std::pair{straggler_measure::relieved, "nobody"},
+                                       std::pair{straggler_measure::backup, "is out for"}}) {
     straggler_options rules;
     rules.least_duty = least;
     fleet f(6, consistency_mode::asp, 0, rules);
@@ -213,7 +212,7 @@ TEST_CASE("force ends where the rules say") {
 
 TEST_CASE("who is quick again has its full duty back, and is waited for again") {
   straggler_options rules;
-  rules.least_duty = worker_duty::backup;
+  rules.least_duty = straggler_measure::backup;
   rules.recovery = 20s;
   fleet f(6, consistency_mode::ssp, 0, rules);
   f.machines[5].step = 500ms;
@@ -282,7 +281,7 @@ TEST_CASE("after a restart of the coordinator the judge begins anew") {
 
 TEST_CASE("a spare computes what the slowest worker has to do, and takes a lost one's slots") {
   straggler_options rules;
-  rules.least_duty = worker_duty::watched;
+  rules.least_duty = straggler_measure::watched;
   fleet f(3, consistency_mode::bsp, 1, rules);
   f.machines[1].step = 400ms;
   f.run(5s);

@@ -1,4 +1,4 @@
-// The coordinator's rules one by one; coordinator_model_test.cpp has all of them at once.
+// The coordinator's rules one by one; `troupe sim` has all of them at once.
 #include "tests/actors/coordinator_fixture.hpp"
 
 namespace troupe::coordinator_test {
@@ -25,7 +25,7 @@ TEST_CASE("the term is persisted first, and every order carries it") {
 TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing to restore") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(0, 100);
-  CHECK(one.record(1) == chain_record{}); // It waits for its server.
+  CHECK(one.record(1) == chain_metadata{}); // It waits for its server.
   one.server(1, 101);
   CHECK(one.text_of(0) == ", then 0.100");
   CHECK(one.text_of(1) == ", then 1.101");

@@ -26,10 +26,10 @@ std::string text_of(const chain_config& config) {
 
 /// Servers that do at once what they are told.
 struct cluster {
-  cluster(std::uint32_t members, std::vector<chain_record> stored)
+  cluster(std::uint32_t members, std::vector<chain_metadata> stored)
       : decide({members, 3s}, std::move(stored)), replicas(members) {}
   cluster(std::uint32_t members, std::size_t chains)
-      : cluster(members, std::vector<chain_record>(chains)) {}
+      : cluster(members, std::vector<chain_metadata>(chains)) {}
 
   void start(std::uint32_t index) {
     alive.push_back(server(index));
@@ -55,7 +55,7 @@ struct cluster {
     std::size_t moving_before = decide.records().size();
     for (int rounds = 0; rounds < 1000; ++rounds) {
       std::size_t moving = 0;
-      for (const chain_record& each : decide.records()) {
+      for (const chain_metadata& each : decide.records()) {
         const auto is_move = [&](const chain_config& x) {
           return x.joiner && x.members.size() >= replicas;
         };
@@ -72,7 +72,7 @@ struct cluster {
   }
   std::string text() const {
     std::string all;
-    for (const chain_record& each : decide.records())
+    for (const chain_metadata& each : decide.records())
       all += (all.empty() ? "" : ", ") + text_of(each.active);
     return all;
   }
@@ -265,7 +265,7 @@ TEST_CASE("12 chains stay even from 2 servers to 6, and from these to 3") {
 
 TEST_CASE(
   "of two that have as much to do, the head leaves where the other one leads fewer chains") {
-  const chain_record one{{{1}, {}, {server(0), server(1)}, {}}, 0, {}};
+  const chain_metadata one{{{1}, {}, {server(0), server(1)}, {}}, 0, {}};
   cluster all{2, std::vector(4, one)};
   for (std::uint32_t i = 0; i < 3; ++i)
     all.start(i);
@@ -303,7 +303,7 @@ TEST_CASE("from wherever servers come and go, chains come to rest, spread evenly
     REQUIRE(all.decide.drain({}));
     all.settle();
     CHECK(all.spread() <= 1);
-    for (const chain_record& each : all.decide.records())
+    for (const chain_metadata& each : all.decide.records())
       CHECK(each.active.members.size() == replicas);
   }
 }

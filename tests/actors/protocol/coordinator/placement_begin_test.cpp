@@ -25,7 +25,7 @@ struct fixture {
     hear(server(9));
   }
 
-  static chain_record record_of(const std::vector<std::uint32_t>& homes) {
+  static chain_metadata record_of(const std::vector<std::uint32_t>& homes) {
     chain_config active{{1}, {}, {}, {}};
     for (const auto each : homes)
       active.members.push_back(server(each));

@@ -34,7 +34,7 @@ std::string text_of(const chain_config& config) {
   return text;
 }
 
-std::string text_of(const chain_record& chain) {
+std::string text_of(const chain_metadata& chain) {
   return text_of(chain.active) + (chain.proposed ? ", then " + text_of(*chain.proposed) : "");
 }
 
@@ -232,8 +232,8 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
 }
 
 TEST_CASE("of several servers the one with the least to do joins") {
-  const chain_record busy{{{1}, {}, {server(0), server(2)}, {}}, 0, {}};
-  const chain_record low{{{1}, {}, {server(0)}, {}}, 0, {}};
+  const chain_metadata busy{{{1}, {}, {server(0), server(2)}, {}}, 0, {}};
+  const chain_metadata low{{{1}, {}, {server(0)}, {}}, 0, {}};
   placement decide{{2, seal_time}, {busy, low}};
   for (const std::uint32_t each : {0u, 2u, 3u})
     decide.heard(server(each), {{{}, {1}, {1}, true, false}, {{}, {1}, {1}, true, false}});

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using verdict_kind = straggler_verdict::kind;
+using verdict_kind = straggler_event::kind;
 
 constexpr worker_id slow_one{3};
 
@@ -69,7 +69,7 @@ public:
         continue;
       INFO(one.reason);
       CHECK(judge.duty(*one.worker) == one.duty);
-      if (one.duty == worker_duty::out) {
+      if (one.duty == straggler_measure::out) {
         judge.left(*one.worker, now);
         workers[*one.worker].left_for = 1000ms;
         out_at.push_back(now);
@@ -77,35 +77,36 @@ public:
     }
   }
 
-  worker_duty duty(worker_id id) const { return judge.duty(id); }
+  straggler_measure duty(worker_id id) const { return judge.duty(id); }
   std::size_t count(verdict_kind what) const {
     return static_cast<std::size_t>(std::count_if(
       verdicts.begin(), verdicts.end(), [&](const auto& one) { return one.what == what; }));
   }
   std::size_t out() const {
     return static_cast<std::size_t>(
-      std::count_if(workers.begin(), workers.end(),
-                    [&](const auto& entry) { return duty(entry.first) == worker_duty::out; }));
+      std::count_if(workers.begin(), workers.end(), [&](const auto& entry) {
+        return duty(entry.first) == straggler_measure::out;
+      }));
   }
   /// Runs until it is out; returns how long that took, or -1 ms after an hour.
   milliseconds until_out(worker_id id) {
     const auto since = now;
-    while (duty(id) != worker_duty::out)
+    while (duty(id) != straggler_measure::out)
       if (run(100ms); now - since > 1h)
         return -1ms;
     return now - since;
   }
   milliseconds until_in(worker_id id) {
     const auto since = now;
-    while (duty(id) == worker_duty::out)
+    while (duty(id) == straggler_measure::out)
       if (run(100ms); now - since > 2h)
         return -1ms;
     return now - since;
   }
 
-  straggler_judge judge;
+  straggler_detector judge;
   std::map<worker_id, fake_worker> workers;
-  straggler_verdicts verdicts;
+  straggler_events verdicts;
   std::vector<milliseconds> out_at;
   milliseconds now{0};
 
@@ -116,7 +117,7 @@ private:
         join(id);
       return;
     }
-    if (duty(id) == worker_duty::out) {
+    if (duty(id) == straggler_measure::out) {
       worker.next = now + worker.step;
     } else if (worker.frozen) {
       worker.next = now + worker.step;
@@ -144,16 +145,16 @@ fleet settled(std::uint32_t size, straggler_options options = {}) {
   return all;
 }
 
-std::vector<worker_duty> duties_of(const fleet& all, worker_id id) {
-  std::vector<worker_duty> seen;
+std::vector<straggler_measure> duties_of(const fleet& all, worker_id id) {
+  std::vector<straggler_measure> seen;
   for (const auto& one : all.verdicts)
     if (one.what == verdict_kind::duty && one.worker == id)
       seen.push_back(one.duty);
   return seen;
 }
 
-const std::vector by_degrees{worker_duty::watched, worker_duty::relieved, worker_duty::backup,
-                             worker_duty::out};
+const std::vector by_degrees{straggler_measure::watched, straggler_measure::relieved,
+                             straggler_measure::backup, straggler_measure::out};
 
 } // namespace
 
@@ -179,8 +180,8 @@ TEST_CASE("a worker with more data in a step is not slow for that, one with less
 }
 
 TEST_CASE("reports may be lost, come in heaps and be repeated") {
-  straggler_judge judge{straggler_options{}};
-  straggler_verdicts verdicts;
+  straggler_detector judge{straggler_options{}};
+  straggler_events verdicts;
   for (std::uint32_t i = 0; i < 10; ++i)
     judge.joined({i}, "", 0s, verdicts);
   for (milliseconds now = 100ms; now < 5min; now += 100ms) {
@@ -222,7 +223,7 @@ TEST_CASE("slow is beyond twice the median, by 50 ms in a step, and beyond 6 dev
       worker.step = id == slow_one ? one.slow : one.others;
     all.run(2min);
     INFO(one.others.count(), " and ", one.slow.count());
-    CHECK((all.duty(slow_one) == worker_duty::out) == one.is_slow);
+    CHECK((all.duty(slow_one) == straggler_measure::out) == one.is_slow);
   }
   fleet uneven(10);
   for (std::uint32_t i = 0; i < 10; ++i)
@@ -265,7 +266,7 @@ TEST_CASE("when too few are left to compare, what was found before is dropped") 
   options.force_interval = 32s; // Windows end each 5 s.
   auto all = settled(5, options);
   all[slow_one].step = 1000ms;
-  while (all.duty(slow_one) != worker_duty::backup)
+  while (all.duty(slow_one) != straggler_measure::backup)
     all.run(100ms);
   all.run(31500ms); // It would be out in the next round, before its window ends.
   all.judge.left({0}, all.now);
@@ -281,7 +282,7 @@ TEST_CASE("a window ends by time with one step, or with the time of 5 where step
       worker.step = step;
     all[slow_one].step = 4 * step;
     const auto known = all.now;
-    while (all.duty(slow_one) == worker_duty::full)
+    while (all.duty(slow_one) == straggler_measure::full)
       all.run(100ms);
     INFO(step.count());
     CHECK(all.now - known >= 15 * step); // Three windows.
@@ -303,7 +304,7 @@ TEST_CASE("who reports and does not train for 10 s is stuck, and out after 20 s"
   all.run(8s);
   CHECK(all.verdicts.size() == 1);
   all.run(2s);
-  CHECK(duties_of(all, slow_one) == std::vector{worker_duty::out});
+  CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::out});
 }
 
 TEST_CASE("who waits for us is not stuck") {
@@ -328,7 +329,7 @@ TEST_CASE("silence is counted in steps where these are long, and of the worker's
     all.run(size * 5s + 3s);
     CHECK(all.count(verdict_kind::stuck) == 1);
     all.run(size * 25s);
-    CHECK(duties_of(all, slow_one) == std::vector{worker_duty::out});
+    CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::out});
   }
 }
 
@@ -352,17 +353,17 @@ TEST_CASE("a stuck worker that cannot be put out and trains again is told of") {
   all[slow_one].frozen = false;
   all.run(2s);
   REQUIRE(all.verdicts.size() == 2);
-  CHECK(duties_of(all, slow_one) == std::vector{worker_duty::full});
+  CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::full});
 }
 
 TEST_CASE("also in a small cluster one stuck worker is put out, but not all") {
   auto all = settled(2);
   all[{1}].frozen = true;
   all.run(25s);
-  CHECK(all.duty({1}) == worker_duty::out);
+  CHECK(all.duty({1}) == straggler_measure::out);
   all[{0}].frozen = true;
   all.run(25s);
-  CHECK(all.duty({0}) == worker_duty::full);
+  CHECK(all.duty({0}) == straggler_measure::full);
 }
 
 // -- rule 4: the brake --
@@ -437,8 +438,8 @@ TEST_CASE("the worst one goes first, and who cannot be put out stays a backup") 
   all[{2}].step = 600ms;
   all[{7}].step = 900ms;
   all.run(55s);
-  CHECK(all.duty({7}) == worker_duty::out);
-  CHECK(all.duty({2}) == worker_duty::backup);
+  CHECK(all.duty({7}) == straggler_measure::out);
+  CHECK(all.duty({2}) == straggler_measure::backup);
 }
 
 TEST_CASE("never fewer than workers_min work; where they do, others come back early") {
@@ -448,11 +449,11 @@ TEST_CASE("never fewer than workers_min work; where they do, others come back ea
   all[slow_one].step = 700ms;
   REQUIRE(all.until_out(slow_one) > 0s);
   all.run(2s);
-  CHECK(all.duty(slow_one) == worker_duty::out);
+  CHECK(all.duty(slow_one) == straggler_measure::out);
   all.judge.left({0}, all.now);
   all[{0}].left_for = 1h;
   all.run(1s);
-  CHECK(all.duty(slow_one) == worker_duty::full);
+  CHECK(all.duty(slow_one) == straggler_measure::full);
   all.run(5min);
   CHECK(all.out_at.size() == 1);
 }
@@ -467,7 +468,7 @@ TEST_CASE("force grows by one degree at a time, 5 s apart at least, each on a ne
     all.run(1min);
     all[slow_one].step = step;
     std::vector<milliseconds> changed_at;
-    for (auto known = all.verdicts.size(); all.duty(slow_one) != worker_duty::out;) {
+    for (auto known = all.verdicts.size(); all.duty(slow_one) != straggler_measure::out;) {
       all.run(100ms);
       REQUIRE(all.now < 5min);
       if (all.verdicts.size() > known)
@@ -494,13 +495,13 @@ TEST_CASE("one slow window is one degree of force, however long the next takes")
 TEST_CASE("who was not slow for a minute has its full duty back") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
-  while (all.duty(slow_one) != worker_duty::backup)
+  while (all.duty(slow_one) != straggler_measure::backup)
     all.run(100ms);
   all[slow_one].step = 100ms;
   all.run(50s);
-  CHECK(all.duty(slow_one) == worker_duty::backup);
+  CHECK(all.duty(slow_one) == straggler_measure::backup);
   all.run(20s);
-  CHECK(all.duty(slow_one) == worker_duty::full);
+  CHECK(all.duty(slow_one) == straggler_measure::full);
 }
 
 TEST_CASE("a flapping worker keeps what it came to, and is out in the end") {
@@ -524,13 +525,13 @@ TEST_CASE("who is out stays out, whatever it reports and however often it comes"
   auto all = settled(10);
   all[slow_one].step = 700ms;
   REQUIRE(all.until_out(slow_one) > 0s);
-  straggler_verdicts verdicts;
+  straggler_events verdicts;
   for (int i = 0; i < 10; ++i) {
     all.judge.progress(slow_one, {1000u + i, 100'000, 0us}, all.now);
     all.judge.left(slow_one, all.now);
     all.judge.joined(slow_one, "elsewhere", all.now, verdicts);
     all.run(2s);
-    CHECK(all.duty(slow_one) == worker_duty::out);
+    CHECK(all.duty(slow_one) == straggler_measure::out);
   }
   CHECK(verdicts.empty());
 }
@@ -538,10 +539,10 @@ TEST_CASE("who is out stays out, whatever it reports and however often it comes"
 TEST_CASE("a new incarnation begins with full duty and is measured anew") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
-  while (all.duty(slow_one) != worker_duty::backup)
+  while (all.duty(slow_one) != straggler_measure::backup)
     all.run(100ms);
   all.join(slow_one);
-  CHECK(all.duty(slow_one) == worker_duty::full);
+  CHECK(all.duty(slow_one) == straggler_measure::full);
   all.verdicts.clear();
   all.run(12s); // Less than three windows.
   CHECK(all.verdicts.empty());
@@ -610,15 +611,15 @@ TEST_CASE("a host is held back after 3 evictions within an hour, and not for eve
   all.verdicts.clear();
   all.join({3}); // Restarted there: two are out, a third may be.
   REQUIRE(all.verdicts.size() == 1);
-  CHECK(all.verdicts[0].duty == worker_duty::out);
+  CHECK(all.verdicts[0].duty == straggler_measure::out);
   all.join({0}); // The budget is used up: it works.
-  CHECK(all.duty({0}) == worker_duty::full);
+  CHECK(all.duty({0}) == straggler_measure::full);
   all.run(29min);
   CHECK(all.out() == 3);
   all.run(2min);
   CHECK(all.out() == 0);
   all.join({3});
-  CHECK(all.duty({3}) == worker_duty::full);
+  CHECK(all.duty({3}) == straggler_measure::full);
 }
 
 TEST_CASE("evictions of a host more than an hour apart do not count together") {
@@ -656,14 +657,14 @@ TEST_CASE("a late round uses no force, whatever was found before") {
   options.force_interval = 32s; // Windows end each 5 s.
   auto all = settled(10, options);
   all[slow_one].step = 1000ms;
-  while (all.duty(slow_one) == worker_duty::full)
+  while (all.duty(slow_one) == straggler_measure::full)
     all.run(100ms);
   all.run(31500ms);
   all.run(3s, false);
   all.tick();
-  CHECK(all.duty(slow_one) == worker_duty::watched);
+  CHECK(all.duty(slow_one) == straggler_measure::watched);
   all.run(1s);
-  CHECK(all.duty(slow_one) == worker_duty::relieved);
+  CHECK(all.duty(slow_one) == straggler_measure::relieved);
 }
 
 TEST_CASE("windows that a late round ends are no suspicion") {
@@ -729,14 +730,14 @@ TEST_CASE("a reason says who, what follows, and the numbers") {
 }
 
 TEST_CASE("calls for a worker that did not join do nothing") {
-  straggler_judge judge{straggler_options{}};
-  straggler_verdicts verdicts;
+  straggler_detector judge{straggler_options{}};
+  straggler_events verdicts;
   judge.left({7}, 1s);
   judge.progress({7}, {1, 1, 0us}, 1s);
   for (milliseconds now = 1s; now < 5min; now += 1s)
     judge.tick(now, verdicts);
   CHECK(verdicts.empty());
-  CHECK(judge.duty({7}) == worker_duty::full);
+  CHECK(judge.duty({7}) == straggler_measure::full);
 }
 
 TEST_CASE("options that cannot be meant are refused") {

@@ -374,7 +374,7 @@ private:
   time_point now_{0};
   std::vector<std::unique_ptr<node>> nodes_;
   std::deque<letter> mail_;
-  chain_record record_;
+  chain_metadata record_;
   std::uint64_t last_epoch_ = 0;
   std::uint64_t last_incarnation_ = 1;
   std::uint64_t last_token_ = 0;

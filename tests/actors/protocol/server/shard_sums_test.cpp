@@ -45,7 +45,7 @@ TEST_CASE("a sum is a duplicate where all of its batches are marked") {
 TEST_CASE("a sum of which some batches are marked is refused, and nothing changes") {
   shard_fixture f{job_of({asp()})};
   f.push(1, 0, 3, 0);
-  const lines refused{"refuse 2 not_as_one: some batches of the sum have been applied"};
+  const lines refused{"refuse 2 sum_not_applicable: some batches of the sum have been applied"};
   CHECK(f.push(2, sum_of(f, {3, 5}), f.all_tables()) == refused);
   CHECK(f.push(2, sum_of(f, {5, 3}), f.all_tables()) == refused);
   CHECK(f.decide.marks() == set_of({3}));
@@ -55,7 +55,7 @@ TEST_CASE("a sum of which some batches are marked is refused, and nothing change
 
 TEST_CASE("a sum is refused where its batches are marked on different partitions or tables") {
   const job_spec job = job_of({asp(), asp()});
-  const std::string why = " not_as_one: some batches of the sum have been applied";
+  const std::string why = " sum_not_applicable: some batches of the sum have been applied";
   auto partitions = fresh(job, {0, 1});
   partitions[1].marks = {set_of({3}), set_of({3})};
   shard_fixture f{job, partitions};
@@ -86,7 +86,7 @@ TEST_CASE("a sum waits with the pending entry that has all of its batches, else 
         == lines{"apply 1 to 0", "ack 1 version 1", "ack 2 version 1 duplicate",
                  "ack 3 version 1 duplicate"});
   CHECK(f.push(5, sum_of(f, {5, 7}), f.all_tables())
-        == lines{"refuse 5 not_as_one: some batches of the sum have been applied"});
+        == lines{"refuse 5 sum_not_applicable: some batches of the sum have been applied"});
 }
 
 TEST_CASE("a batch of a sum that is not finite may come again alone") {
@@ -103,9 +103,11 @@ TEST_CASE("a sum with a batch of a worker that may not push is refused") {
   shard_fixture f{job_of({asp()})};
   auto steps = sum_of(f, {3, 5});
   steps[1].worker = {7};
-  CHECK(f.push(1, steps, f.all_tables()).front().starts_with("refuse 1 not_as_one"));
+  CHECK(f.push(1, steps, f.all_tables()).front().starts_with("refuse 1 sum_not_applicable"));
   f.set_workers({{{0}, first_start(0), 0, true}, {{1}, {2000}, 0, true}});
-  CHECK(f.push(2, sum_of(f, {3, 5}), f.all_tables()).front().starts_with("refuse 2 not_as_one"));
+  CHECK(f.push(2, sum_of(f, {3, 5}), f.all_tables())
+          .front()
+          .starts_with("refuse 2 sum_not_applicable"));
   f.set_workers({{{0}, {2000}, 0, true}, {{1}, {2000}, 0, true}});
   CHECK(f.push(3, sum_of(f, {3, 5}), f.all_tables()).front().starts_with("refuse 3 fenced"));
   f.set_workers({});
@@ -119,7 +121,7 @@ TEST_CASE("a sum that names a batch twice, or bsp tables, is refused") {
         == lines{"refuse 1 malformed: push lists a batch twice"});
   shard_fixture g{job_of({bsp()})};
   CHECK(g.push(1, sum_of(g, {0, 1}), g.all_tables())
-        == lines{"refuse 1 not_as_one: slots of a bsp clock come one by one"});
+        == lines{"refuse 1 sum_not_applicable: slots of a bsp clock come one by one"});
 }
 
 TEST_CASE("a sum with two batches of one worker is refused, so that there are few") {

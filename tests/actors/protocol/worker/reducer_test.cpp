@@ -162,7 +162,8 @@ TEST_CASE("reducer: a worker that is late is left out, and its batch is in a lat
 }
 
 TEST_CASE("reducer: what cannot be had as one is had one by one, once") {
-  for (const errc code : {errc::not_as_one, errc::fenced, errc::non_finite, errc::malformed}) {
+  for (const errc code :
+       {errc::sum_not_applicable, errc::fenced, errc::non_finite, errc::malformed}) {
     auto f = begun(asp());
     f.ask(4, f.both(0, 0, 3));
     f.ask(5, f.push(1, 1));
@@ -239,7 +240,7 @@ TEST_CASE("reducer: in ssp no clock is told before the pushes below it are ackno
   CHECK(f.ask(7, f.pull(0, 3)).empty());
   CHECK(f.ask(8, f.both(1, 4, 5)).empty());
   SUBCASE("which a refusal of their sum does not change") {
-    CHECK(f.fail(4, errc::not_as_one)
+    CHECK(f.fail(4, errc::sum_not_applicable)
           == lines{"forward 7 push 0", "forward 8 push 1", "forward 9 push 2"});
     CHECK(f.answer(7) == lines{"answer 4 pushed", "forward 5 pull 3"});
     CHECK(f.fail(8, errc::non_finite) == lines{"fail 5 non_finite", "forward 6 push 4 pull 5"});
@@ -387,7 +388,8 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
         std::advance(at, pick(forwarded.size()));
         const auto asked = std::move(forwarded.extract(at).mapped());
         if (pick(5) == 0) {
-          const std::vector<errc> codes{errc::not_as_one, errc::timed_out, errc::rolled_back};
+          const std::vector<errc> codes{errc::sum_not_applicable, errc::timed_out,
+                                        errc::rolled_back};
           decide.failed(asked.number, {codes[pick(3)], "why"}, effects);
         } else {
           for (const auto& push : asked.pushes)

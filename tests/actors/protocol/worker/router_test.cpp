@@ -285,7 +285,7 @@ TEST_CASE("failures_of_an_earlier_attempt_are_ignored_and_successes_are_not") {
 }
 
 TEST_CASE("what_a_server_drops_is_heard_though_another_part_was_refused_before") {
-  for (const auto code : {errc::not_as_one, errc::rolled_back}) {
+  for (const auto code : {errc::sum_not_applicable, errc::rolled_back}) {
     router_fixture f;
     f.push(1);
     f.push(2);

@@ -11,7 +11,7 @@
 namespace key_cache_test {
 
 using namespace troupe;
-using detail::key_book;
+using detail::key_cache;
 using detail::key_limits;
 using detail::key_shelf;
 
@@ -78,7 +78,7 @@ void check_accepted(key_shelf& shelf, request_message what) {
 } // namespace
 
 TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
-  key_book book;
+  key_cache book;
   key_shelf shelf;
   const auto list = list_of(1, 100);
   const auto same = list_of(1, 100); // In other memory.
@@ -100,7 +100,7 @@ TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
 }
 
 TEST_CASE("what is not worth a slot, or could not be kept, is brought") {
-  key_book book{{.lists_max = 4, .bytes_max = 800}};
+  key_cache book{{.lists_max = 4, .bytes_max = 800}};
   auto what = pull_of({list_of(1, detail::kept_keys_min - 1), list_of(2, 101),
                        list_of({9, 8, 7, 6, 5, 4, 3, 2, 1}), list_of({1, 2, 3, 4, 5, 6, 7, 7})});
   for (int i = 0; i < 2; ++i) {
@@ -111,7 +111,7 @@ TEST_CASE("what is not worth a slot, or could not be kept, is brought") {
 }
 
 TEST_CASE("a pull that may overtake others uses no slots") {
-  key_book book;
+  key_cache book;
   key_shelf shelf;
   auto first = pull_of({list_of(1, 20)}), latest = pull_of({list_of(1, 20)}, true);
   book.shorten(first);
@@ -125,7 +125,7 @@ TEST_CASE("a pull that may overtake others uses no slots") {
 }
 
 TEST_CASE("keys of one table are not taken for those of another one") {
-  key_book book;
+  key_cache book;
   auto what = pull_of({list_of(1, 20, 1), list_of(1, 20, 2)});
   book.shorten(what);
   CHECK(what.keys == std::vector{kept(0), kept(1)});
@@ -142,7 +142,7 @@ TEST_CASE("two lists of one hash are told apart") {
   other[0] = 5;
   other[4] = one[4] ^ mixed(0) ^ mixed(5);
   REQUIRE(first_unordered(other) == other.size());
-  key_book book;
+  key_cache book;
   key_shelf shelf;
   for (const auto& keys : {one, other, other, one}) {
     auto what = pull_of({list_of(keys)});
@@ -158,7 +158,7 @@ TEST_CASE("two lists of one hash are told apart") {
 }
 
 TEST_CASE("the list that was not used for longest gives way") {
-  key_book book{{.lists_max = 3, .bytes_max = 1 << 20}};
+  key_cache book{{.lists_max = 3, .bytes_max = 1 << 20}};
   for (const std::uint64_t seed : {1, 2, 3, 1}) {
     auto what = pull_of({list_of(seed, 10)});
     book.shorten(what);
@@ -178,7 +178,7 @@ TEST_CASE("book and shelf agree, whatever is asked for") {
     test::random_source random{seed};
     const key_limits limits{.lists_max = static_cast<std::uint32_t>(1 + random.below(12)),
                             .bytes_max = 200 + random.below(4000)};
-    key_book book{limits};
+    key_cache book{limits};
     key_shelf shelf{limits};
     std::size_t names = 0;
     for (int i = 0; i < 300; ++i) {
@@ -203,10 +203,10 @@ TEST_CASE("book and shelf agree, whatever is asked for") {
 }
 
 TEST_CASE("a new link begins with an empty book and an empty shelf") {
-  key_book book;
+  key_cache book;
   auto first = pull_of({list_of(1, 50)}), again = pull_of({list_of(1, 50)});
   book.shorten(first);
-  book = key_book{};
+  book = key_cache{};
   book.shorten(again);
   CHECK(again.keys == std::vector{kept(0)});
   key_shelf shelf;

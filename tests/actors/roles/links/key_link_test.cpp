@@ -59,7 +59,7 @@ struct server_process : process {
 
 struct client_process : process {
   explicit client_process(const endpoint& server, bool with_book = true)
-      : process({role::worker, 3, {20}}, {.key_book = with_book}),
+      : process({role::worker, 3, {20}}, {.key_cache = with_book}),
         remote(links->to_servers()({{0}, server_0, to_string(server), true})) {}
 
   /// Whether the values are those of the keys.

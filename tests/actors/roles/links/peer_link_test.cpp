@@ -25,7 +25,7 @@ const member_id worker{role::worker, 0, {20}};
 
 hello hello_from(const member_id& who) { return {wire::protocol_version, 7, 5, who}; }
 
-peer_message news(std::uint64_t index, const member_id& from = sender) {
+replica_message news(std::uint64_t index, const member_id& from = sender) {
   return {{3}, from, committed_message{{8}, index}};
 }
 
@@ -35,15 +35,15 @@ public:
   explicit process(const member_id& who, bool has_replicas = true)
       : links_(std::make_unique<node>(system_, hello_from(who))) {
     const auto values = spawn_answering(system_, [](const request&) { return std::nullopt; });
-    links_->serve_values(values, has_replicas ? spawn_replicas() : peer_sink{});
+    links_->serve_values(values, has_replicas ? spawn_replicas() : replica_sink{});
   }
 
   endpoint listen(const endpoint& where = {"127.0.0.1", 0}) { return *links_->listen(where); }
-  peer_sink peer_at(const endpoint& where, const member_id& who = receiver) {
+  replica_sink peer_at(const endpoint& where, const member_id& who = receiver) {
     return links_->to_peers()({who, to_string(where)});
   }
 
-  std::vector<peer_message> received() {
+  std::vector<replica_message> received() {
     const std::scoped_lock lock{mutex_};
     return received_;
   }
@@ -53,9 +53,9 @@ public:
   }
 
 private:
-  peer_sink spawn_replicas() {
-    return system_.spawn([this](peer_sink::pointer) -> peer_sink::behavior_type {
-      return {[this](const peer_message& what) {
+  replica_sink spawn_replicas() {
+    return system_.spawn([this](replica_sink::pointer) -> replica_sink::behavior_type {
+      return {[this](const replica_message& what) {
         const std::scoped_lock lock{mutex_};
         received_.push_back(what);
         changed_.notify_all();
@@ -65,14 +65,14 @@ private:
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<peer_message> received_;
+  std::vector<replica_message> received_;
   actor_config config_;
   caf::actor_system system_{config_};
   std::unique_ptr<node> links_;
 };
 
 /// Until one arrives, as replicas do: what is sent when a link breaks is lost.
-bool send_until_received(const peer_sink& by, process& to, const peer_message& what) {
+bool send_until_received(const replica_sink& by, process& to, const replica_message& what) {
   const auto before = to.received().size();
   for (int i = 0; i < 500; ++i) {
     caf::anon_send(by, what);
@@ -84,7 +84,7 @@ bool send_until_received(const peer_sink& by, process& to, const peer_message& w
 
 /// What becomes of a link whose sender said it is `who`, and sends `what`.
 struct bare_link {
-  bare_link(const endpoint& where, const member_id& who, const peer_message& what)
+  bare_link(const endpoint& where, const member_id& who, const replica_message& what)
       : from(hello_from(who)) {
     const auto link = from.links.connect(where);
     REQUIRE(from.wait_opened());
@@ -99,7 +99,7 @@ TEST_CASE("what_a_server_sends_to_another_ones_replicas_arrives_there_in_order_o
   process there{receiver}, here{sender};
   const auto peer = here.peer_at(there.listen());
   random_source random{1};
-  std::vector<peer_message> sent;
+  std::vector<replica_message> sent;
   for (std::size_t kind = 0; kind < peer_kinds; ++kind)
     for (int i = 0; i < 3; ++i) {
       sent.push_back(random_peer(random, kind));
@@ -109,7 +109,7 @@ TEST_CASE("what_a_server_sends_to_another_ones_replicas_arrives_there_in_order_o
   REQUIRE(there.wait_received(sent.size())); // The first ones wait for the link.
   const auto arrived = there.received();
   for (const auto traffic : {traffic_class::urgent, traffic_class::bulk}) {
-    const auto others = [&](const peer_message& x) { return traffic_class_of(x) != traffic; };
+    const auto others = [&](const replica_message& x) { return traffic_class_of(x) != traffic; };
     auto a = sent, b = arrived;
     std::erase_if(a, others);
     std::erase_if(b, others);

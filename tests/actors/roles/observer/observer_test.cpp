@@ -90,7 +90,7 @@ TEST_CASE("the_observer_reports_what_the_board_says") {
   actor_fixture f;
   fake_coordinator coordinator{f};
   fake_kv values{f};
-  auto board = std::make_shared<observer_board>();
+  auto board = std::make_shared<observer_mailbox>();
   const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, board,
                                                values.handle(), coordinator.connector()));
   CHECK(coordinator.reports().size() == 1);
@@ -107,11 +107,11 @@ TEST_CASE("the_observer_publishes_orders_and_passes_on_views") {
   actor_fixture f;
   fake_coordinator coordinator{f};
   fake_kv values{f};
-  auto board = std::make_shared<observer_board>();
+  auto board = std::make_shared<observer_mailbox>();
   const auto observer = f.owned(spawn_observer(f.system, {role::observer, 0, {3}}, 8, board,
                                                values.handle(), coordinator.connector()));
   CHECK_FALSE(board->latest());
-  observer_orders what;
+  job_status what;
   what.batches_done = 5;
   what.view.epoch = {2};
   coordinator.order(observer, what);
@@ -128,7 +128,7 @@ TEST_CASE("the_observer_publishes_orders_and_passes_on_views") {
 }
 
 TEST_CASE("the_board_may_be_used_by_many_threads") {
-  observer_board board;
+  observer_mailbox board;
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 2; ++thread)
     threads.emplace_back([&] {

@@ -48,7 +48,7 @@ struct fixture : actor_fixture {
   }
 
   /// What it says when it is told of the chain.
-  chain_report start(std::uint64_t number, const chain_record& chain) {
+  chain_report start(std::uint64_t number, const chain_metadata& chain) {
     server_options options;
     options.self = {role::server, 0, {number}};
     options.job = fingerprint(job);

@@ -147,7 +147,7 @@ TEST_CASE("pushes_of_a_refused_sum_go_on_as_they_were_left") {
   fixture f;
   f.next.on_push([](const update& what) -> std::optional<fake_kv::push_answer> {
     if (!what.others.empty())
-      return failure{errc::not_as_one, "one of them was applied"};
+      return failure{errc::sum_not_applicable, "one of them was applied"};
     return receipt{8, false};
   });
   std::vector<std::shared_ptr<outcome<receipt>>> answers;

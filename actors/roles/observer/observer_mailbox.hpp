@@ -12,8 +12,8 @@
 namespace troupe {
 
 /// What the coordinator says of the job.
-struct job_news {
-  observer_orders orders;
+struct job_update {
+  job_status orders;
   std::uint64_t term = 0;
   bool stop = false;
   std::string failed;
@@ -21,11 +21,11 @@ struct job_news {
 };
 
 /// Thread-safe.
-class observer_board {
+class observer_mailbox {
 public:
   /// The newest orders; nullopt before the first.
-  std::optional<job_news> latest() const;
-  void publish(job_news what);
+  std::optional<job_update> latest() const;
+  void publish(job_update what);
 
   /// What the next reports say.
   void update(const std::function<void(observer_report&)>& change);
@@ -33,7 +33,7 @@ public:
 
 private:
   mutable std::mutex mutex_;
-  std::optional<job_news> latest_;
+  std::optional<job_update> latest_;
   observer_report report_;
 };
 

@@ -33,22 +33,22 @@ struct server_context {
   checkpointer storage;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
   ready_answers answers;
-  std::function<void(const member_id& to, peer_message what)> send;
+  std::function<void(const member_id& to, replica_message what)> send;
   std::function<void()> report; ///< What is to be reported changed.
 };
 
 /// A part of the state of the server's actor. Answers of others find it by `alive`, which ends with
 /// it.
-class hosted_replica {
+class replica_host {
 public:
-  hosted_replica(server_context& context, chain_id chain) : context_(&context), chain_(chain) {}
-  hosted_replica(const hosted_replica&) = delete;
-  hosted_replica& operator=(const hosted_replica&) = delete;
+  replica_host(server_context& context, chain_id chain) : context_(&context), chain_(chain) {}
+  replica_host(const replica_host&) = delete;
+  replica_host& operator=(const replica_host&) = delete;
 
-  void obey(const chain_record& record, const std::shared_ptr<const server_orders>& orders);
+  void obey(const chain_metadata& record, const std::shared_ptr<const server_orders>& orders);
   /// The request is of this chain.
   void ask(asker by, request what);
-  void receive(const peer_message& what);
+  void receive(const replica_message& what);
   void tick();
   /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
   void end_gathering();
@@ -100,10 +100,10 @@ private:
   result<void> check(const update& push);
 
   // -- what it holds --
-  void begin_generation(const chain_record& record, const chain_config& newest,
+  void begin_generation(const chain_metadata& record, const chain_config& newest,
                         const server_orders& what);
   void begin_record(const partitions& here, std::uint64_t origin);
-  void load(const job_spec& job, const partitions& here, const chain_record& record);
+  void load(const job_spec& job, const partitions& here, const chain_metadata& record);
   void load_from(const job_spec& job, const partitions& here, std::uint64_t origin);
   void fill(const job_spec& job, const partitions& here);
   void restore(const job_spec& job, const partitions& here, std::uint64_t origin);
@@ -127,7 +127,7 @@ private:
   void keep(std::vector<partition_image> images, std::function<void(const result<void>&)> then);
   void keep_present();
   void break_off(const failure& why);
-  void recover(const job_spec& job, const partitions& here, const chain_record& record);
+  void recover(const job_spec& job, const partitions& here, const chain_metadata& record);
   void replay(const job_spec& job, kept_ptr kept, std::function<void(const std::string&)> instead);
   void read_kept(const job_spec& job, const partitions& here,
                  std::function<void(kept_ptr, const std::string&)> then);
@@ -149,7 +149,7 @@ private:
   chain_id chain_;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 
-  chain_record record_;
+  chain_metadata record_;
   /// The newest ones, which all replicas of a server share.
   std::shared_ptr<const server_orders> orders_ = std::make_shared<const server_orders>();
   generation_id generation_;  ///< Of what it holds or loads.

@@ -1,10 +1,10 @@
-#include "cli/resize_watch.hpp"
+#include "cli/resize_monitor.hpp"
 
 #include "doctest/doctest.h"
 
 #include <map>
 
-namespace resize_watch_test {
+namespace resize_monitor_test {
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -53,8 +53,8 @@ struct fixture {
   bool is_done() { return watch.outcome() && *watch.outcome(); }
 
   time_point now{10s};
-  job_news news;
-  resize_watch watch;
+  job_update news;
+  resize_monitor watch;
 };
 
 constexpr auto active = member_state::active;
@@ -178,4 +178,4 @@ TEST_CASE("a_job_that_does_not_answer_ends_or_takes_too_long_is_a_failure") {
   }
 }
 
-} // namespace resize_watch_test
+} // namespace resize_monitor_test

@@ -1,4 +1,4 @@
-#include "kernels/devices/peer_executor.hpp"
+#include "kernels/devices/device_executor.hpp"
 
 #include "kernels/schedules/strategies.hpp"
 #include "tests/cuda/under_test.hpp"
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace troupe::test::peer_executor_test {
+namespace troupe::test::device_executor_test {
 
 namespace {
 
@@ -58,7 +58,7 @@ TEST_CASE("devices: every strategy gives the sums of its schedule, bit for bit")
         }
         wanted.resize(devices + plan.staging, std::vector<float>(count));
         kernels::interpret(plan, wanted);
-        auto executor = must(peer_executor::make(*on, plan, places, count));
+        auto executor = must(device_executor::make(*on, plan, places, count));
         must(executor.run(spans));
         for (std::uint32_t i = 0; i < devices; ++i)
           CHECK(at.download(buffers[i]) == wanted[i]);
@@ -71,7 +71,7 @@ TEST_CASE("devices: an executor can be used again") {
     return;
   bench_device at{*on};
   const auto plan = kernels::through_host(2, 4);
-  auto executor = must(peer_executor::make(*on, plan, {0, 1 % on->devices()}, 100));
+  auto executor = must(device_executor::make(*on, plan, {0, 1 % on->devices()}, 100));
   for (const float first : {1.0f, 2.0f, 3.0f}) {
     const auto a = at.upload(std::vector<float>(100, first));
     const auto b = at.upload(std::vector<float>(100, 10.0f));
@@ -85,9 +85,9 @@ TEST_CASE("devices: a schedule of other devices is refused") {
   const auto on = platform_under_test();
   if (!on)
     return;
-  const auto made = peer_executor::make(*on, kernels::block(3, 1), {0, 0}, 10);
+  const auto made = device_executor::make(*on, kernels::block(3, 1), {0, 0}, 10);
   REQUIRE_FALSE(made);
   CHECK(made.error().text == "a schedule of 3 devices cannot run on 2");
 }
 
-} // namespace troupe::test::peer_executor_test
+} // namespace troupe::test::device_executor_test

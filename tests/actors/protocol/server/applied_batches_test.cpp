@@ -1,11 +1,11 @@
-#include "actors/protocol/server/partition_marks.hpp"
+#include "actors/protocol/server/applied_batches.hpp"
 
 #include "doctest/doctest.h"
 
 #include <algorithm>
 #include <random>
 
-namespace partition_marks_test {
+namespace applied_batches_test {
 
 using namespace troupe;
 
@@ -28,7 +28,7 @@ batch_set set_of(const std::vector<std::uint64_t>& batches) {
 } // namespace
 
 TEST_CASE("a_batch_is_contained_where_every_partition_has_it") {
-  const partition_marks marks{
+  const applied_batches marks{
     {partition_of(4, {set_of({0, 1, 5})}), partition_of(2, {set_of({0, 5})})}, 1};
   CHECK(marks.contains({0}, {0}));
   CHECK(marks.contains({0}, {5}));
@@ -40,7 +40,7 @@ TEST_CASE("a_batch_is_contained_where_every_partition_has_it") {
 }
 
 TEST_CASE("partitions_come_back_in_their_order_with_a_version") {
-  partition_marks marks{
+  applied_batches marks{
     {partition_of(4, {}, 7), partition_of(2, {set_of({3})}, 9), partition_of(3, {}, 1)}, 2};
   CHECK(marks.version_max() == 9);
   marks.insert({{1}}, {8});
@@ -69,7 +69,7 @@ TEST_CASE("marks_that_differ_are_told_apart_as_if_each_partition_had_its_own") {
             of_table.insert({batch});
       each.push_back(partition_of(p, of_tables));
     }
-    partition_marks marks{each, 2};
+    applied_batches marks{each, 2};
     for (int i = 0; i < 6; ++i) {
       const batch_id batch{random() % 6};
       const table_id table{static_cast<std::uint32_t>(random() % 2)};
@@ -93,4 +93,4 @@ TEST_CASE("marks_that_differ_are_told_apart_as_if_each_partition_had_its_own") {
   }
 }
 
-} // namespace partition_marks_test
+} // namespace applied_batches_test

@@ -1,25 +1,25 @@
-#include "actors/roles/observer/observer_board.hpp"
+#include "actors/roles/observer/observer_mailbox.hpp"
 
 #include <utility>
 
 namespace troupe {
 
-std::optional<job_news> observer_board::latest() const {
+std::optional<job_update> observer_mailbox::latest() const {
   const std::lock_guard lock{mutex_};
   return latest_;
 }
 
-void observer_board::publish(job_news what) {
+void observer_mailbox::publish(job_update what) {
   const std::lock_guard lock{mutex_};
   latest_ = std::move(what);
 }
 
-void observer_board::update(const std::function<void(observer_report&)>& change) {
+void observer_mailbox::update(const std::function<void(observer_report&)>& change) {
   const std::lock_guard lock{mutex_};
   change(report_);
 }
 
-observer_report observer_board::report() const {
+observer_report observer_mailbox::report() const {
   const std::lock_guard lock{mutex_};
   return report_;
 }

@@ -1,11 +1,11 @@
-#include "actors/transport/streams/record_source.hpp"
+#include "actors/transport/streams/tls_record_splitter.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace troupe::detail {
 
-std::span<const std::byte> record_source::next() {
+std::span<const std::byte> tls_record_splitter::next() {
   if (rest().size() >= record_bytes_max || parts_.size() == 1)
     return take(record_bytes_max);
   std::size_t filled = 0;
@@ -17,19 +17,19 @@ std::span<const std::byte> record_source::next() {
   return std::span{gathered_}.first(filled);
 }
 
-std::span<const std::byte> record_source::rest() const {
+std::span<const std::byte> tls_record_splitter::rest() const {
   const auto* const first = static_cast<const std::byte*>(parts_[0].iov_base);
   return std::span{first, parts_[0].iov_len}.subspan(offset_);
 }
 
-std::span<const std::byte> record_source::take(std::size_t size_max) {
+std::span<const std::byte> tls_record_splitter::take(std::size_t size_max) {
   const auto piece = rest().first(std::min(rest().size(), size_max));
   offset_ += piece.size();
   skip_empty();
   return piece;
 }
 
-void record_source::skip_empty() {
+void tls_record_splitter::skip_empty() {
   while (!done() && offset_ == parts_[0].iov_len) {
     parts_ = parts_.subspan(1);
     offset_ = 0;

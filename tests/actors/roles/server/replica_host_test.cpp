@@ -13,7 +13,7 @@
 #include <map>
 #include <string>
 
-namespace hosted_replica_test {
+namespace replica_host_test {
 
 using namespace troupe;
 using namespace troupe::test;
@@ -90,21 +90,22 @@ struct fixture : actor_fixture {
     }));
   }
 
-  peer_sink relay_to(std::uint32_t index) {
-    return owned(system.spawn([this, index](peer_sink::pointer self) -> peer_sink::behavior_type {
-      return {[this, index, self](const peer_message& what) {
-        if (loses && loses(what))
-          return;
-        if (const auto* part = std::get_if<copy_part>(&what.what)) {
-          copied_index = part->index;
-          for (const auto& x : part->image.blocks)
-            copied_floats += x.count;
-          for (const auto& x : part->image.slabs)
-            copied_floats += x.count * x.row_floats;
-        }
-        self->send(servers[index], what);
-      }};
-    }));
+  replica_sink relay_to(std::uint32_t index) {
+    return owned(
+      system.spawn([this, index](replica_sink::pointer self) -> replica_sink::behavior_type {
+        return {[this, index, self](const replica_message& what) {
+          if (loses && loses(what))
+            return;
+          if (const auto* part = std::get_if<copy_part>(&what.what)) {
+            copied_index = part->index;
+            for (const auto& x : part->image.blocks)
+              copied_floats += x.count;
+            for (const auto& x : part->image.slabs)
+              copied_floats += x.count * x.row_floats;
+          }
+          self->send(servers[index], what);
+        }};
+      }));
   }
 
   // -- the coordinator --
@@ -119,7 +120,7 @@ struct fixture : actor_fixture {
     return made;
   }
 
-  void obey(chain_record what) {
+  void obey(chain_metadata what) {
     record = std::move(what);
     give_orders();
   }
@@ -225,20 +226,20 @@ struct fixture : actor_fixture {
   fake_coordinator coordinator{*this};
   std::map<std::uint32_t, server_handle> servers;
   std::map<std::uint32_t, member_id> ids;
-  chain_record record;
+  chain_metadata record;
   std::uint64_t epoch = 0;
   generation_id generation{1};
   bool hears = true;
   std::uint64_t checkpoint = 0, checkpoint_clock = 0;
   std::vector<storage::cut> cuts;
-  std::function<bool(const peer_message&)> loses;
+  std::function<bool(const replica_message&)> loses;
   std::uint64_t copied_floats = 0;
   std::uint64_t copied_index = 0; ///< Of the newest part.
 };
 
 template <class Kind>
-std::function<bool(const peer_message&)> all_of_kind() {
-  return [](const peer_message& x) { return std::holds_alternative<Kind>(x.what); };
+std::function<bool(const replica_message&)> all_of_kind() {
+  return [](const replica_message& x) { return std::holds_alternative<Kind>(x.what); };
 }
 
 } // namespace
@@ -444,7 +445,7 @@ TEST_CASE("parts_of_a_copy_that_are_lost_are_asked_for_again") {
 TEST_CASE("a_copy_that_is_begun_again_brings_the_rest") {
   fixture f;
   f.become(f.config({0, 1}));
-  f.loses = [](const peer_message& x) {
+  f.loses = [](const replica_message& x) {
     const auto* part = std::get_if<copy_part>(&x.what);
     return part != nullptr && part->part >= 2;
   };
@@ -568,4 +569,4 @@ TEST_CASE("the_head_cuts_and_a_new_head_is_asked_again") {
   CHECK(f.report_of(1).chains.at(0).checkpoint_failed == 4);
 }
 
-} // namespace hosted_replica_test
+} // namespace replica_host_test

@@ -1,5 +1,5 @@
-// Requests and what follows from them; hosted_replica_state.cpp has what it holds and copies of it.
-#include "actors/roles/server/hosted_replica.hpp"
+// Requests and what follows from them; replica_host_state.cpp has what it holds and copies of it.
+#include "actors/roles/server/replica_host.hpp"
 
 #include "base/clock.hpp"
 #include "serialization/payload.hpp"
@@ -11,7 +11,7 @@ namespace troupe {
 
 // -- requests --
 
-void hosted_replica::ask(asker by, request what) {
+void replica_host::ask(asker by, request what) {
   if (auto valid = check(what); !valid)
     return context_->answers.add(by, valid.error());
   const request_token token{next_token_++};
@@ -30,7 +30,7 @@ void hosted_replica::ask(asker by, request what) {
     end_gathering();
 }
 
-result<void> hosted_replica::check(const request& what) {
+result<void> replica_host::check(const request& what) {
   if (!replica_ || !values_ || broken_)
     return {errc::not_ready, "the server does not have these partitions"};
   auto valid = what.push ? check(*what.push) : result<void>{};
@@ -39,7 +39,7 @@ result<void> hosted_replica::check(const request& what) {
   return valid;
 }
 
-result<void> hosted_replica::check(const update& push) {
+result<void> replica_host::check(const update& push) {
   bytes_received_ += payload_bytes(push);
   auto valid = values_->check(push);
   if (valid && is_bsp_)
@@ -49,13 +49,13 @@ result<void> hosted_replica::check(const update& push) {
   return valid;
 }
 
-void hosted_replica::pull(request_token token, replica_effects& effects) {
+void replica_host::pull(request_token token, replica_effects& effects) {
   const auto& what = *requests_.at(token.value).what.pull;
   replica_->pull(token, what, now(), effects);
 }
 
 // Carrying out an effect may append more. A pull follows when the push of its request is done.
-void hosted_replica::carry_out(replica_effects& effects) {
+void replica_host::carry_out(replica_effects& effects) {
   for (std::size_t i = 0;;) {
     while (i < effects.size() && !broken_) {
       auto effect = std::move(effects[i++]);
@@ -69,7 +69,7 @@ void hosted_replica::carry_out(replica_effects& effects) {
   }
 }
 
-void hosted_replica::run(step_effect& effect, replica_effects& more) {
+void replica_host::run(step_effect& effect, replica_effects& more) {
   if (context_->options.apply_batch > 1 && !is_bsp_)
     return admit(effect, more);
   std::vector<const update*> pushes;
@@ -82,7 +82,7 @@ void hosted_replica::run(step_effect& effect, replica_effects& more) {
 }
 
 /// The update buffer: what has passed all checks counts as applied, and is before anyone looks.
-void hosted_replica::admit(step_effect& effect, replica_effects& more) {
+void replica_host::admit(step_effect& effect, replica_effects& more) {
   auto& push = effect.pushes.front();
   if (auto valid = values_->admit(effect.what, *push); !valid)
     return replica_->discarded(valid.error(), now(), more);
@@ -95,17 +95,17 @@ void hosted_replica::admit(step_effect& effect, replica_effects& more) {
   record({&pushed, 1});
 }
 
-void hosted_replica::record(std::span<const update* const> pushes) {
+void replica_host::record(std::span<const update* const> pushes) {
   if (recorder_)
     recorder_->applied(now(), replica_->state()->version(), pushes, is_bsp_);
 }
 
-void hosted_replica::flush_record() {
+void replica_host::flush_record() {
   if (recorder_)
     recorder_->flush();
 }
 
-void hosted_replica::apply_admitted() {
+void replica_host::apply_admitted() {
   if (admitted_.empty())
     return;
   values_->apply_admitted(admitted_);
@@ -113,12 +113,12 @@ void hosted_replica::apply_admitted() {
   gathered_.clear();
 }
 
-void hosted_replica::end_gathering() {
+void replica_host::end_gathering() {
   apply_admitted();
   decide([](replica_effects&) {});
 }
 
-void hosted_replica::run(acknowledge_effect& effect, replica_effects&) {
+void replica_host::run(acknowledge_effect& effect, replica_effects&) {
   auto& open = requests_.at(effect.push.value);
   open.answer.pushed = effect.receipt;
   if (recorder_ && effect.receipt.duplicate && !is_bsp_)
@@ -129,7 +129,7 @@ void hosted_replica::run(acknowledge_effect& effect, replica_effects&) {
     deliver(effect.push);
 }
 
-void hosted_replica::run(refuse_effect& effect, replica_effects&) {
+void replica_host::run(refuse_effect& effect, replica_effects&) {
   auto& open = requests_.at(effect.request.value);
   // Who has its receipt is to ask for the values again, alone.
   if (open.answer.pushed && reaction_to(effect.why.code) == reaction::retry)
@@ -138,7 +138,7 @@ void hosted_replica::run(refuse_effect& effect, replica_effects&) {
     context_->answers.add(ended.mapped().by, effect.why);
 }
 
-void hosted_replica::run(answer_effect& effect, replica_effects&) {
+void replica_host::run(answer_effect& effect, replica_effects&) {
   apply_admitted();
   auto& open = requests_.at(effect.pull.value);
   open.answer.pulled = values_->read(*open.what.pull, effect.previous);
@@ -149,13 +149,13 @@ void hosted_replica::run(answer_effect& effect, replica_effects&) {
   deliver(effect.pull);
 }
 
-void hosted_replica::deliver(request_token token) {
+void replica_host::deliver(request_token token) {
   auto open = requests_.extract(token.value);
   open.mapped().answer.generation = generation_;
   context_->answers.add(open.mapped().by, std::move(open.mapped().answer));
 }
 
-void hosted_replica::run(cut_effect& effect, replica_effects&) {
+void replica_host::run(cut_effect& effect, replica_effects&) {
   apply_admitted();
   checkpoint_cut_ = kept_at_ = effect.checkpoint;
   auto what = cut_of(effect.checkpoint, values_->pin(replica_->state()->partitions()));
@@ -179,14 +179,14 @@ void hosted_replica::run(cut_effect& effect, replica_effects&) {
       });
 }
 
-void hosted_replica::tick() {
+void replica_host::tick() {
   free_if_unnamed();
   if (replica_ && !broken_)
     decide([this](replica_effects& effects) { replica_->tick(now(), effects); });
   flush_record();
 }
 
-void hosted_replica::fail_open(const failure& why) {
+void replica_host::fail_open(const failure& why) {
   for (auto& [unused, open] : std::exchange(requests_, {}))
     context_->answers.add(open.by, why);
   pulls_due_.clear();
@@ -194,11 +194,11 @@ void hosted_replica::fail_open(const failure& why) {
 
 // -- other replicas --
 
-void hosted_replica::run(peer_effect& effect, replica_effects&) {
+void replica_host::run(peer_effect& effect, replica_effects&) {
   context_->send(effect.to, {chain_, context_->options.self, std::move(effect.what)});
 }
 
-void hosted_replica::receive(const peer_message& what) {
+void replica_host::receive(const replica_message& what) {
   if (!replica_ || broken_)
     return;
   decide([&](replica_effects& effects) {
@@ -206,8 +206,8 @@ void hosted_replica::receive(const peer_message& what) {
   });
 }
 
-void hosted_replica::take(const member_id& from, const entry_message& what,
-                          replica_effects& effects) {
+void replica_host::take(const member_id& from, const entry_message& what,
+                        replica_effects& effects) {
   const bool fits = values_ && std::ranges::all_of(what.entry.pushes, [&](const auto& push) {
                       return static_cast<bool>(values_->check(*push));
                     });
@@ -215,19 +215,19 @@ void hosted_replica::take(const member_id& from, const entry_message& what,
     replica_->receive(from, what, now(), effects);
 }
 
-void hosted_replica::take(const member_id& from, const committed_message& what,
-                          replica_effects& effects) {
+void replica_host::take(const member_id& from, const committed_message& what,
+                        replica_effects& effects) {
   replica_->receive(from, what, now(), effects);
 }
 
-void hosted_replica::take(const member_id& from, const joined_message& what,
-                          replica_effects& effects) {
+void replica_host::take(const member_id& from, const joined_message& what,
+                        replica_effects& effects) {
   replica_->receive(from, what, now(), effects);
   if (outgoing_ && outgoing_->to == from && outgoing_->epoch == what.epoch)
     outgoing_.reset();
 }
 
-void hosted_replica::take(const member_id& from, const copy_request& what, replica_effects&) {
+void replica_host::take(const member_id& from, const copy_request& what, replica_effects&) {
   if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch) {
     const auto index = replica_->copy_for(from, what.epoch);
     if (!index && what.epoch > replica_->status().epoch)

@@ -2,7 +2,7 @@
 // lines the user sees, and when it is over.
 #pragma once
 
-#include "actors/roles/observer/observer_board.hpp"
+#include "actors/roles/observer/observer_mailbox.hpp"
 #include "base/clock.hpp"
 #include "serialization/job.hpp"
 
@@ -27,24 +27,24 @@ struct resize_request {
 /// Invariants:
 /// (1) what was asked for is wished until the coordinator has heard it, and not after: by then it
 ///     may be done, and others may wish something else.
-class resize_watch {
+class resize_monitor {
 public:
   /// `coordinator`: where it is, for the user.
-  resize_watch(resize_request request, job_spec job, std::string coordinator,
-               std::chrono::seconds timeout, time_point now);
+  resize_monitor(resize_request request, job_spec job, std::string coordinator,
+                 std::chrono::seconds timeout, time_point now);
 
   /// The newest news, which may be the same again; the lines for the user.
-  std::vector<std::string> look(const std::optional<job_news>& news, time_point now);
+  std::vector<std::string> look(const std::optional<job_update>& news, time_point now);
   const resize& wish() const { return wish_; }
   /// None: it goes on. Errors: timed_out, and invalid_argument for what the job refuses.
   const std::optional<result<void>>& outcome() const { return outcome_; }
 
 private:
-  void choose(const observer_orders& job, std::vector<std::string>& lines);
-  void show_events(const job_news& news, std::vector<std::string>& lines);
-  void hear(const job_news& news, time_point now, std::vector<std::string>& lines);
-  bool is_heard(const observer_orders& job) const;
-  bool is_done(const observer_orders& job) const;
+  void choose(const job_status& job, std::vector<std::string>& lines);
+  void show_events(const job_update& news, std::vector<std::string>& lines);
+  void hear(const job_update& news, time_point now, std::vector<std::string>& lines);
+  bool is_heard(const job_status& job) const;
+  bool is_done(const job_status& job) const;
 
   resize_request request_;
   job_spec job_;

@@ -15,19 +15,19 @@
 
 namespace troupe {
 
-struct peer_options {
+struct allreduce_options {
   /// Streams of each place; step k of the plan works on stream chunk mod streams of its receiver.
   /// More: a chunk is added while the next one comes. Changes no result.
   std::uint32_t streams = 2;
 };
 
-class peer_executor {
+class device_executor {
 public:
   /// For buffers of `count` floats; devices[d]: where the plan's device d is. They may repeat.
   /// Borrowed: the platform. Errors: device_failed; invalid_argument: a plan of other devices.
-  static result<peer_executor> make(device_platform& on, kernels::schedule plan,
-                                    std::vector<std::uint32_t> devices, std::size_t count,
-                                    peer_options options = {});
+  static result<device_executor> make(device_platform& on, kernels::schedule plan,
+                                      std::vector<std::uint32_t> devices, std::size_t count,
+                                      allreduce_options options = {});
 
   /// Done when it returns. Shapes: one buffer f32[count] for each device, on it.
   /// Requires: the buffers are complete, their streams were waited for.
@@ -43,7 +43,7 @@ private:
     bool awaited = false;             ///< By a later step on another stream.
   };
 
-  explicit peer_executor(device_platform& on) : on_(&on) {}
+  explicit device_executor(device_platform& on) : on_(&on) {}
   result<void> prepare(const kernels::schedule& plan, const std::vector<std::uint32_t>& devices,
                        std::size_t count, std::uint32_t streams);
 

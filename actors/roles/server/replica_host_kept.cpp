@@ -1,7 +1,7 @@
 // What a replica keeps for itself on its server's disk, and begins with when the server starts
 // again: bases, and in jobs of durability `log` what came after them (storage/kept_state.hpp).
 #include "actors/open_requests.hpp"
-#include "actors/roles/server/hosted_replica.hpp"
+#include "actors/roles/server/replica_host.hpp"
 #include "actors/tables/log_replay.hpp"
 
 #include "caf/stateful_actor.hpp"
@@ -35,7 +35,7 @@ replayer::behavior_type run_replayer(replayer::pointer self,
 } // namespace
 
 /// A dense table changes everywhere in each step, so that an old state of it saves nothing.
-bool hosted_replica::keeps_states() const {
+bool replica_host::keeps_states() const {
   const auto& job = orders_->job;
   return context_->storage && !context_->options.directory.empty()
          && (is_durable() || (job.replicas > 1 && any_sparse(job)));
@@ -44,7 +44,7 @@ bool hosted_replica::keeps_states() const {
 // -- keeping --
 
 /// What may be taken with the cut: the newest base, begun with its log; none where it keeps none.
-storage::cut hosted_replica::cut_of(std::uint64_t checkpoint, std::vector<partition_image> images) {
+storage::cut replica_host::cut_of(std::uint64_t checkpoint, std::vector<partition_image> images) {
   storage::cut what{checkpoint, chain_, std::move(images)};
   if (!keeps_states())
     return what;
@@ -60,7 +60,7 @@ storage::cut hosted_replica::cut_of(std::uint64_t checkpoint, std::vector<partit
 }
 
 /// With what the values lack so far.
-void hosted_replica::begin_log() {
+void replica_host::begin_log() {
   const auto& options = context_->options;
   auto log = storage::begin_log(options.directory, {options.self.index}, chain_, base_);
   if (!log)
@@ -75,8 +75,8 @@ void hosted_replica::begin_log() {
 }
 
 /// Then calls `then`, unless another generation began meanwhile.
-void hosted_replica::keep(std::vector<partition_image> images,
-                          std::function<void(const result<void>&)> then) {
+void replica_host::keep(std::vector<partition_image> images,
+                        std::function<void(const result<void>&)> then) {
   auto what = cut_of(0, std::move(images));
   if (broken_)
     return;
@@ -93,7 +93,7 @@ void hosted_replica::keep(std::vector<partition_image> images,
 }
 
 /// A state for a later start, about as often as the head writes its part of a checkpoint.
-void hosted_replica::keep_present() {
+void replica_host::keep_present() {
   if (!keeps_states() || replica_->state() == nullptr || copy_waits_ || unnamed_since_
       || orders_->checkpoint <= kept_at_)
     return;
@@ -107,18 +107,18 @@ void hosted_replica::keep_present() {
   });
 }
 
-void hosted_replica::run(write_effect& effect, replica_effects&) {
+void replica_host::run(write_effect& effect, replica_effects&) {
   if (auto written = log_->append(effect.index, effect.entry); !written)
     break_off(written.error());
 }
 
-void hosted_replica::run(take_back_effect& effect, replica_effects&) {
+void replica_host::run(take_back_effect& effect, replica_effects&) {
   if (auto written = log_->truncate(effect.last); !written)
     break_off(written.error());
 }
 
 /// It must not acknowledge anything that its log lacks.
-void hosted_replica::break_off(const failure& why) {
+void replica_host::break_off(const failure& why) {
   broken_ = true;
   fail_open({errc::not_ready, "the server cannot write its log"});
   give_up(why.text);
@@ -128,8 +128,8 @@ void hosted_replica::break_off(const failure& why) {
 
 /// A chain whose servers have all ended goes on with what one of them has kept; with the checkpoint
 /// where that is of no use.
-void hosted_replica::recover(const job_spec& job, const partitions& here,
-                             const chain_record& record) {
+void replica_host::recover(const job_spec& job, const partitions& here,
+                           const chain_metadata& record) {
   const auto instead = [this, job, here, origin = record.origin](const std::string& why) {
     log(why + "; it begins with "
         + (origin == 0 ? "initial values" : "checkpoint " + std::to_string(origin)));
@@ -147,8 +147,8 @@ void hosted_replica::recover(const job_spec& job, const partitions& here,
             });
 }
 
-void hosted_replica::replay(const job_spec& job, kept_ptr kept,
-                            std::function<void(const std::string&)> instead) {
+void replica_host::replay(const job_spec& job, kept_ptr kept,
+                          std::function<void(const std::string&)> instead) {
   auto* self = context_->self;
   const auto by = context_->options.own_thread
                     ? self->spawn<caf::detached>(run_replayer, context_->pool)
@@ -170,8 +170,8 @@ void hosted_replica::replay(const job_spec& job, kept_ptr kept,
 }
 
 /// `then` gets null, and why, where nothing of this job's history is there.
-void hosted_replica::read_kept(const job_spec& job, const partitions& here,
-                               std::function<void(kept_ptr, const std::string&)> then) {
+void replica_host::read_kept(const job_spec& job, const partitions& here,
+                             std::function<void(kept_ptr, const std::string&)> then) {
   context_->self->request(context_->storage, storage_timeout, read_atom_v, chain_, job, here)
     .then(
       [this, then, number = loading_, alive = std::weak_ptr{alive_}](kept_ptr& kept) {
@@ -187,7 +187,7 @@ void hosted_replica::read_kept(const job_spec& job, const partitions& here,
 }
 
 /// For a joiner, which then asks for less of a copy.
-void hosted_replica::read_own_past(const job_spec& job, const partitions& here) {
+void replica_host::read_own_past(const job_spec& job, const partitions& here) {
   if (!keeps_states())
     return;
   copy_waits_ = true;
@@ -199,7 +199,7 @@ void hosted_replica::read_own_past(const job_spec& job, const partitions& here) 
 }
 
 /// The state that a generation begins with is there.
-void hosted_replica::found(std::shared_ptr<table_store> values, std::vector<shard_partition> held) {
+void replica_host::found(std::shared_ptr<table_store> values, std::vector<shard_partition> held) {
   const auto begin_now = [this, values, held](const result<void>& kept) {
     if (!kept)
       return break_off(kept.error());
@@ -212,7 +212,7 @@ void hosted_replica::found(std::shared_ptr<table_store> values, std::vector<shar
     begin_now({});
 }
 
-void hosted_replica::log(const std::string& what) const {
+void replica_host::log(const std::string& what) const {
   if (context_->options.log)
     context_->options.log("chain " + std::to_string(chain_.value) + ": " + what);
 }

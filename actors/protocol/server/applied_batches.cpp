@@ -1,4 +1,4 @@
-#include "actors/protocol/server/partition_marks.hpp"
+#include "actors/protocol/server/applied_batches.hpp"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ std::vector<shard_partition> marks_of(const std::vector<partition_image>& images
   return all;
 }
 
-partition_marks::partition_marks(const std::vector<shard_partition>& partitions,
+applied_batches::applied_batches(const std::vector<shard_partition>& partitions,
                                  std::size_t tables) {
   for (const shard_partition& p : partitions) {
     version_max_ = std::max(version_max_, p.version);
@@ -26,19 +26,19 @@ partition_marks::partition_marks(const std::vector<shard_partition>& partitions,
   }
 }
 
-bool partition_marks::contains(table_id table, batch_id batch) const {
+bool applied_batches::contains(table_id table, batch_id batch) const {
   return std::all_of(groups_.begin(), groups_.end(),
                      [&](const group& x) { return x.marks[table.value].contains(batch); });
 }
 
-void partition_marks::insert(const std::vector<table_id>& tables, batch_id batch) {
+void applied_batches::insert(const std::vector<table_id>& tables, batch_id batch) {
   for (group& x : groups_)
     for (const table_id table : tables)
       x.marks[table.value].insert(batch);
 }
 
 std::vector<std::pair<table_id, partition_id>>
-partition_marks::pairs(const std::vector<table_id>& tables, batch_id batch) const {
+applied_batches::pairs(const std::vector<table_id>& tables, batch_id batch) const {
   std::vector<std::pair<table_id, partition_id>> found;
   for (const table_id table : tables)
     for (const group& x : groups_)
@@ -48,14 +48,14 @@ partition_marks::pairs(const std::vector<table_id>& tables, batch_id batch) cons
   return found;
 }
 
-batch_id partition_marks::floor(const std::vector<table_id>& tables, batch_id end) const {
+batch_id applied_batches::floor(const std::vector<table_id>& tables, batch_id end) const {
   for (const group& x : groups_)
     for (const table_id table : tables)
       end = std::min(end, x.marks[table.value].floor());
   return end;
 }
 
-batch_set partition_marks::everywhere(batch_id end) const {
+batch_set applied_batches::everywhere(batch_id end) const {
   batch_set all{end};
   for (const group& x : groups_)
     for (const batch_set& marks : x.marks)
@@ -63,7 +63,7 @@ batch_set partition_marks::everywhere(batch_id end) const {
   return all;
 }
 
-std::vector<shard_partition> partition_marks::partitions(std::uint64_t version) const {
+std::vector<shard_partition> applied_batches::partitions(std::uint64_t version) const {
   std::vector<shard_partition> made;
   for (const auto& [partition, of] : order_)
     made.push_back({partition, version, groups_[of].marks});

@@ -1,4 +1,4 @@
-#include "cli/resize_watch.hpp"
+#include "cli/resize_monitor.hpp"
 
 #include "fmt/format.h"
 
@@ -30,12 +30,13 @@ bool contains(const std::vector<server_id>& all, const server_id& server) {
 
 } // namespace
 
-resize_watch::resize_watch(resize_request request, job_spec job, std::string coordinator,
-                           std::chrono::seconds timeout, time_point now)
+resize_monitor::resize_monitor(resize_request request, job_spec job, std::string coordinator,
+                               std::chrono::seconds timeout, time_point now)
     : request_(std::move(request)), job_(std::move(job)), coordinator_(std::move(coordinator)),
       timeout_(timeout), started_at_(now) {}
 
-std::vector<std::string> resize_watch::look(const std::optional<job_news>& news, time_point now) {
+std::vector<std::string> resize_monitor::look(const std::optional<job_update>& news,
+                                              time_point now) {
   std::vector<std::string> lines;
   if (!news) {
     if (now - started_at_ > std::min(answer_timeout, timeout_))
@@ -74,7 +75,7 @@ std::vector<std::string> resize_watch::look(const std::optional<job_news>& news,
   return lines;
 }
 
-void resize_watch::hear(const job_news& news, time_point now, std::vector<std::string>& lines) {
+void resize_monitor::hear(const job_update& news, time_point now, std::vector<std::string>& lines) {
   const std::pair word{news.term, news.sequence};
   if (std::exchange(last_word_, word) != word) {
     last_word_at_ = now;
@@ -90,7 +91,7 @@ void resize_watch::hear(const job_news& news, time_point now, std::vector<std::s
   }
 }
 
-void resize_watch::choose(const observer_orders& job, std::vector<std::string>& lines) {
+void resize_monitor::choose(const job_status& job, std::vector<std::string>& lines) {
   const auto& present = job.servers;
   servers_ = request_.drain;
   wish_.drain.assign(servers_.begin(), servers_.end());
@@ -111,7 +112,7 @@ void resize_watch::choose(const observer_orders& job, std::vector<std::string>& 
                                 names_of(servers_), job_.name));
 }
 
-void resize_watch::show_events(const job_news& news, std::vector<std::string>& lines) {
+void resize_monitor::show_events(const job_update& news, std::vector<std::string>& lines) {
   if (std::exchange(events_term_, news.term) != news.term) // A new coordinator counts from 0.
     events_seen_ = 0;
   const auto& [events, total] = std::tie(news.orders.events, news.orders.events_total);
@@ -123,7 +124,7 @@ void resize_watch::show_events(const job_news& news, std::vector<std::string>& l
   events_seen_ = std::max(events_seen_, total);
 }
 
-bool resize_watch::is_heard(const observer_orders& job) const {
+bool resize_monitor::is_heard(const job_status& job) const {
   return std::ranges::all_of(servers_, [&](const server_id& x) {
     return request_.add > 0
              ? contains(job.servers, x)
@@ -131,7 +132,7 @@ bool resize_watch::is_heard(const observer_orders& job) const {
   });
 }
 
-bool resize_watch::is_done(const observer_orders& job) const {
+bool resize_monitor::is_done(const job_status& job) const {
   return std::ranges::all_of(servers_, [&](const server_id& x) {
     if (request_.add == 0)
       return !contains(job.servers, x);

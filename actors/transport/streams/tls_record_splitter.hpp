@@ -13,10 +13,10 @@ namespace troupe::detail {
 constexpr std::size_t record_bytes_max = std::size_t{16} << 10;
 
 /// Large parts are taken from where they are, small ones are gathered.
-class record_source {
+class tls_record_splitter {
 public:
   /// `parts`: borrowed.
-  explicit record_source(std::span<const iovec> parts) : parts_(parts) { skip_empty(); }
+  explicit tls_record_splitter(std::span<const iovec> parts) : parts_(parts) { skip_empty(); }
 
   bool done() const { return parts_.empty(); }
   /// Borrowed until the next call. Requires: !done().

@@ -1,4 +1,4 @@
-#include "kernels/devices/peer_executor.hpp"
+#include "kernels/devices/device_executor.hpp"
 
 #include "kernels/vector_ops.hpp"
 
@@ -10,21 +10,21 @@
 
 namespace troupe {
 
-result<peer_executor> peer_executor::make(device_platform& on, kernels::schedule plan,
-                                          std::vector<std::uint32_t> devices, std::size_t count,
-                                          peer_options options) {
+result<device_executor> device_executor::make(device_platform& on, kernels::schedule plan,
+                                              std::vector<std::uint32_t> devices, std::size_t count,
+                                              allreduce_options options) {
   if (devices.size() != plan.devices || devices.empty() || options.streams == 0)
     return {errc::invalid_argument,
             fmt::format("a schedule of {} devices cannot run on {}", plan.devices, devices.size())};
-  peer_executor made{on};
+  device_executor made{on};
   if (auto prepared = made.prepare(plan, devices, count, options.streams); !prepared)
     return prepared.error();
   return made;
 }
 
-result<void> peer_executor::prepare(const kernels::schedule& plan,
-                                    const std::vector<std::uint32_t>& devices, std::size_t count,
-                                    std::uint32_t streams) {
+result<void> device_executor::prepare(const kernels::schedule& plan,
+                                      const std::vector<std::uint32_t>& devices, std::size_t count,
+                                      std::uint32_t streams) {
   devices_ = plan.devices;
   count_ = count;
   on_->link_peers(devices);
@@ -72,7 +72,7 @@ result<void> peer_executor::prepare(const kernels::schedule& plan,
   return {};
 }
 
-result<void> peer_executor::run(std::span<const std::span<float>> buffers) {
+result<void> device_executor::run(std::span<const std::span<float>> buffers) {
   assert(buffers.size() == devices_);
   assert(std::ranges::all_of(buffers, [this](auto x) { return x.size() == count_; }));
   const auto chunk_of = [&](std::uint32_t place, const kernels::chunk_range& range) {

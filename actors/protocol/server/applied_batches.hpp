@@ -22,9 +22,9 @@ std::vector<shard_partition> marks_of(const std::vector<partition_image>& images
 
 /// A push marks all partitions of a server, so their marks differ only where checkpoints differed;
 /// those that were equal then are kept once.
-class partition_marks {
+class applied_batches {
 public:
-  partition_marks(const std::vector<shard_partition>& partitions, std::size_t tables);
+  applied_batches(const std::vector<shard_partition>& partitions, std::size_t tables);
 
   /// On every partition.
   bool contains(table_id table, batch_id batch) const;

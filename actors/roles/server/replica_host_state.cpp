@@ -1,6 +1,6 @@
 // What a server holds of a chain: loaded from a checkpoint, filled, or copied from another replica.
 #include "actors/open_requests.hpp"
-#include "actors/roles/server/hosted_replica.hpp"
+#include "actors/roles/server/replica_host.hpp"
 #include "actors/tables/gradient_sum.hpp"
 #include "base/clock.hpp"
 #include "serialization/payload.hpp"
@@ -60,8 +60,8 @@ bool founds(const chain_config& config, const member_id& who) {
 
 // -- the coordinator's word --
 
-void hosted_replica::obey(const chain_record& record,
-                          const std::shared_ptr<const server_orders>& orders) {
+void replica_host::obey(const chain_metadata& record,
+                        const std::shared_ptr<const server_orders>& orders) {
   const auto mine = orders; // Outlives newer ones.
   const auto& what = *mine;
   const bool other_workers = what.workers != orders_->workers;
@@ -98,7 +98,7 @@ void hosted_replica::obey(const chain_record& record,
 }
 
 /// What it holds is of no use to anyone: it goes on as one that never had a part.
-void hosted_replica::free_if_unnamed() {
+void replica_host::free_if_unnamed() {
   if ((!values_ && !broken_) || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
     return;
   const auto orders = orders_;
@@ -106,7 +106,7 @@ void hosted_replica::free_if_unnamed() {
   obey(record_, orders);
 }
 
-void hosted_replica::obey_checkpoint() {
+void replica_host::obey_checkpoint() {
   const auto done = std::max(checkpoint_cut_, checkpoint_failed_);
   if (orders_->checkpoint <= done || !context_->storage)
     return;
@@ -123,8 +123,8 @@ void hosted_replica::obey_checkpoint() {
   });
 }
 
-void hosted_replica::begin_generation(const chain_record& record, const chain_config& newest,
-                                      const server_orders& what) {
+void replica_host::begin_generation(const chain_metadata& record, const chain_config& newest,
+                                    const server_orders& what) {
   fail_open({errc::rolled_back, "the server restores its partitions"});
   apply_admitted();
   generation_ = newest.generation;
@@ -155,7 +155,7 @@ void hosted_replica::begin_generation(const chain_record& record, const chain_co
 }
 
 /// Where it takes part in a generation again, its file goes on.
-void hosted_replica::begin_record(const partitions& here, std::uint64_t origin) {
+void replica_host::begin_record(const partitions& here, std::uint64_t origin) {
   const auto& options = context_->options;
   const storage::push_record_header header{options.job, chain_,       generation_,
                                            origin,      options.self, here};
@@ -165,7 +165,7 @@ void hosted_replica::begin_record(const partitions& here, std::uint64_t origin) 
 
 // -- what members begin with --
 
-void hosted_replica::load(const job_spec& job, const partitions& here, const chain_record& record) {
+void replica_host::load(const job_spec& job, const partitions& here, const chain_metadata& record) {
   if (fingerprint(job) != context_->options.job)
     give_up("the coordinator runs another job");
   else if (is_durable() && record.active.epoch != epoch_id{})
@@ -174,7 +174,7 @@ void hosted_replica::load(const job_spec& job, const partitions& here, const cha
     load_from(job, here, record.origin);
 }
 
-void hosted_replica::load_from(const job_spec& job, const partitions& here, std::uint64_t origin) {
+void replica_host::load_from(const job_spec& job, const partitions& here, std::uint64_t origin) {
   if (origin == 0)
     fill(job, here);
   else if (!context_->storage)
@@ -183,7 +183,7 @@ void hosted_replica::load_from(const job_spec& job, const partitions& here, std:
     restore(job, here, origin);
 }
 
-void hosted_replica::fill(const job_spec& job, const partitions& here) {
+void replica_host::fill(const job_spec& job, const partitions& here) {
   auto* self = context_->self;
   const auto by = context_->options.own_thread
                     ? self->spawn<caf::detached>(run_filler, context_->pool)
@@ -205,7 +205,7 @@ void hosted_replica::fill(const job_spec& job, const partitions& here) {
       });
 }
 
-void hosted_replica::restore(const job_spec& job, const partitions& here, std::uint64_t origin) {
+void replica_host::restore(const job_spec& job, const partitions& here, std::uint64_t origin) {
   context_->self->request(context_->storage, storage_timeout, read_atom_v, origin, job, here)
     .then(
       [this, job, origin, number = loading_,
@@ -222,8 +222,8 @@ void hosted_replica::restore(const job_spec& job, const partitions& here, std::u
       });
 }
 
-void hosted_replica::restored(const job_spec& job, const std::vector<partition_image>& images,
-                              std::uint64_t origin) {
+void replica_host::restored(const job_spec& job, const std::vector<partition_image>& images,
+                            std::uint64_t origin) {
   auto read = table_store::restored(job, images, context_->pool);
   if (!read)
     return give_up(read.error().text, origin);
@@ -231,15 +231,15 @@ void hosted_replica::restored(const job_spec& job, const std::vector<partition_i
 }
 
 /// The generation cannot be begun; `bad_checkpoint`: because of that one, if not 0.
-void hosted_replica::give_up(std::string why, std::uint64_t bad_checkpoint) {
+void replica_host::give_up(std::string why, std::uint64_t bad_checkpoint) {
   failed_ = std::move(why);
   unreadable_ = bad_checkpoint;
   context_->report();
 }
 
 /// Without values: it has to join.
-void hosted_replica::begin(std::shared_ptr<table_store> values,
-                           const std::vector<shard_partition>& held) {
+void replica_host::begin(std::shared_ptr<table_store> values,
+                         const std::vector<shard_partition>& held) {
   values_ = std::move(values);
   replica_options how;
   how.shard = context_->options.shard;
@@ -257,24 +257,24 @@ void hosted_replica::begin(std::shared_ptr<table_store> values,
 }
 
 /// Orders that came while it was loading.
-void hosted_replica::go_on() {
+void replica_host::go_on() {
   obey(record_, orders_);
   context_->report();
 }
 
-server_counters hosted_replica::counters_of_state() const {
+server_counters replica_host::counters_of_state() const {
   const auto* state = replica_ ? replica_->state() : nullptr;
   return state != nullptr ? state->counters() : server_counters{};
 }
 
-chain_status hosted_replica::status() const {
+chain_status replica_host::status() const {
   if (replica_)
     return replica_->status();
   const auto& newest = record_.proposed ? *record_.proposed : record_.active;
   return {generation_, {}, newest.epoch, false, false};
 }
 
-server_counters hosted_replica::counters() const {
+server_counters replica_host::counters() const {
   auto all = former_;
   all.add(counters_of_state());
   all.bytes_sent = bytes_sent_;
@@ -282,7 +282,7 @@ server_counters hosted_replica::counters() const {
   return all;
 }
 
-chain_report hosted_replica::report() const {
+chain_report replica_host::report() const {
   chain_report mine;
   mine.chain = chain_;
   mine.status = status();
@@ -305,7 +305,7 @@ chain_report hosted_replica::report() const {
 
 // -- copies from the tail --
 
-void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
+void replica_host::run(request_copy_effect& effect, replica_effects&) {
   if (copy_waits_)
     return replica_->copy_advanced(now());
   const auto present = now();
@@ -326,13 +326,13 @@ void hosted_replica::run(request_copy_effect& effect, replica_effects&) {
   ask_for_copy(effect.from);
 }
 
-void hosted_replica::ask_for_copy(const member_id& from) {
+void replica_host::ask_for_copy(const member_id& from) {
   copy_asked_at_ = now();
   for (auto& request : incoming_->ask())
     context_->send(from, {chain_, context_->options.self, std::move(request)});
 }
 
-void hosted_replica::take(const member_id& from, const copy_part& what, replica_effects& effects) {
+void replica_host::take(const member_id& from, const copy_part& what, replica_effects& effects) {
   if (!incoming_ || !incoming_->add(what))
     return;
   bytes_received_ += payload_bytes(what);
@@ -343,7 +343,7 @@ void hosted_replica::take(const member_id& from, const copy_part& what, replica_
     ask_for_copy(from);
 }
 
-void hosted_replica::install(const member_id& from, replica_effects& effects) {
+void replica_host::install(const member_id& from, replica_effects& effects) {
   const auto copy = *std::exchange(incoming_, std::nullopt);
   const auto images = copy.images();
   if (!images)
@@ -370,9 +370,9 @@ void hosted_replica::install(const member_id& from, replica_effects& effects) {
   });
 }
 
-void hosted_replica::put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
-                                  const std::vector<shard_partition>& held,
-                                  replica_effects& effects) {
+void replica_host::put_in_place(const copy_part& first, std::shared_ptr<table_store> copied,
+                                const std::vector<shard_partition>& held,
+                                replica_effects& effects) {
   apply_admitted();
   const auto counted = counters_of_state();
   if (!replica_->install(first.epoch, first.index, first.clock_max, held, now(), effects))
