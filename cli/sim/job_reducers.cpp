@@ -12,7 +12,7 @@ constexpr time_point end_of_others = 200ms;
 // -- requests -----------------------------------------------------------------------------------
 
 void job_world::ask(worker_process& by, const member_id& asker, request_token token, request what) {
-  by.reply_batch.emplace(token, asker);
+  by.askers.emplace(token, asker);
   if (by.reduces)
     return reduce(by, [&](reducer_effects& effects) {
       by.reduces->ask(token, std::move(what), local(by), effects);
@@ -81,7 +81,7 @@ void job_world::failed(worker_process& by, request_token token, const failure& w
 
 /// Null: it has ended.
 job_world::worker* job_world::take_asker(worker_process& by, request_token token) {
-  return find_worker(by.reply_batch.extract(token).mapped());
+  return find_worker(by.askers.extract(token).mapped());
 }
 
 // -- one fate -----------------------------------------------------------------------------------

@@ -167,7 +167,7 @@ struct job_world::worker_process : process {
   std::optional<reducer> reduces; ///< In front of the router.
   router values_of;
   std::uint64_t next_token = 1, next_letter = 1;
-  std::map<request_token, member_id> reply_batch;
+  std::map<request_token, member_id> askers;
   std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
   std::map<std::uint32_t, link> links;                           ///< To servers.
   std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.

@@ -76,9 +76,8 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
   std::vector<waiting_pull> stay;
   for (waiting_pull& pull : waiting_) {
-    auto why =
-      clocks_.objection(pull.reply_batch.front().worker, pull.reply_batch.front().incarnation);
-    if (why && std::ranges::all_of(pull.reply_batch, [&](const step_header& x) {
+    auto why = clocks_.objection(pull.askers.front().worker, pull.askers.front().incarnation);
+    if (why && std::ranges::all_of(pull.askers, [&](const step_header& x) {
           return clocks_.objection(x.worker, x.incarnation).has_value();
         }))
       effects.push_back(refuse_effect{pull.token, *std::move(why)});

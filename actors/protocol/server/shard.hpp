@@ -227,7 +227,7 @@ public:
 private:
   struct waiting_pull {
     request_token token;
-    std::vector<step_header> reply_batch;   ///< The first one's clock counts.
+    std::vector<step_header> askers;        ///< The first one's clock counts.
     std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
     std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;

@@ -52,13 +52,13 @@ shard::waiting_pull shard::wait_for(request_token token, const pull_terms& what,
                                     time_point now) const {
   const step_header& step = what.step;
   waiting_pull pull{.token = token,
-                    .reply_batch = {step},
+                    .askers = {step},
                     .bsp_clock = {},
                     .floor = {},
                     .version_min = what.version_min,
                     .bsp_tables = {},
                     .deadline = now + options_.pull_patience};
-  pull.reply_batch.insert(pull.reply_batch.end(), what.others.begin(), what.others.end());
+  pull.askers.insert(pull.askers.end(), what.others.begin(), what.others.end());
   for (const table_id table : what.tables) {
     const consistency& sync = job_.tables[table.value].sync;
     if (sync.mode == consistency_mode::bsp) {
@@ -92,7 +92,7 @@ void shard::answer(const waiting_pull& pull, shard_effects& effects) {
   effects.push_back(
     answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
   if (pull.floor)
-    pull_clock_max_ = std::max(pull_clock_max_, pull.reply_batch.front().clock);
+    pull_clock_max_ = std::max(pull_clock_max_, pull.askers.front().clock);
 }
 
 std::string shard::awaited(const waiting_pull& pull) const {
