@@ -28,15 +28,15 @@ struct checkpointer_state {
     return *std::move(part);
   }
 
-  caf::result<std::shared_ptr<storage::kept_state>>
+  caf::result<std::shared_ptr<storage::local_state>>
   read_kept(chain_id chain, const job_spec& job,
             const std::vector<partition_id>& partitions) const {
     auto kept = storage::read_kept(options.directory, options.server, chain, job, partitions);
     if (!kept)
       return to_caf(kept.error());
     if (!*kept)
-      return std::shared_ptr<storage::kept_state>{};
-    return std::make_shared<storage::kept_state>(**std::move(kept));
+      return std::shared_ptr<storage::local_state>{};
+    return std::make_shared<storage::local_state>(**std::move(kept));
   }
 
   caf::result<std::uint64_t> commit(const storage::manifest& what) {

@@ -3,7 +3,7 @@
 
 #include "actors/kv.hpp"
 #include "storage/checkpoint.hpp"
-#include "storage/kept_state.hpp"
+#include "storage/local_state.hpp"
 
 #include "caf/actor_system.hpp"
 
@@ -26,7 +26,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::found)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::storage::manifest)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::chain_id)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::job_spec)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::storage::kept_state>)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::shared_ptr<troupe::storage::local_state>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<std::uint64_t>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_id>)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(std::vector<troupe::partition_image>)
@@ -49,7 +49,7 @@ namespace troupe {
 ///   // Reads what the server kept of a chain; null: nothing.
 ///   // errors:     io_failed, damaged, version_mismatch.
 ///   // idempotent: yes.
-///   (read_atom, chain_id, job_spec, vector<partition_id>) -> shared_ptr<storage::kept_state>
+///   (read_atom, chain_id, job_spec, vector<partition_id>) -> shared_ptr<storage::local_state>
 ///
 ///   // Looks for the newest checkpoint that is committed and undamaged.
 ///   // unreadable: numbers that a server could not read; they are passed over.
@@ -78,7 +78,7 @@ using checkpointer = caf::typed_actor<
   caf::replies_to<read_atom, std::uint64_t, job_spec,
                   std::vector<partition_id>>::with<std::vector<partition_image>>,
   caf::replies_to<read_atom, chain_id, job_spec,
-                  std::vector<partition_id>>::with<std::shared_ptr<storage::kept_state>>,
+                  std::vector<partition_id>>::with<std::shared_ptr<storage::local_state>>,
   caf::replies_to<find_atom, job_spec, std::vector<std::uint64_t>>::with<storage::found>,
   caf::replies_to<commit_atom, storage::manifest>::with<std::uint64_t>,
   caf::replies_to<scrub_atom>::with<std::uint64_t>>;

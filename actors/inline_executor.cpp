@@ -15,9 +15,9 @@ constexpr std::chrono::milliseconds run_time_max{2};
 
 } // namespace
 
-lane::~lane() { leave_rest_to_scheduler(); }
+inline_executor::~inline_executor() { leave_rest_to_scheduler(); }
 
-void lane::run() {
+void inline_executor::run() {
   const auto end = std::chrono::steady_clock::now() + run_time_max;
   for (std::size_t turns = 0; !jobs_.empty() && turns < turns_max_; ++turns) {
     auto* job = jobs_.front();
@@ -32,7 +32,7 @@ void lane::run() {
   leave_rest_to_scheduler();
 }
 
-void lane::leave_rest_to_scheduler() {
+void inline_executor::leave_rest_to_scheduler() {
   for (auto* job : std::exchange(jobs_, {}))
     system().scheduler().enqueue(job);
 }

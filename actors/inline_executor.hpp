@@ -19,14 +19,14 @@ namespace troupe {
 /// message at a time, in order. One that the scheduler is running just now stays there, and one
 /// with a thread of its own too. So an actor that blocks, or computes for long, holds up what else
 /// the lane's thread does.
-class lane : public caf::execution_unit {
+class inline_executor : public caf::execution_unit {
 public:
   /// `turns_max`: beyond so many messages in one run(), or 2 ms, the scheduler takes over the rest.
-  lane(caf::actor_system& system, std::size_t turns_max)
+  inline_executor(caf::actor_system& system, std::size_t turns_max)
       : caf::execution_unit(&system), turns_max_(turns_max) {}
-  ~lane() override;
-  lane(const lane&) = delete;
-  lane& operator=(const lane&) = delete;
+  ~inline_executor() override;
+  inline_executor(const inline_executor&) = delete;
+  inline_executor& operator=(const inline_executor&) = delete;
 
   /// The receiver gets it in run(), unless it is running elsewhere.
   template <class Handle, class... Ts>

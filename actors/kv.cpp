@@ -26,7 +26,7 @@ failure from_caf(const caf::error& why) {
   return {errc::peer_lost, "the receiver is gone"};
 }
 
-caf::error reason_to_end(const orders& what) {
+caf::error reason_to_end(const desired_state& what) {
   return what.failed.empty() ? caf::error{} : to_caf({errc::fenced, what.failed});
 }
 

@@ -20,8 +20,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::reply)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::request_list)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::answer_list)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::replica_message)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::report)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::orders)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::status_message)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::desired_state)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::view)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::member_id)
 
@@ -36,7 +36,7 @@ CAF_BEGIN_TYPE_ID_BLOCK(troupe, caf::first_custom_type_id)
   CAF_ADD_ATOM(troupe, troupe, find_atom, "find")
   CAF_ADD_ATOM(troupe, troupe, commit_atom, "commit")
   CAF_ADD_ATOM(troupe, troupe, scrub_atom, "scrub")
-  CAF_ADD_ATOM(troupe, troupe, judge_atom, "judge")
+  CAF_ADD_ATOM(troupe, troupe, evaluate_atom, "evaluate")
 CAF_END_TYPE_ID_BLOCK(troupe)
 
 namespace troupe {
@@ -81,10 +81,10 @@ using router_handle = kv::extend<caf::reacts_to<view_atom, view>>;
 using replica_sink = caf::typed_actor<caf::reacts_to<replica_message>>;
 
 /// Receives what it should be. Lifetime: until orders::stop.
-using member_handle = caf::typed_actor<caf::reacts_to<orders>>;
+using member_handle = caf::typed_actor<caf::reacts_to<desired_state>>;
 
 /// Receives what a member is, and the handle that its orders go to. One-way, repeatable.
-using coordinator_handle = caf::typed_actor<caf::reacts_to<report, member_handle>>;
+using coordinator_handle = caf::typed_actor<caf::reacts_to<status_message, member_handle>>;
 
 /// A coordinator that also hears of broken connections (a hint, not a proof).
 /// roles/coordinator/coordinator_actor.hpp makes one; links bring reports of other processes to it.
@@ -107,6 +107,6 @@ failure from_caf(const caf::error& why);
 
 /// With what a member ends that these orders stop: `fenced` and the reason where they name a
 /// failure, else nothing.
-caf::error reason_to_end(const orders& what);
+caf::error reason_to_end(const desired_state& what);
 
 } // namespace troupe

@@ -15,10 +15,10 @@ void member_port::open(caf::local_actor* self, const member_id& id, std::uint64_
   coordinator_ = connect(caf::actor_cast<member_handle>(self));
 }
 
-void member_port::send(decltype(report::body) what) {
+void member_port::send(decltype(status_message::body) what) {
   const auto me = caf::actor_cast<member_handle>(self_);
-  caf::send_as(me, coordinator_, report{id_, job_, ++sequence_, peak_rss_bytes(), std::move(what)},
-               me);
+  caf::send_as(me, coordinator_,
+               status_message{id_, job_, ++sequence_, peak_rss_bytes(), std::move(what)}, me);
   sent_at_ = now_of(*self_);
 }
 

@@ -26,7 +26,7 @@ public:
 
   /// What `what` says to this kind of member; null where that is old, or for another kind.
   template <class Body>
-  const Body* take(const orders& what) {
+  const Body* take(const desired_state& what) {
     const auto* body = std::get_if<Body>(&what.body);
     const std::pair number{what.term, what.sequence};
     if (body == nullptr || number <= newest_)
@@ -35,7 +35,7 @@ public:
     return body;
   }
 
-  void send(decltype(report::body) what);
+  void send(decltype(status_message::body) what);
 
   /// Sets the time between reports, else report_interval.
   void report_every(std::chrono::milliseconds interval) { interval_ = interval; }

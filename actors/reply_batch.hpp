@@ -21,21 +21,21 @@ constexpr std::uint64_t together_bytes_max = std::uint64_t{64} << 10;
 constexpr std::size_t together_items_max = 16;
 
 /// An item of a request_list.
-struct numbered_asker {
+struct numbered_responder {
   answer_sink to;
   std::uint64_t number = 0;
 };
 /// Who asked alone has a promise.
-using asker = std::variant<caf::typed_response_promise<reply>, numbered_asker>;
+using responder = std::variant<caf::typed_response_promise<reply>, numbered_responder>;
 
 /// Answers that are ready. A member of the state of the actor that gives them.
-class ready_answers {
+class reply_batcher {
 public:
-  void add(asker& to, std::variant<reply, failure> what) {
+  void add(responder& to, std::variant<reply, failure> what) {
     if (auto* alone = std::get_if<caf::typed_response_promise<reply>>(&to))
       deliver(*alone, std::move(what));
     else
-      gather(std::get<numbered_asker>(to), std::move(what));
+      gather(std::get<numbered_responder>(to), std::move(what));
   }
 
   /// To be called at the end of each event: sends what was gathered, short answers together.
@@ -63,7 +63,7 @@ private:
       to.deliver(std::get<reply>(std::move(what)));
   }
 
-  void gather(const numbered_asker& to, std::variant<reply, failure> what) {
+  void gather(const numbered_responder& to, std::variant<reply, failure> what) {
     auto* came = std::get_if<reply>(&what);
     const auto bytes = came != nullptr && came->pulled ? payload_bytes(*came->pulled) : 0;
     if (gathered_.empty() || gathered_.back().to != to.to

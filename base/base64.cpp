@@ -30,8 +30,8 @@ std::optional<std::string> from_base64(std::string_view text) {
     return std::nullopt;
   for (std::size_t at = 0; at < text.size(); at += 4) {
     std::uint32_t bits = 0;
-    for (const char letter : text.substr(at, 4)) {
-      const auto value = alphabet.find(letter);
+    for (const char letter_variant : text.substr(at, 4)) {
+      const auto value = alphabet.find(letter_variant);
       bits = bits << 6 | (value == std::string_view::npos ? 0u : static_cast<unsigned>(value));
     }
     for (int shift = 16; shift >= 0; shift -= 8)

@@ -29,12 +29,12 @@ void release(std::byte* memory) { ::operator delete (memory, std::align_val_t{al
 
 } // namespace
 
-struct buffer_pool::shelf {
-  explicit shelf(std::size_t limit) : idle_bytes_max(limit) {}
-  shelf(const shelf&) = delete;
-  shelf& operator=(const shelf&) = delete;
+struct buffer_pool::free_list {
+  explicit free_list(std::size_t limit) : idle_bytes_max(limit) {}
+  free_list(const free_list&) = delete;
+  free_list& operator=(const free_list&) = delete;
 
-  ~shelf() {
+  ~free_list() {
     for (auto& [size, memories] : idle)
       for (auto* memory : memories)
         release(memory);
@@ -76,18 +76,18 @@ struct buffer_pool::shelf {
 };
 
 buffer_pool::buffer_pool(std::size_t idle_bytes_max)
-    : shelf_(std::make_shared<shelf>(idle_bytes_max)) {}
+    : free_list_(std::make_shared<free_list>(idle_bytes_max)) {}
 
 std::shared_ptr<std::byte> buffer_pool::bytes(std::size_t size_bytes) {
   const auto size = size_class(size_bytes);
   // Weak, so that a buffer that outlives the pool is freed rather than shelved for nobody.
-  auto give_back = [home = std::weak_ptr<shelf>{shelf_}, size](std::byte* memory) {
+  auto give_back = [home = std::weak_ptr<free_list>{free_list_}, size](std::byte* memory) {
     if (const auto alive = home.lock())
       alive->put(memory, size);
     else
       release(memory);
   };
-  return {shelf_->take(size), std::move(give_back)};
+  return {free_list_->take(size), std::move(give_back)};
 }
 
 std::shared_ptr<float> buffer_pool::floats(std::size_t count) {
@@ -96,8 +96,8 @@ std::shared_ptr<float> buffer_pool::floats(std::size_t count) {
 }
 
 buffer_pool::statistics buffer_pool::stats() const {
-  const std::lock_guard guard{shelf_->mutex};
-  return shelf_->numbers;
+  const std::lock_guard guard{free_list_->mutex};
+  return free_list_->numbers;
 }
 
 } // namespace troupe

@@ -30,8 +30,8 @@ public:
   statistics stats() const;
 
 private:
-  struct shelf;
-  std::shared_ptr<shelf> shelf_;
+  struct free_list;
+  std::shared_ptr<free_list> free_list_;
 };
 
 } // namespace troupe

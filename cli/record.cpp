@@ -23,13 +23,13 @@ namespace {
 
 using storage::chain_history;
 using storage::push_history;
-using storage::push_record;
+using storage::trace_entry;
 
 double seconds(std::uint64_t from_ns, std::uint64_t to_ns) {
   return (static_cast<double>(to_ns) - static_cast<double>(from_ns)) * 1e-9;
 }
 
-std::uint64_t staleness_of(const push_record& x) {
+std::uint64_t staleness_of(const trace_entry& x) {
   const auto before = x.version - 1;
   return before > x.base_version ? before - x.base_version : 0;
 }
@@ -71,7 +71,9 @@ std::string chain_lines(const push_history& history) {
                         chain.applied.empty()
                           ? 0.0
                           : seconds(chain.applied.front().time_ns, chain.applied.back().time_ns));
-    text += chain.origin == 0 ? "\n" : fmt::format(", from checkpoint {}\n", chain.origin);
+    text += chain.base_checkpoint == 0
+              ? "\n"
+              : fmt::format(", from checkpoint {}\n", chain.base_checkpoint);
   }
   return text;
 }

@@ -39,7 +39,7 @@ result<void> wait_for(resize_monitor& watch, job_client& job, std::optional<int>
     std::fflush(stdout);
     if (watch.outcome())
       return *watch.outcome();
-    job.wish(watch.wish());
+    job.request_resize(watch.wanted());
     interrupted = signals.wait(job_look_interval);
     if (interrupted)
       return {};

@@ -52,18 +52,18 @@ std::vector<std::string> resize_monitor::look(const std::optional<job_update>& n
   }
   if (servers_.empty()) {
     events_term_ = news->term;
-    events_seen_ = news->orders.events_total;
-    choose(news->orders, lines);
+    events_seen_ = news->desired_state.events_total;
+    choose(news->desired_state, lines);
   }
   show_events(*news, lines);
   hear(*news, now, lines);
-  if (!heard_ && is_heard(news->orders)) {
+  if (!heard_ && is_heard(news->desired_state)) {
     heard_ = true;
-    wish_ = {};
+    wanted_ = {};
   }
   if (outcome_)
     return lines;
-  if (heard_ && is_done(news->orders)) {
+  if (heard_ && is_done(news->desired_state)) {
     outcome_.emplace();
     if (!request_.drain.empty())
       lines.push_back(servers_.size() == 1 ? names_of(servers_) + " is empty and has left"
@@ -94,7 +94,7 @@ void resize_monitor::hear(const job_update& news, time_point now, std::vector<st
 void resize_monitor::choose(const job_status& job, std::vector<std::string>& lines) {
   const auto& present = job.servers;
   servers_ = request_.drain;
-  wish_.drain.assign(servers_.begin(), servers_.end());
+  wanted_.drain.assign(servers_.begin(), servers_.end());
   were_there_ = std::ranges::all_of(servers_, [&](auto& x) { return contains(present, x); });
   for (std::uint32_t index = 0; servers_.size() < request_.add; ++index)
     if (!contains(present, {index}))
@@ -103,19 +103,20 @@ void resize_monitor::choose(const job_status& job, std::vector<std::string>& lin
     lines.push_back("asked " + names_of(servers_) + " to leave");
     return;
   }
-  wish_.add.assign(servers_.begin(), servers_.end());
+  wanted_.add.assign(servers_.begin(), servers_.end());
   lines.push_back("asked for " + names_of(servers_));
   const auto used = std::uint64_t{job_.chain_count()} * job_.replicas;
   if (used <= present.size() - job.draining.size())
     lines.push_back(fmt::format("{} of {} will be without work, as there are enough servers; "
-                                "--chains is chosen when a job begins",
+                                "--shards is chosen when a job begins",
                                 names_of(servers_), job_.name));
 }
 
 void resize_monitor::show_events(const job_update& news, std::vector<std::string>& lines) {
   if (std::exchange(events_term_, news.term) != news.term) // A new coordinator counts from 0.
     events_seen_ = 0;
-  const auto& [events, total] = std::tie(news.orders.events, news.orders.events_total);
+  const auto& [events, total] =
+    std::tie(news.desired_state.events, news.desired_state.events_total);
   const auto first = total - events.size();
   for (auto i = std::max(first, events_seen_); i < total; ++i)
     for (const auto& server : servers_)

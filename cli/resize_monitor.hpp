@@ -35,7 +35,7 @@ public:
 
   /// The newest news, which may be the same again; the lines for the user.
   std::vector<std::string> look(const std::optional<job_update>& news, time_point now);
-  const resize& wish() const { return wish_; }
+  const resize& wanted() const { return wanted_; }
   /// None: it goes on. Errors: timed_out, and invalid_argument for what the job refuses.
   const std::optional<result<void>>& outcome() const { return outcome_; }
 
@@ -54,7 +54,7 @@ private:
   std::set<server_id> servers_; ///< That come or go. Empty: nothing was asked for yet.
   bool were_there_ = false;     ///< All of them, when they were asked to leave.
   bool heard_ = false;
-  resize wish_;
+  resize wanted_;
   std::optional<std::pair<std::uint64_t, std::uint64_t>> last_word_; ///< Term and sequence.
   time_point last_word_at_{};
   bool told_of_silence_ = false;

@@ -15,7 +15,7 @@
 // Cost:         one pass, 6n bytes; no allocation.
 #pragma once
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstdint>
 #include <span>

@@ -17,7 +17,7 @@
 // Cost:         x is read twice, the second time from the L1 cache; no allocation.
 #pragma once
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

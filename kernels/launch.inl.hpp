@@ -8,7 +8,7 @@
 
 #include "kernels/flush_denormals.hpp"
 #include "kernels/host_device.hpp"
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cassert>
 #include <concepts>

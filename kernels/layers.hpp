@@ -17,7 +17,7 @@
 // Cost:         one pass over z, delta or in; three of softmax_delta. Enqueued, no allocation.
 #pragma once
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstdint>
 #include <span>

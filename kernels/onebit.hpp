@@ -18,7 +18,7 @@
 // Cost:         x and residual are read once from memory, residual is written; no allocation.
 #pragma once
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

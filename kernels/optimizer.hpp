@@ -45,7 +45,7 @@
 //               16 MiB on into other memory that begins on cache lines: past the caches.
 #pragma once
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

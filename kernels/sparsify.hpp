@@ -19,7 +19,7 @@
 //               allocation.
 #pragma once
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "kernels/reduction.hpp"
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -19,7 +19,7 @@ struct Hello {
   sends @4 :UInt32;  # the same
 }
 
-struct Refusal {
+struct Rejection {
   why @0 :Data.Failure;
 }
 
@@ -86,7 +86,7 @@ struct LeaseProgress {
   done @1 :List(UInt64);
 }
 
-struct WorkerReport {
+struct WorkerStatus {
   generation @0 :UInt64;
   leases @1 :List(LeaseProgress);
   clock @2 :UInt64;
@@ -108,7 +108,7 @@ struct CheckpointPart {
   version @3 :UInt64;
 }
 
-struct ChainReport {
+struct ReplicaStatus {
   chain @0 :UInt32;
   status @1 :Chains.Status;
   failed @2 :Text;
@@ -122,14 +122,14 @@ struct ChainReport {
   recovered @10 :Bool;
 }
 
-struct ServerReport {
+struct ServerStatus {
   address @0 :Text;
   clockNs @1 :UInt64;
-  chains @2 :List(ChainReport);
+  chains @2 :List(ReplicaStatus);
   counters @3 :ServerCounters;
 }
 
-struct ObserverReport {
+struct ObserverStatus {
   deaths @0 :List(Data.Member);
   done @1 :Bool;
   stop @2 :Bool;
@@ -138,15 +138,15 @@ struct ObserverReport {
   drain @5 :List(UInt32);
 }
 
-struct Report {
+struct StatusMessage {
   from @0 :Data.Member;
   job @1 :UInt64;
   sequence @2 :UInt64;
   rssBytesMax @3 :UInt64;
   union {
-    worker @4 :WorkerReport;
-    server @5 :ServerReport;
-    observer @6 :ObserverReport;
+    worker @4 :WorkerStatus;
+    server @5 :ServerStatus;
+    observer @6 :ObserverStatus;
   }
 }
 
@@ -161,13 +161,13 @@ struct ChainEntry {
 }
 
 struct View {
-  epoch @0 :UInt64;
+  config @0 :UInt64;
   generation @1 :UInt64;
   chains @2 :List(ChainEntry);
   chainOf @3 :List(UInt32);
 }
 
-struct WorkerOrders {
+struct DesiredWorker {
   view @0 :View;
   leases @1 :List(Lease);
   startClock @2 :UInt64;
@@ -179,15 +179,15 @@ struct ServerAddress {
   address @1 :Text;
 }
 
-struct ChainOrders {
+struct DesiredChain {
   chain @0 :UInt32;
   record @1 :Chains.Record;
 }
 
-struct ServerOrders {
+struct DesiredServer {
   job @0 :Jobs.Job;  # Null: none yet.
   generation @1 :UInt64;
-  chains @2 :List(ChainOrders);
+  chains @2 :List(DesiredChain);
   chainOf @3 :List(UInt32);
   servers @4 :List(ServerAddress);
   heardNs @5 :UInt64;
@@ -206,7 +206,7 @@ struct MemberStatus {
   server @6 :ServerCounters;
 }
 
-struct ObserverOrders {
+struct JobStatus {
   view @0 :View;
   phase @1 :UInt8;  # job_phase
   batchesDone @2 :UInt64;
@@ -221,15 +221,15 @@ struct ObserverOrders {
   directoryMark @11 :UInt64;
 }
 
-struct Orders {
+struct DesiredState {
   to @0 :Data.Member;
   term @1 :UInt64;
   sequence @2 :UInt64;
   stop @3 :Bool;
   failed @4 :Text;
   union {
-    worker @5 :WorkerOrders;
-    server @6 :ServerOrders;
-    observer @7 :ObserverOrders;
+    worker @5 :DesiredWorker;
+    server @6 :DesiredServer;
+    observer @7 :JobStatus;
   }
 }

@@ -16,11 +16,11 @@ struct Envelope {
   magic @1 :UInt32;    # "TRPE"
   union {
     hello @2 :Control.Hello;
-    refusal @3 :Control.Refusal;
+    rejection @3 :Control.Rejection;
     requests @4 :List(Data.Request);
     answers @5 :List(Data.Answer);
-    report @6 :Control.Report;
-    orders @7 :Control.Orders;
+    report @6 :Control.StatusMessage;
+    desired @7 :Control.DesiredState;
     peer @8 :Chains.Peer;
   }
 }

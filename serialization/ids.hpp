@@ -26,10 +26,10 @@ using chain_id = id<struct chain_tag, std::uint32_t>;
 /// Random number drawn for each start of a process; tells a restarted one from its predecessor.
 using incarnation_id = id<struct incarnation_tag, std::uint64_t>;
 /// Number of the cluster configuration (members, addresses, partition map). Only grows.
-using epoch_id = id<struct epoch_tag, std::uint64_t>;
+using config_id = id<struct config_tag, std::uint64_t>;
 /// Number of a history: it grows when every server rolls back together.
 using generation_id = id<struct generation_tag, std::uint64_t>;
-/// A global batch number: pass * job_spec::batches_per_pass + index within the pass.
+/// A global batch number: pass * job_spec::batches_per_epoch + index within the pass.
 using batch_id = id<struct batch_tag, std::uint64_t>;
 
 /// What a process does in a cluster. Numbers are wire format.

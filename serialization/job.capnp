@@ -49,7 +49,7 @@ struct Job {
   workers @4 :UInt32;
   samples @5 :UInt64;
   batchSamples @6 :UInt32;
-  passes @7 :UInt64;
+  epochs @7 :UInt64;
   tables @8 :List(Table);
   replicas @9 :UInt32;  # 0: 1
   chains @10 :UInt32;

@@ -38,8 +38,8 @@ private:
   std::uint64_t state_ = 0;
 };
 
-std::uint64_t clocks_per_pass(const job_spec& job) {
-  const auto batches = job.batches_per_pass();
+std::uint64_t clocks_per_epoch(const job_spec& job) {
+  const auto batches = job.batches_per_epoch();
   return batches / job.workers + (batches % job.workers != 0 ? 1 : 0);
 }
 
@@ -110,11 +110,11 @@ std::uint64_t table_spec::size() const {
   return elements;
 }
 
-std::uint64_t job_spec::batches_per_pass() const {
+std::uint64_t job_spec::batches_per_epoch() const {
   return samples / batch_samples + (samples % batch_samples != 0 ? 1 : 0);
 }
 
-std::uint64_t job_spec::batches() const { return batches_per_pass() * passes; }
+std::uint64_t job_spec::batches() const { return batches_per_epoch() * epochs; }
 
 std::uint64_t fingerprint(const job_spec& job) {
   mixer hash;
@@ -150,19 +150,19 @@ bool any_sparse(const job_spec& job) {
 }
 
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch) {
-  const auto per_pass = job.batches_per_pass();
-  const auto pass = batch.value / per_pass;
-  return pass * clocks_per_pass(job) + batch.value % per_pass / job.workers;
+  const auto per_epoch = job.batches_per_epoch();
+  const auto epoch = batch.value / per_epoch;
+  return epoch * clocks_per_epoch(job) + batch.value % per_epoch / job.workers;
 }
 
 batch_id bsp_first(const job_spec& job, std::uint64_t clock) {
-  const auto clocks = clocks_per_pass(job);
-  return {clock / clocks * job.batches_per_pass() + clock % clocks * job.workers};
+  const auto clocks = clocks_per_epoch(job);
+  return {clock / clocks * job.batches_per_epoch() + clock % clocks * job.workers};
 }
 
 batch_id bsp_end(const job_spec& job, std::uint64_t clock) {
-  const auto end_of_pass = (clock / clocks_per_pass(job) + 1) * job.batches_per_pass();
-  return {std::min(bsp_first(job, clock).value + job.workers, end_of_pass)};
+  const auto end_of_epoch = (clock / clocks_per_epoch(job) + 1) * job.batches_per_epoch();
+  return {std::min(bsp_first(job, clock).value + job.workers, end_of_epoch)};
 }
 
 std::uint64_t bsp_clock_count(const job_spec& job) {

@@ -130,11 +130,11 @@ struct job_spec {
   std::uint64_t samples = 0; ///< Samples of one pass.
   /// Samples of one batch; the last batch of a pass may be smaller.
   std::uint32_t batch_samples = 64;
-  std::uint64_t passes = 1;
+  std::uint64_t epochs = 1;
   std::vector<table_spec> tables;
 
   std::uint32_t chain_count() const { return chains == 0 ? servers : chains; }
-  std::uint64_t batches_per_pass() const;
+  std::uint64_t batches_per_epoch() const;
   std::uint64_t batches() const; ///< Of all passes.
   bool operator==(const job_spec&) const = default;
 };
@@ -155,7 +155,7 @@ bool any_bsp(const job_spec& job);
 bool any_sparse(const job_spec& job);
 
 /// The bsp clock (counted over all passes) whose slot `batch` is: clock t of a pass has the slots
-/// tW .. min(tW + W, batches_per_pass) - 1 of that pass.
+/// tW .. min(tW + W, batches_per_epoch) - 1 of that pass.
 std::uint64_t bsp_clock(const job_spec& job, batch_id batch);
 /// First batch of a bsp clock, and one past its last.
 batch_id bsp_first(const job_spec& job, std::uint64_t clock);

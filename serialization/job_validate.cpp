@@ -141,7 +141,7 @@ result<void> validate_shares(const job_spec& job) {
   if (share_bytes > share_bytes_max)
     return refuse("the tables have " + std::to_string(share_bytes) + " bytes for each of "
                   + std::to_string(job.chain_count()) + " chains of servers, at most "
-                  + std::to_string(share_bytes_max) + ": use more --servers or --chains");
+                  + std::to_string(share_bytes_max) + ": use more --servers or --shards");
   return {};
 }
 
@@ -173,9 +173,9 @@ result<void> validate(const job_spec& job) {
     return refuse("samples must be 1 to 2^32 - 1, not " + std::to_string(job.samples));
   if (job.batch_samples == 0)
     return refuse("batch_samples must be at least 1");
-  if (job.passes == 0 || job.passes > batches_max / job.batches_per_pass())
+  if (job.epochs == 0 || job.epochs > batches_max / job.batches_per_epoch())
     return refuse("passes must be at least 1 and give at most 2^40 batches, not "
-                  + std::to_string(job.passes));
+                  + std::to_string(job.epochs));
   if (auto valid = validate_tables(job); !valid)
     return valid;
   return validate_shares(job);

@@ -71,13 +71,13 @@ private:
       const auto twice = 2 * weight_[p];
       return twice > difference ? twice - difference : difference - twice;
     };
-    auto stranger = [&](std::size_t p) { return home_[p] != from; };
+    auto unknown_member = [&](std::size_t p) { return home_[p] != from; };
     for (auto p : members_) {
       if (owner_[p] != from || weight_[p] >= difference)
         continue;
       // Of equal candidates, one that is not at home yet costs nothing to move.
       if (!best || cost(p) < cost(*best)
-          || (cost(p) == cost(*best) && stranger(p) && !stranger(*best)))
+          || (cost(p) == cost(*best) && unknown_member(p) && !unknown_member(*best)))
         best = p;
     }
     if (best) {

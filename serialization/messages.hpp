@@ -71,7 +71,7 @@ struct worker_counters {
   bool operator==(const worker_counters&) const = default;
 };
 
-struct worker_report {
+struct worker_status {
   generation_id generation;
   std::vector<lease_progress> leases; ///< All that it holds.
   std::uint64_t clock = 0;            ///< Its next step.
@@ -79,7 +79,7 @@ struct worker_report {
   std::string host;   ///< Of its process; workers of one machine share it.
   std::string failed; ///< Not empty: the worker cannot go on, the job must stop; the reason.
 
-  bool operator==(const worker_report&) const = default;
+  bool operator==(const worker_status&) const = default;
 };
 
 struct server_counters {
@@ -136,7 +136,7 @@ struct checkpoint_part {
 };
 
 /// One replica of a chain.
-struct chain_report {
+struct replica_status {
   chain_id chain;
   chain_status status;
   std::string failed; ///< Not empty: what it was to begin with could not be loaded; the reason.
@@ -151,16 +151,16 @@ struct chain_report {
   std::vector<clock_entry> clocks;
   std::uint64_t version = 0;
 
-  bool operator==(const chain_report&) const = default;
+  bool operator==(const replica_status&) const = default;
 };
 
-struct server_report {
+struct server_status {
   std::string address;        ///< Where its kv listens, "127.0.0.1:40123"; empty in one process.
   std::uint64_t clock_ns = 0; ///< Its boot clock when it wrote this.
-  std::vector<chain_report> chains; ///< Those that it was told of.
-  server_counters counters;         ///< Of all chains since its start.
+  std::vector<replica_status> chains; ///< Those that it was told of.
+  server_counters counters;           ///< Of all chains since its start.
 
-  bool operator==(const server_report&) const = default;
+  bool operator==(const server_status&) const = default;
 };
 
 /// A process whose end its parent saw.
@@ -178,24 +178,24 @@ struct resize {
 };
 
 /// From a launcher: the one that the user started, or one on another host; or from a command.
-struct observer_report {
+struct observer_status {
   std::vector<death> deaths; ///< All so far.
   bool done = false;         ///< It needs the servers no more: the job may end.
   bool stop = false;         ///< The user asked to end now: write a checkpoint, then stop.
   std::string failed;        ///< Not empty: give up, with this reason (a process died too often).
   troupe::resize resize;     ///< The user's wish; the same one may come again.
 
-  bool operator==(const observer_report&) const = default;
+  bool operator==(const observer_status&) const = default;
 };
 
-struct report {
+struct status_message {
   member_id from;
   std::uint64_t job = 0;           ///< fingerprint(job_spec) of the sender.
   std::uint64_t sequence = 0;      ///< Grows with each report of one incarnation.
   std::uint64_t rss_bytes_max = 0; ///< Peak resident memory of the sender's process.
-  std::variant<worker_report, server_report, observer_report> body;
+  std::variant<worker_status, server_status, observer_status> body;
 
-  bool operator==(const report&) const = default;
+  bool operator==(const status_message&) const = default;
 };
 
 /// Where a server listens for others.
@@ -220,7 +220,7 @@ struct chain_entry {
 
 /// The cluster as clients need it.
 struct view {
-  epoch_id epoch;
+  config_id config;
   generation_id generation;
   std::vector<chain_entry> chains; ///< Ordered by chain.
   std::vector<chain_id> chain_of;  ///< One for each partition.
@@ -228,36 +228,36 @@ struct view {
   bool operator==(const view&) const = default;
 };
 
-struct worker_orders {
+struct desired_worker {
   troupe::view view;
   std::vector<lease> leases;     ///< All that it should hold; others are no longer its business.
   std::uint64_t start_clock = 0; ///< Clock of its first step, once admitted.
   bool admitted = false;         ///< All servers know this incarnation; work may begin.
 
-  bool operator==(const worker_orders&) const = default;
+  bool operator==(const desired_worker&) const = default;
 };
 
-struct chain_orders {
+struct desired_chain {
   chain_id chain;
   chain_metadata record;
 
-  bool operator==(const chain_orders&) const = default;
+  bool operator==(const desired_chain&) const = default;
 };
 
-struct server_orders {
+struct desired_server {
   job_spec job;
   generation_id generation;
-  std::vector<chain_orders> chains;    ///< All of the job.
+  std::vector<desired_chain> chains;   ///< All of the job.
   std::vector<chain_id> chain_of;      ///< One for each partition.
   std::vector<server_address> servers; ///< All that are there.
-  std::uint64_t heard_ns = 0;          ///< server_report::clock_ns of the newest report heard.
+  std::uint64_t heard_ns = 0;          ///< server_status::clock_ns of the newest report heard.
   /// Workers that may push. Those with known == false are being admitted: the shard reports a clock
   /// for them at which it is safe to start, and waits for them from there on.
   std::vector<clock_entry> workers;
   std::uint64_t checkpoint = 0;       ///< Write this checkpoint now; 0: none asked for so far.
   std::uint64_t checkpoint_clock = 0; ///< bsp: cut after this clock has been applied.
 
-  bool operator==(const server_orders&) const = default;
+  bool operator==(const desired_server&) const = default;
 };
 
 /// One process as a person sees it.
@@ -279,7 +279,7 @@ enum class job_phase : std::uint8_t {
   gathering, ///< Waiting for servers and workers.
   training,
   finishing, ///< All batches applied; the last checkpoint is being written.
-  finished,  ///< Values may be pulled; waiting for observer_report::done.
+  finished,  ///< Values may be pulled; waiting for observer_status::done.
   stopped,   ///< Everyone leaves.
 };
 
@@ -300,15 +300,15 @@ struct job_status {
   bool operator==(const job_status&) const = default;
 };
 
-struct orders {
+struct desired_state {
   member_id to;
   std::uint64_t term = 0;     ///< Grows with each start of the coordinator.
   std::uint64_t sequence = 0; ///< Grows within a term; an older one is dropped.
   bool stop = false;          ///< End this process now, orderly.
   std::string failed;         ///< With stop: not empty where the job failed; the reason.
-  std::variant<worker_orders, server_orders, job_status> body;
+  std::variant<desired_worker, desired_server, job_status> body;
 
-  bool operator==(const orders&) const = default;
+  bool operator==(const desired_state&) const = default;
 };
 
 // -- what opens a link ----------------------------------------------------------------------------
@@ -326,9 +326,9 @@ struct hello {
 };
 
 /// The link is closed after this one.
-struct refusal {
+struct rejection {
   failure why;
-  bool operator==(const refusal&) const = default;
+  bool operator==(const rejection&) const = default;
 };
 
 // -- requests on a link -------------------------------------------------------------------------
@@ -379,7 +379,7 @@ struct item_list {
 using request_list = item_list<request_message>;
 using answer_list = item_list<answer_message>;
 
-using message =
-  std::variant<hello, refusal, request_list, answer_list, report, orders, replica_message>;
+using message = std::variant<hello, rejection, request_list, answer_list, status_message,
+                             desired_state, replica_message>;
 
 } // namespace troupe

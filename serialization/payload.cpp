@@ -28,15 +28,15 @@ std::uint64_t payload_bytes(const std::vector<packed_piece>& packed) {
 
 } // namespace
 
-std::uint64_t payload_bytes(const update& what) {
+std::uint64_t payload_bytes(const push_request& what) {
   return payload_bytes(what.pieces) + payload_bytes(what.rows) + payload_bytes(what.packed);
 }
 
-std::uint64_t payload_bytes(const values& what) {
+std::uint64_t payload_bytes(const pull_reply& what) {
   return payload_bytes(what.pieces) + payload_bytes(what.rows) + payload_bytes(what.packed);
 }
 
-std::uint64_t payload_bytes(const query& what) {
+std::uint64_t payload_bytes(const pull_request& what) {
   std::uint64_t count = 0;
   for (const auto& x : what.ranges)
     count += x.count;

@@ -47,14 +47,14 @@ struct Failure {
   text @1 :Text;
 }
 
-# Values in fewer bytes (encoding.hpp).
+# PullReply in fewer bytes (encoding.hpp).
 struct Packed {
   where @0 :Range;
   how @1 :UInt8;  # encoding, not f32
   bytes @2 :UInt32;
 }
 
-struct Update {
+struct PushRequest {
   step @0 :Step;
   tables @1 :List(UInt32);
   baseVersion @2 :UInt64;
@@ -65,7 +65,7 @@ struct Update {
   others @7 :List(Step);
 }
 
-struct Query {
+struct PullRequest {
   step @0 :Step;
   latest @1 :Bool;
   ranges @2 :List(Range);
@@ -79,12 +79,12 @@ struct Query {
   others @10 :List(Step);
 }
 
-struct Receipt {
+struct PushReply {
   version @0 :UInt64;
   duplicate @1 :Bool;
 }
 
-struct Values {
+struct PullReply {
   version @0 :UInt64;
   pieces @1 :List(Range);
   rows @2 :List(Rows);  # values
@@ -98,8 +98,8 @@ struct Values {
 
 struct Request {
   number @0 :UInt64;
-  push @1 :Update;
-  pull @2 :Query;
+  push @1 :PushRequest;
+  pull @2 :PullRequest;
   # One for each list of rows, those of the push first; empty: all are brought. 0: brought;
   # 4 n + 1: brought, to be kept in slot n; 4 n + 2: not brought, it is in slot n.
   keys @3 :List(UInt32);
@@ -109,8 +109,8 @@ struct Request {
 
 struct Reply {
   number @0 :UInt64;
-  pushed @1 :Receipt;
-  pulled @2 :Values;
+  pushed @1 :PushReply;
+  pulled @2 :PullReply;
   generation @3 :UInt64;
 }
 

@@ -66,12 +66,12 @@ struct device_values;
 
 /// Gradients of one batch, d(loss)/d(weight) averaged over the batch; or what those of several
 /// batches add up to, which are applied and marked together or not at all.
-struct update {
+struct push_request {
   step_header step;
   /// Tables that this push marks as done on every partition of the receiver, also those for which
   /// `pieces` and `rows` bring nothing. A table with a piece or a row must be listed.
   std::vector<table_id> tables;
-  /// values::version of the pull that the gradient was computed from.
+  /// pull_reply::version of the pull that the gradient was computed from.
   std::uint64_t base_version = 0;
   /// L2 norm over all pieces and rows of all receivers; for clipping by norm.
   float gradient_norm = 0.0f;
@@ -93,11 +93,11 @@ struct update {
 };
 
 /// Answer to a push, given after it was applied.
-struct receipt {
+struct push_reply {
   std::uint64_t version = 0; ///< Updates applied by the receiver so far.
   bool duplicate = false;    ///< The batch had been applied before, nothing changed.
 
-  bool operator==(const receipt&) const = default;
+  bool operator==(const push_reply&) const = default;
 };
 
 /// How far the updates of a chain had gone.
@@ -108,7 +108,7 @@ struct chain_version {
   auto operator<=>(const chain_version&) const = default;
 };
 
-struct query {
+struct pull_request {
   step_header step;
   bool latest = false;       ///< Answer at once with the current values, whatever the consistency.
   std::vector<range> ranges; ///< With `delta`: their stamps name the values that the asker has.
@@ -124,7 +124,7 @@ struct query {
 /// Answer to a pull. The pieces, `packed` and `unchanged` cover the ranges asked for, in any order
 /// and cut anywhere. `rows` are those asked for, list by list in the same order; keys are not
 /// repeated, theirs are null.
-struct values {
+struct pull_reply {
   std::uint64_t version = 0; ///< Updates applied by the sender before these values were read.
   std::vector<piece> pieces; ///< Stamped where the query was a delta.
   std::vector<row_piece> rows = {};
@@ -135,16 +135,16 @@ struct values {
 /// What a kv is asked for: to apply `push`, and then to read `pull`. One of them may be missing. A
 /// worker's step has both: the gradient of the batch that is done, the values for the next one.
 struct request {
-  std::optional<update> push;
-  std::optional<query> pull;
+  std::optional<push_request> push;
+  std::optional<pull_request> pull;
   chain_id chain = {}; ///< Who holds what is named; a kv that splits requests looks for itself.
 };
 
 struct reply {
-  std::optional<receipt> pushed; ///< Where the request had a push.
+  std::optional<push_reply> pushed; ///< Where the request had a push.
   /// Where the request had a pull. Missing all the same where the push was applied and the values
   /// have to be waited for: they are to be asked for again, alone.
-  std::optional<values> pulled;
+  std::optional<pull_reply> pulled;
   generation_id generation = {}; ///< Of the chain that answers: what its versions count in.
 };
 

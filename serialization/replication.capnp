@@ -9,7 +9,7 @@ using Data = import "push_pull.capnp";
 $Cxx.namespace("troupe::schema");
 
 struct Config {
-  epoch @0 :UInt64;
+  config @0 :UInt64;
   generation @1 :UInt64;
   members @2 :List(Data.Member);
   joiner @3 :Data.Member;  # Null: none.
@@ -17,30 +17,30 @@ struct Config {
 
 struct Record {
   active @0 :Config;
-  origin @1 :UInt64;
+  baseCheckpoint @1 :UInt64;
   proposed @2 :Config;  # Null: none.
 }
 
 struct Status {
   generation @0 :UInt64;
-  epoch @1 :UInt64;
+  config @1 :UInt64;
   sealed @2 :UInt64;
   complete @3 :Bool;
-  joint @4 :Bool;
-  stuck @5 :Bool;
+  joinerSynced @4 :Bool;
+  stalled @5 :Bool;
 }
 
 struct Entry {
-  epoch @0 :UInt64;
+  config @0 :UInt64;
   index @1 :UInt64;
   committed @2 :UInt64;
-  pushes @3 :List(Data.Update);
+  pushes @3 :List(Data.PushRequest);
   tables @4 :List(UInt32);
 }
 
-# Up to which index of an epoch.
+# Up to which index of an configuration.
 struct Mark {
-  epoch @0 :UInt64;
+  config @0 :UInt64;
   index @1 :UInt64;
 }
 
@@ -52,7 +52,7 @@ struct Held {
 }
 
 struct CopyRequest {
-  epoch @0 :UInt64;
+  config @0 :UInt64;
   part @1 :UInt32;
   held @2 :List(Held);
 }
@@ -76,7 +76,7 @@ struct Slab {
 }
 
 struct CopyPart {
-  epoch @0 :UInt64;
+  config @0 :UInt64;
   index @1 :UInt64;
   part @2 :UInt32;
   parts @3 :UInt32;

@@ -16,7 +16,7 @@ namespace troupe {
 
 /// Who replicates some partitions, in one epoch.
 struct chain_config {
-  epoch_id epoch;                  ///< 0: none.
+  config_id config;                ///< 0: none.
   generation_id generation;        ///< Of the history that its log continues.
   std::vector<member_id> members;  ///< Head first, tail last.
   std::optional<member_id> joiner; ///< Not a member yet: the tail brings it up to date.
@@ -28,7 +28,7 @@ struct chain_config {
 struct chain_metadata {
   chain_config active; ///< Epoch 0: not founded yet.
   /// Checkpoint that the generation of the newest configuration begins with; 0: initial values.
-  std::uint64_t origin = 0;
+  std::uint64_t base_checkpoint = 0;
   std::optional<chain_config> proposed; ///< Members of both have to seal before it is active.
 
   bool operator==(const chain_metadata&) const = default;
@@ -36,13 +36,13 @@ struct chain_metadata {
 
 /// What a replica tells the coordinator.
 struct chain_status {
-  generation_id generation; ///< Of what it holds.
-  epoch_id epoch;           ///< Of the active configuration that it acts in.
-  epoch_id sealed;          ///< It appends nothing of an epoch before this one.
-  bool complete = false;    ///< It holds what a member has to hold.
-  bool joint = false;       ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
+  generation_id generation;   ///< Of what it holds.
+  config_id config;           ///< Of the active configuration that it acts in.
+  config_id sealed;           ///< It appends nothing of an epoch before this one.
+  bool complete = false;      ///< It holds what a member has to hold.
+  bool joiner_synced = false; ///< Tail: nothing becomes final that the joiner of `epoch` lacks.
   /// It has waited long for whom it sends entries to, or as a joiner for the tail, and got nowhere.
-  bool stuck = false;
+  bool stalled = false;
 
   bool operator==(const chain_status&) const = default;
 };
@@ -51,18 +51,18 @@ struct chain_status {
 
 /// Comes with the entry itself.
 struct append_message {
-  epoch_id epoch;
+  config_id config;
   std::uint64_t index = 0;
   std::uint64_t committed = 0; ///< What the sender knows to be final.
 };
 /// Final up to `index`: every member has it.
 struct committed_message {
-  epoch_id epoch;
+  config_id config;
   std::uint64_t index = 0;
 };
 /// A joiner to the tail: it has everything up to `last`.
 struct joined_message {
-  epoch_id epoch;
+  config_id config;
   std::uint64_t last = 0;
 };
 /// A block, or a slab of a sparse table, as somebody has it.
@@ -77,13 +77,13 @@ struct held_version {
 /// A joiner to the tail: it lacks part `part` of a copy of the state. The tail pins that with the
 /// first request of an epoch, without what the joiner has.
 struct copy_request {
-  epoch_id epoch;
+  config_id config;
   std::uint32_t part = 0;
   std::vector<held_version> held = {}; ///< Of a past state of this generation; with part 0.
 };
 /// A stretch of one partition. All parts together are the state at `index`.
 struct copy_part {
-  epoch_id epoch;
+  config_id config;
   std::uint64_t index = 0;
   std::uint32_t part = 0;
   std::uint32_t parts = 0;
@@ -94,7 +94,7 @@ struct copy_part {
 /// What every replica does at one place of the log: a push, or all slots of a bsp clock.
 struct log_entry {
   /// One; or the slots in order, where they were not added up.
-  std::vector<std::shared_ptr<const update>> pushes;
+  std::vector<std::shared_ptr<const push_request>> pushes;
   std::vector<table_id> tables; ///< Those that it steps and marks.
 };
 struct entry_message {

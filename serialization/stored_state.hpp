@@ -16,7 +16,7 @@
 namespace troupe::storage {
 
 /// A cut that stays with the server: what it begins with when it starts again, see
-/// storage/kept_state.hpp.
+/// storage/local_state.hpp.
 struct base_id {
   std::uint64_t sequence = 0; ///< Grows with each; its log has the same number.
   generation_id history;      ///< Of the job.

@@ -62,8 +62,8 @@ struct word_guess {
       words += 8 * (copy->image.blocks.size() + copy->image.slabs.size() + 1);
     return words;
   }
-  std::size_t operator()(const report&) const { return 2048; }
-  std::size_t operator()(const orders&) const { return 2048; }
+  std::size_t operator()(const status_message&) const { return 2048; }
+  std::size_t operator()(const desired_state&) const { return 2048; }
   template <class Small>
   std::size_t operator()(const Small&) const {
     return 64;
@@ -81,15 +81,15 @@ public:
     to_.setVersion(x.version);
     detail::write(x, to_.initHello());
   }
-  void operator()(const refusal& x) { detail::write(x, to_.initRefusal()); }
+  void operator()(const rejection& x) { detail::write(x, to_.initRejection()); }
   void operator()(const request_list& x) {
     detail::write(x, to_.initRequests(static_cast<unsigned>(x.items.size())), body_);
   }
   void operator()(const answer_list& x) {
     detail::write(x, to_.initAnswers(static_cast<unsigned>(x.items.size())), body_);
   }
-  void operator()(const report& x) { detail::write(x, to_.initReport()); }
-  void operator()(const orders& x) { detail::write(x, to_.initOrders()); }
+  void operator()(const status_message& x) { detail::write(x, to_.initReport()); }
+  void operator()(const desired_state& x) { detail::write(x, to_.initDesired()); }
   void operator()(const replica_message& x) { detail::write(x, to_.initPeer(), body_); }
 
 private:
@@ -100,11 +100,11 @@ private:
 message read_message(schema::Envelope::Reader from, detail::body_reader& body) {
   switch (from.which()) {
   case schema::Envelope::HELLO: return detail::read(from.getHello());
-  case schema::Envelope::REFUSAL: return detail::read(from.getRefusal());
+  case schema::Envelope::REJECTION: return detail::read(from.getRejection());
   case schema::Envelope::REQUESTS: return detail::read(from.getRequests(), body);
   case schema::Envelope::ANSWERS: return detail::read(from.getAnswers(), body);
   case schema::Envelope::REPORT: return detail::read(from.getReport());
-  case schema::Envelope::ORDERS: return detail::read(from.getOrders());
+  case schema::Envelope::DESIRED: return detail::read(from.getDesired());
   case schema::Envelope::PEER: return detail::read(from.getPeer(), body);
   }
   throw detail::rejected{"a message of an unknown kind"};

@@ -91,7 +91,7 @@ void write(const job_spec& from, schema::Job::Builder to) {
   to.setDurability(static_cast<std::uint8_t>(from.durability));
   to.setSamples(from.samples);
   to.setBatchSamples(from.batch_samples);
-  to.setPasses(from.passes);
+  to.setEpochs(from.epochs);
   write_list(from.tables, to.initTables(static_cast<unsigned>(from.tables.size())));
 }
 
@@ -107,7 +107,7 @@ job_spec read(schema::Job::Reader from) {
                .durability = read_enum(from.getDurability(), durability_mode::log, "durability"),
                .samples = from.getSamples(),
                .batch_samples = from.getBatchSamples(),
-               .passes = from.getPasses(),
+               .epochs = from.getEpochs(),
                .tables = read_list<table_spec>(from.getTables(), tables_max, "tables")};
   if (auto valid = validate(job); !valid)
     throw rejected{"a job that cannot be: " + valid.error().text};

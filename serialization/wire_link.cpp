@@ -49,10 +49,10 @@ hello read(schema::Hello::Reader from) {
           .sends = from.getSends()};
 }
 
-void write(const refusal& from, schema::Refusal::Builder to) {
+void write(const rejection& from, schema::Rejection::Builder to) {
   write(from.why, to.initWhy(), refusal_bytes_max);
 }
 
-refusal read(schema::Refusal::Reader from) { return {read(from.getWhy())}; }
+rejection read(schema::Rejection::Reader from) { return {read(from.getWhy())}; }
 
 } // namespace troupe::wire::detail

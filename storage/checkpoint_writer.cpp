@@ -4,7 +4,7 @@
 #include "base/system/file.hpp"
 #include "storage/detail/live_database.hpp"
 #include "storage/detail/paths.hpp"
-#include "storage/kept_state.hpp"
+#include "storage/local_state.hpp"
 
 #include <algorithm>
 #include <cassert>

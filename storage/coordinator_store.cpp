@@ -33,7 +33,7 @@ void write(detail::byte_writer& to, const member_id& who) {
 }
 
 void write(detail::byte_writer& to, const chain_config& what) {
-  to.little(what.epoch.value).little(what.generation.value);
+  to.little(what.config.value).little(what.generation.value);
   to.little(std::uint64_t{what.members.size()});
   for (const auto& who : what.members)
     write(to, who);
@@ -44,7 +44,7 @@ void write(detail::byte_writer& to, const chain_config& what) {
 
 void write(detail::byte_writer& to, const chain_metadata& what) {
   write(to, what.active);
-  to.little(what.origin).little(std::uint8_t{what.proposed.has_value()});
+  to.little(what.base_checkpoint).little(std::uint8_t{what.proposed.has_value()});
   if (what.proposed)
     write(to, *what.proposed);
 }
@@ -56,7 +56,7 @@ member_id read_member(detail::byte_reader& from) {
 
 chain_config read_config(detail::byte_reader& from) {
   chain_config what;
-  what.epoch.value = from.little<std::uint64_t>();
+  what.config.value = from.little<std::uint64_t>();
   what.generation.value = from.little<std::uint64_t>();
   for (auto n = from.little<std::uint64_t>(); n > 0 && from.left() > 0; --n)
     what.members.push_back(read_member(from));
@@ -67,7 +67,7 @@ chain_config read_config(detail::byte_reader& from) {
 
 chain_metadata read_record(detail::byte_reader& from) {
   chain_metadata what{read_config(from), 0, {}};
-  what.origin = from.little<std::uint64_t>();
+  what.base_checkpoint = from.little<std::uint64_t>();
   if (from.little<std::uint8_t>() != 0)
     what.proposed = read_config(from);
   return what;

@@ -136,7 +136,7 @@ result<void> etcd_store::prepare(const etcd_address& etcd, bool keep_state) {
   }
 }
 
-result<void> etcd_store::bury(const etcd_address& etcd, const std::string& who) {
+result<void> etcd_store::mark_dead(const etcd_address& etcd, const std::string& who) {
   const etcd_client client{etcd.endpoints};
   const auto key = key_of(etcd, "leader");
   const auto leader = client.get(key, burial_time);

@@ -36,7 +36,7 @@ public:
   /// For a launcher that saw a coordinator's process end: if it led, who stands by need not wait
   /// for its lease to run out. `who`: as it campaigned. Blocks for 1 s at most.
   /// Errors: those of etcd_client.
-  static result<void> bury(const etcd_address& etcd, const std::string& who);
+  static result<void> mark_dead(const etcd_address& etcd, const std::string& who);
 
   result<coordinator_state> load() override;
   result<void> save(const coordinator_state& what) override;

@@ -1,7 +1,7 @@
 #include "storage/push_history.hpp"
 
 #include "base/system/file.hpp"
-#include "storage/detail/push_record_bytes.hpp"
+#include "storage/detail/trace_bytes.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t job_bytes_max = std::size_t{16} << 20;
 
-std::pair<std::uint64_t, std::uint16_t> place_of(const push_record& x) {
+std::pair<std::uint64_t, std::uint16_t> place_of(const trace_entry& x) {
   return {x.version, x.slot};
 }
 
@@ -33,7 +33,7 @@ std::string title(const chain_history& of) {
 failure in_file(failure why, const std::string& name) { return {why.code, name + ": " + why.text}; }
 
 /// The last clock, where some of its slots were not written any more.
-void drop_unfinished(std::vector<push_record>& applied) {
+void drop_unfinished(std::vector<trace_entry>& applied) {
   if (!applied.empty() && applied.back().slot + 1 < applied.back().slots)
     std::erase_if(applied,
                   [last = applied.back().version](const auto& x) { return x.version == last; });
@@ -56,10 +56,10 @@ result<void> merge_replicas(chain_history& history) {
 }
 
 result<void> find_gap(const chain_history& history) {
-  const push_record* before = nullptr;
+  const trace_entry* before = nullptr;
   for (const auto& x : history.applied) {
     const bool within = before != nullptr && before->slot + 1 < before->slots;
-    const auto version = before == nullptr ? (history.origin == 0 ? 1 : x.version)
+    const auto version = before == nullptr ? (history.base_checkpoint == 0 ? 1 : x.version)
                                            : before->version + (within ? 0 : 1);
     const auto slot = within ? before->slot + 1 : 0;
     if (x.version != version || x.slot != slot)
@@ -72,21 +72,20 @@ result<void> find_gap(const chain_history& history) {
 
 } // namespace
 
-result<push_record_file> read_push_record_file(const fs::path& path) {
+result<trace_file> read_trace_file(const fs::path& path) {
   constexpr std::size_t no_limit = std::size_t{1} << 40;
   const auto content = detail::read_file(path, no_limit);
   if (!content)
     return content.error();
-  push_record_file file{path.filename(), {}, {}, content->size(), 0};
+  trace_file file{path.filename(), {}, {}, content->size(), 0};
   std::string_view bytes{*content};
-  auto header = detail::take_push_record_header(bytes);
+  auto header = detail::take_trace_header(bytes);
   if (!header)
     return in_file(header.error(), file.name);
   file.header = *std::move(header);
   std::optional<std::size_t> first_bad;
-  for (std::size_t i = 0; i < bytes.size() / push_record_bytes; ++i) {
-    const auto record =
-      detail::push_record_from(bytes.substr(i * push_record_bytes, push_record_bytes));
+  for (std::size_t i = 0; i < bytes.size() / trace_bytes; ++i) {
+    const auto record = detail::trace_entry_from(bytes.substr(i * trace_bytes, trace_bytes));
     if (record && first_bad)
       return {errc::damaged, file.name + ": record " + std::to_string(*first_bad) + " is damaged"};
     if (record)
@@ -94,15 +93,15 @@ result<push_record_file> read_push_record_file(const fs::path& path) {
     else if (!first_bad)
       first_bad = i;
   }
-  file.torn_bytes = bytes.size() - file.records.size() * push_record_bytes;
+  file.torn_bytes = bytes.size() - file.records.size() * trace_bytes;
   return file;
 }
 
-result<push_history> merge_push_records(job_spec job, std::vector<push_record_file> files) {
+result<push_history> merge_traces(job_spec job, std::vector<trace_file> files) {
   push_history all;
   all.job = std::move(job);
   std::map<std::pair<chain_id, generation_id>, chain_history> chains;
-  std::ranges::sort(files, {}, &push_record_file::name);
+  std::ranges::sort(files, {}, &trace_file::name);
   for (const auto& file : files) {
     const auto& of = file.header;
     ++all.files;
@@ -113,8 +112,8 @@ result<push_history> merge_push_records(job_spec job, std::vector<push_record_fi
     const auto [at, is_new] = chains.try_emplace({of.chain, of.generation});
     auto& history = at->second;
     if (is_new)
-      history = {of.chain, of.generation, of.origin, of.partitions, {}, {}};
-    if (history.origin != of.origin || history.partitions != of.partitions)
+      history = {of.chain, of.generation, of.base_checkpoint, of.partitions, {}, {}};
+    if (history.base_checkpoint != of.base_checkpoint || history.partitions != of.partitions)
       return {errc::damaged, "servers disagree about what " + title(history) + " began with"};
     for (const auto& x : file.records)
       (x.event == push_event::applied ? history.applied : history.read).push_back(x);
@@ -130,21 +129,21 @@ result<push_history> merge_push_records(job_spec job, std::vector<push_record_fi
 }
 
 result<push_history> read_push_history(const fs::path& directory) {
-  const auto bytes = detail::read_file(directory / detail::push_record_job_name, job_bytes_max);
+  const auto bytes = detail::read_file(directory / detail::trace_job_name, job_bytes_max);
   if (!bytes)
     return {bytes.error().code, "no record of a run: " + bytes.error().text};
   auto job = detail::job_from(*bytes);
   if (!job)
-    return in_file(job.error(), (directory / detail::push_record_job_name).string());
-  std::vector<push_record_file> files;
+    return in_file(job.error(), (directory / detail::trace_job_name).string());
+  std::vector<trace_file> files;
   std::error_code problem;
   for (fs::directory_iterator at{directory, problem}, end; !problem && at != end;
        at.increment(problem)) {
-    if (at->path().extension() != detail::push_record_suffix)
+    if (at->path().extension() != detail::trace_suffix)
       continue;
     if (at->is_regular_file(problem) && at->file_size(problem) == 0 && !problem)
       continue; // Its server ended, or its disk was full, before the first byte.
-    auto file = read_push_record_file(at->path());
+    auto file = read_trace_file(at->path());
     if (!file)
       return file.error();
     files.push_back(*std::move(file));
@@ -153,7 +152,7 @@ result<push_history> read_push_history(const fs::path& directory) {
     return detail::io_failure("read", directory, problem);
   if (files.empty())
     return {errc::io_failed, directory.string() + " has no records of pushes"};
-  return merge_push_records(*std::move(job), std::move(files));
+  return merge_traces(*std::move(job), std::move(files));
 }
 
 void cut_after(push_history& recorded, double seconds) {
@@ -162,7 +161,7 @@ void cut_after(push_history& recorded, double seconds) {
     for (const auto& x : chain.applied)
       begin = std::min(begin, x.time_ns);
   const auto end = static_cast<double>(begin) + seconds * 1e9;
-  const auto is_later = [&](const push_record& x) { return static_cast<double>(x.time_ns) > end; };
+  const auto is_later = [&](const trace_entry& x) { return static_cast<double>(x.time_ns) > end; };
   for (auto& chain : recorded.chains) {
     auto first = std::ranges::find_if(chain.applied, is_later);
     if (first != chain.applied.end())

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "serialization/job.hpp"
-#include "storage/push_record.hpp"
+#include "storage/trace.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,10 +14,10 @@
 namespace troupe::storage {
 
 /// One file.
-struct push_record_file {
+struct trace_file {
   std::string name; ///< Without its directory.
-  push_record_header header;
-  std::vector<push_record> records; ///< In the order in which they were written.
+  trace_header header;
+  std::vector<trace_entry> records; ///< In the order in which they were written.
   std::uint64_t size_bytes = 0;
   std::uint64_t torn_bytes = 0; ///< Behind the last whole record: its writer was killed.
 };
@@ -26,11 +26,11 @@ struct push_record_file {
 struct chain_history {
   chain_id chain;
   generation_id generation;
-  std::uint64_t origin = 0; ///< As in push_record_header.
+  std::uint64_t base_checkpoint = 0; ///< As in trace_header.
   std::vector<partition_id> partitions;
   /// By version and slot, none left out; the time is that of the first server that applied it.
-  std::vector<push_record> applied;
-  std::vector<push_record> read;
+  std::vector<trace_entry> applied;
+  std::vector<trace_entry> read;
 };
 
 struct push_history {
@@ -44,10 +44,10 @@ struct push_history {
 /// A file that ends within a record ends before it.
 /// Errors: io_failed; malformed (not such a file), damaged (a checksum is wrong, and not at the
 /// end).
-result<push_record_file> read_push_record_file(const std::filesystem::path& file);
+result<trace_file> read_trace_file(const std::filesystem::path& file);
 
 /// Errors: damaged: replicas disagree, or a step is in none of their files.
-result<push_history> merge_push_records(job_spec job, std::vector<push_record_file> files);
+result<push_history> merge_traces(job_spec job, std::vector<trace_file> files);
 
 /// A file that is empty is passed over.
 /// Errors: those of both, and wrong_job: a file is of another job than the others.

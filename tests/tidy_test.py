@@ -52,10 +52,7 @@ LONG_FUNCTIONS = {
     "actors/graph/options/options_validate.cpp": 139,
     "actors/graph/report/run_report.cpp": 82,
     "examples/02_async_sgd/data/digits.cpp": 124,
-    "bench/kernels/kernels_loops.cpp": 77,
 }
-# Names that two headers still have.
-TWINS = {"progress", "stream", "rows"}
 LINES_MAX = 800
 TEST_LINES_MAX = 800
 COLUMNS_MAX = 100
@@ -323,13 +320,12 @@ def check_constants(files):
 
 def check_folders(paths):
     """Yields what is wrong with the list of all files."""
-    headers, seen = {}, set()
+    headers = {}
     for path in paths:
         if path.suffix == ".hpp" and path.parts[0] in TOPS - {"examples"}:
             other = headers.setdefault(path.name, path)
-            if other != path and (path.stem not in TWINS or path.stem in seen):
+            if other != path:
                 yield f"{path}:1: {other} has that name too, rename one of them"
-            seen.update([path.stem] if other != path else [])
     for folder, count in collections.Counter(path.parent for path in paths).items():
         if count > FILES_MAX:
             yield f"{folder}: {count} files, cut it into rooms of at most {FILES_MAX}"

@@ -30,19 +30,19 @@ graph::workers_node graph::workers(std::uint64_t samples, numbered_trainer_facto
   return workers_node{*this};
 }
 
-graph::judge_node graph::judge(evaluator_factory make) {
+graph::evaluator_node graph::evaluator(evaluator_factory make) {
   if (make_evaluator_)
-    note_mistake("graph::judge was called twice: a graph has one judge");
+    note_mistake("graph::evaluator was called twice: a graph has one evaluator");
   make_evaluator_ = std::move(make);
-  return judge_node{*this};
+  return evaluator_node{*this};
 }
 
 void graph::workers_node::into(const servers_node& target) {
   owner_.workers_wired_ = owner_.owns(target);
 }
 
-void graph::judge_node::of(const servers_node& target) {
-  owner_.judge_wired_ = owner_.owns(target);
+void graph::evaluator_node::of(const servers_node& target) {
+  owner_.evaluator_wired_ = owner_.owns(target);
 }
 
 bool graph::owns(const servers_node& target) {
@@ -65,8 +65,8 @@ result<void> graph::validate() const {
     return {errc::invalid_argument, "the graph has no workers: call graph::workers"};
   if (!workers_wired_)
     return {errc::invalid_argument, "the graph's workers lead nowhere: call .into(servers)"};
-  if (make_evaluator_ && !judge_wired_)
-    return {errc::invalid_argument, "the graph's judge sees no parameters: call .of(servers)"};
+  if (make_evaluator_ && !evaluator_wired_)
+    return {errc::invalid_argument, "the graph's evaluator sees no parameters: call .of(servers)"};
   return {};
 }
 

@@ -22,7 +22,7 @@ using numbered_trainer_factory = std::function<std::unique_ptr<trainer>(std::uin
 /// troupe::graph g;
 /// auto parameters = g.servers(tables);
 /// g.workers(60'000, make_trainer).into(parameters);
-/// g.judge(make_evaluator).of(parameters);
+/// g.evaluator(make_evaluator).of(parameters);
 /// ~~~
 ///
 /// Wiring mistakes (no servers, workers that lead nowhere, a node of another graph) are errors of
@@ -45,13 +45,13 @@ public:
     graph& owner_;
   };
 
-  class judge_node {
+  class evaluator_node {
   public:
     void of(const servers_node& target);
 
   private:
     friend class graph;
-    explicit judge_node(graph& owner) : owner_(owner) {}
+    explicit evaluator_node(graph& owner) : owner_(owner) {}
     graph& owner_;
   };
 
@@ -63,7 +63,7 @@ public:
   workers_node workers(std::uint64_t samples, numbered_trainer_factory make);
   /// `make` is called in the launcher, on a thread of its own, when it first evaluates: after each
   /// pass.
-  judge_node judge(evaluator_factory make);
+  evaluator_node evaluator(evaluator_factory make);
 
   /// What tells the training data from others, such as a checksum; at most 40 printable ASCII
   /// characters. Part of the job's name: workers that bring other data are refused, and so is a
@@ -98,7 +98,7 @@ private:
   numbered_trainer_factory make_trainer_;
   evaluator_factory make_evaluator_;
   bool workers_wired_ = false;
-  bool judge_wired_ = false;
+  bool evaluator_wired_ = false;
   std::string mistake_; ///< The first one that no later call can mend.
 };
 

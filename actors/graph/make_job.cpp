@@ -18,13 +18,13 @@ job_spec make_job(const std::string& program, const graph& described, const run_
   const bool is_shared = options.sync.mode == consistency_mode::hogwild;
   job.servers = is_shared ? 1 : options.allreduce ? options.partitions : options.servers;
   job.replicas = options.replicas;
-  job.chains = options.chains;
+  job.chains = options.shards;
   job.durability = options.durability;
   job.workers = options.workers;
   job.backup_workers = options.backup_workers;
   job.samples = described.samples();
   job.batch_samples = options.batch_samples;
-  job.passes = options.passes;
+  job.epochs = options.epochs;
   job.tables = described.tables();
   return job;
 }
@@ -47,7 +47,7 @@ std::string overruled(const run_options& options, const job_spec& mine, const jo
     if (options.given.contains(name) && here != there)
       differing.push_back(fmt::format("{} {}", name, there));
   };
-  compare("--epochs", mine.passes, theirs.passes);
+  compare("--epochs", mine.epochs, theirs.epochs);
   if (!mine.tables.empty() && !theirs.tables.empty()) {
     const auto& here = mine.tables.front();
     const auto& there = theirs.tables.front();

@@ -14,22 +14,22 @@ chain::chain(member_id self, generation_id generation, std::uint64_t committed, 
 
 // -- the coordinator's word --
 
-void chain::propose(epoch_id epoch) { sealed_ = std::max(sealed_, epoch); }
+void chain::propose(config_id config) { sealed_ = std::max(sealed_, config); }
 
 void chain::activate(const chain_config& config, time_point now, chain_effects& effects) {
-  propose(config.epoch);
-  if (config.epoch <= config_.epoch || config.generation != generation_)
+  propose(config.config);
+  if (config.config <= config_.config || config.generation != generation_)
     return;
   config_ = config;
   next_.reset();
   copied_.reset();
   waits_for_joiner_ = false;
-  knocked_at_ = heard_at_ = now;
-  stuck_ = false;
+  join_requested_at_ = heard_at_ = now;
+  stalled_ = false;
   position_.reset();
   const auto found = std::find(config_.members.begin(), config_.members.end(), self_);
   if (found == config_.members.end() || !complete_)
-    return stand_aside(effects);
+    return become_spare(effects);
   position_ = static_cast<std::size_t>(found - config_.members.begin());
   begun_with_ = last_;
   if (!is_tail())
@@ -40,7 +40,7 @@ void chain::activate(const chain_config& config, time_point now, chain_effects& 
 }
 
 /// What the members make final may differ from what is not final here.
-void chain::stand_aside(chain_effects& effects) {
+void chain::become_spare(chain_effects& effects) {
   complete_ = mutated(mutation::state_trusted_when_removed) && complete_;
   if (last_ > committed_ && !mutated(mutation::log_kept_when_removed)) {
     last_ = committed_;
@@ -48,7 +48,7 @@ void chain::stand_aside(chain_effects& effects) {
   }
   release(effects);
   if (is_joiner())
-    knock(effects);
+    request_join(effects);
 }
 
 void chain::renew(time_point stamp) {
@@ -64,9 +64,9 @@ void chain::append(time_point now, chain_effects& effects) {
 
 bool chain::receive(const member_id& from, const append_message& what, time_point now,
                     chain_effects& effects) {
-  const bool is_ours = (is_current(what.epoch) && upstream() == from)
+  const bool is_ours = (is_current(what.config) && upstream() == from)
                        || mutated(mutation::append_unchecked)
-                       || (mutated(mutation::append_while_sealed) && what.epoch == config_.epoch
+                       || (mutated(mutation::append_while_sealed) && what.config == config_.config
                            && upstream() == from);
   if (!is_ours || !complete_)
     return false;
@@ -78,9 +78,9 @@ bool chain::receive(const member_id& from, const append_message& what, time_poin
     take_next(now, effects);
   commit(std::min(what.committed, last_), now, effects);
   if (is_joiner())
-    knock(effects);
+    request_join(effects);
   else if (!is_next && what.index <= last_) // The sender has missed that, or is to wait.
-    effects.push_back(chain_message_effect{from, committed_message{config_.epoch, committed_}});
+    effects.push_back(chain_message_effect{from, committed_message{config_.config, committed_}});
   return is_next;
 }
 
@@ -101,7 +101,7 @@ void chain::send_next(chain_effects& effects) {
     return;
   const auto until = std::min(last_, next_->has + next_->window);
   while (next_->sent < until)
-    effects.push_back(append_effect{next_->to, {config_.epoch, ++next_->sent, committed_}});
+    effects.push_back(append_effect{next_->to, {config_.config, ++next_->sent, committed_}});
 }
 
 void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects) {
@@ -117,12 +117,12 @@ void chain::next_has(std::uint64_t index, time_point now, chain_effects& effects
 
 time_point chain::patience_for(time_point span) const {
   return std::max<time_point>(options_.resend_time,
-                              std::min<time_point>(2 * span, options_.stuck_time / 4));
+                              std::min<time_point>(2 * span, options_.stalled_time / 4));
 }
 
 void chain::receive(const member_id& from, const committed_message& what, time_point now,
                     chain_effects& effects) {
-  if (what.epoch != config_.epoch || !is_member(from) || !complete_)
+  if (what.config != config_.config || !is_member(from) || !complete_)
     return;
   heard_at_ = now;
   if (next_ && next_->to == from)
@@ -139,7 +139,7 @@ void chain::commit_what_all_have(time_point now, chain_effects& effects) {
   if (!may_commit || all_have <= committed_)
     return;
   commit(all_have, now, effects);
-  const committed_message news{config_.epoch, committed_};
+  const committed_message news{config_.config, committed_};
   for (const member_id& each : config_.members)
     if (each != self_)
       effects.push_back(chain_message_effect{each, news});
@@ -158,12 +158,12 @@ void chain::commit(std::uint64_t index, time_point now, chain_effects& effects) 
 }
 
 void chain::tick(time_point now, chain_effects& effects) {
-  stuck_ = is_stuck(now);
+  stalled_ = is_stalled(now);
   if (sealed() || mutated(mutation::nothing_sent_again))
     return;
-  if (is_joiner() && now - knocked_at_ >= options_.resend_time) {
-    knocked_at_ = now;
-    knock(effects);
+  if (is_joiner() && now - join_requested_at_ >= options_.resend_time) {
+    join_requested_at_ = now;
+    request_join(effects);
   }
   if (next_ && next_->has < last_ && now - next_->since >= next_->patience) {
     next_->since = now;
@@ -175,54 +175,54 @@ void chain::tick(time_point now, chain_effects& effects) {
 }
 
 /// It cannot talk to the next one, or to the tail that it is to join.
-bool chain::is_stuck(time_point now) const {
-  if (sealed() || mutated(mutation::stuck_unsaid))
+bool chain::is_stalled(time_point now) const {
+  if (sealed() || mutated(mutation::stall_unreported))
     return false;
   if (is_joiner())
-    return now - heard_at_ >= options_.stuck_time;
+    return now - heard_at_ >= options_.stalled_time;
   return next_ && next_->has < last_
-         && now - std::max(next_->grew_at, next_->heard_at) >= options_.stuck_time;
+         && now - std::max(next_->grew_at, next_->heard_at) >= options_.stalled_time;
 }
 
 // -- who joins --
 
 /// A joiner says what it has, or asks for it.
-void chain::knock(chain_effects& effects) const {
+void chain::request_join(chain_effects& effects) const {
   const member_id& tail = config_.members.back();
   if (complete_ || mutated(mutation::joiner_complete_without_copy))
-    effects.push_back(chain_message_effect{tail, joined_message{config_.epoch, last_}});
+    effects.push_back(chain_message_effect{tail, joined_message{config_.config, last_}});
   else
-    effects.push_back(request_copy_effect{tail, config_.epoch});
+    effects.push_back(request_copy_effect{tail, config_.config});
 }
 
-std::optional<std::uint64_t> chain::copy_for(const member_id& from, epoch_id epoch) {
-  if (!is_current(epoch) || !is_tail() || config_.joiner != from || next_)
+std::optional<std::uint64_t> chain::copy_for(const member_id& from, config_id config) {
+  if (!is_current(config) || !is_tail() || config_.joiner != from || next_)
     return std::nullopt;
   if (!copied_)
     copied_ = committed_;
   return committed_;
 }
 
-bool chain::install(epoch_id epoch, std::uint64_t index, time_point now, chain_effects& effects) {
-  if (!is_current(epoch) || !is_joiner() || complete_ || index < committed_)
+bool chain::install(config_id config, std::uint64_t index, time_point now, chain_effects& effects) {
+  if (!is_current(config) || !is_joiner() || complete_ || index < committed_)
     return false;
   complete_ = true;
   last_ = committed_ = released_ = index + (mutated(mutation::copy_off_by_one) ? 1 : 0);
-  knocked_at_ = heard_at_ = now;
-  knock(effects);
+  join_requested_at_ = heard_at_ = now;
+  request_join(effects);
   return true;
 }
 
 void chain::receive(const member_id& from, const joined_message& what, time_point now,
                     chain_effects& effects) {
-  const bool is_ours = is_current(what.epoch) && is_tail() && config_.joiner == from;
+  const bool is_ours = is_current(what.config) && is_tail() && config_.joiner == from;
   if (!is_ours || !copied_ || what.last < *copied_ || what.last > last_)
     return;
   if (!next_)
     follow_with(from, what.last, now);
   next_has(what.last, now, effects);
-  effects.push_back(chain_message_effect{from, committed_message{config_.epoch, committed_}});
-  waits_for_joiner_ = waits_for_joiner_ || last_ - next_->has <= options_.joint_lag;
+  effects.push_back(chain_message_effect{from, committed_message{config_.config, committed_}});
+  waits_for_joiner_ = waits_for_joiner_ || last_ - next_->has <= options_.sync_lag;
   send_next(effects);
   commit_what_all_have(now, effects);
   release(effects);
@@ -261,9 +261,9 @@ std::optional<member_id> chain::upstream() const {
 }
 
 chain_status chain::status() const {
-  const bool joint =
-    waits_for_joiner_ && next_ && (next_->has >= committed_ || mutated(mutation::joint_too_early));
-  return {generation_, config_.epoch, sealed_, complete_, joint, stuck_};
+  const bool joiner_synced =
+    waits_for_joiner_ && next_ && (next_->has >= committed_ || mutated(mutation::synced_too_early));
+  return {generation_, config_.config, sealed_, complete_, joiner_synced, stalled_};
 }
 
 } // namespace troupe

@@ -25,9 +25,9 @@ struct chain_options {
   std::uint64_t window = 1024;
   /// Whom entries are sent to, or a joiner asks for them, and of whom nothing came for so long, is
   /// told of. Longer than all but the largest entries take.
-  std::chrono::milliseconds stuck_time{2000};
+  std::chrono::milliseconds stalled_time{2000};
   /// A joiner that lacks at most so many entries is waited for.
-  std::uint64_t joint_lag = 1024;
+  std::uint64_t sync_lag = 1024;
   /// Reads are refused when the coordinator has echoed no report sent within this time. The
   /// coordinator removes a silent server later than this, by the clocks' largest difference. 0:
   /// reads need no lease, as where each chain has one server: nobody takes its place in silence.
@@ -61,7 +61,7 @@ struct release_effect {
 /// Ask the tail for a copy of its values; then call install().
 struct request_copy_effect {
   member_id from;
-  epoch_id epoch;
+  config_id config;
 };
 
 using chain_effect = std::variant<append_effect, chain_message_effect, commit_effect,
@@ -91,7 +91,7 @@ public:
 
   // -- the coordinator's word --
   /// A configuration that is to follow: seals what was before.
-  void propose(epoch_id epoch);
+  void propose(config_id config);
   /// One of another generation, an older one, or the present one changes nothing.
   void activate(const chain_config& config, time_point now, chain_effects& effects);
   /// The coordinator has heard the report that this process sent at `stamp`, by this clock.
@@ -116,7 +116,7 @@ public:
   // -- copies --
   /// The index of the state to be sent to `from`: committed(). None: not to this one, not now, or
   /// it has one.
-  std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
+  std::optional<std::uint64_t> copy_for(const member_id& from, config_id config);
   /// From now on nothing becomes final that the joiner lacks, where there is one that has a copy.
   /// So what is kept for it has a bound.
   void wait_for_joiner() { waits_for_joiner_ = waits_for_joiner_ || copied_; }
@@ -124,7 +124,7 @@ public:
   void copy_advanced(time_point now) { heard_at_ = now; }
   /// A copy of the state at `index` came. Whether the caller is to put it in the place of its own
   /// before it carries out the effects.
-  bool install(epoch_id epoch, std::uint64_t index, time_point now, chain_effects& effects);
+  bool install(config_id config, std::uint64_t index, time_point now, chain_effects& effects);
 
   // -- reads --
   /// Of what is applied: whatever was acknowledged to anyone, ever, where this is the tail.
@@ -150,15 +150,15 @@ private:
     time_point heard_at{0};   ///< It said what is final: it may wait for others itself.
   };
 
-  bool sealed() const { return sealed_ > config_.epoch; }
-  bool is_current(epoch_id epoch) const { return epoch == config_.epoch && !sealed(); }
+  bool sealed() const { return sealed_ > config_.config; }
+  bool is_current(config_id config) const { return config == config_.config && !sealed(); }
   bool is_joiner() const { return config_.joiner == self_; }
   bool is_member(const member_id& who) const;
   /// Who sends entries to this one.
   std::optional<member_id> upstream() const;
-  void stand_aside(chain_effects& effects);
-  void knock(chain_effects& effects) const;
-  bool is_stuck(time_point now) const;
+  void become_spare(chain_effects& effects);
+  void request_join(chain_effects& effects) const;
+  bool is_stalled(time_point now) const;
   void take_next(time_point now, chain_effects& effects);
   void follow_with(const member_id& next, std::uint64_t has, time_point now);
   void send_next(chain_effects& effects);
@@ -172,16 +172,16 @@ private:
   generation_id generation_;
   chain_options options_;
   chain_config config_;
-  epoch_id sealed_;
+  config_id sealed_;
   std::optional<std::size_t> position_; ///< Among the members.
   bool complete_;                       ///< It has all entries up to last_, or what they made.
   std::uint64_t last_;
   std::uint64_t committed_;
   std::uint64_t released_;
   std::optional<downstream> next_;
-  time_point knocked_at_{0};
+  time_point join_requested_at_{0};
   time_point heard_at_{0}; ///< When a joiner heard of the tail.
-  bool stuck_ = false;
+  bool stalled_ = false;
   time_point lease_until_{0};
   /// last() when the configuration began. Who led before may have acknowledged all of that.
   std::uint64_t begun_with_ = 0;

@@ -44,7 +44,8 @@ void clock_table::promise(std::uint64_t clock) {
   }
 }
 
-std::optional<failure> clock_table::objection(worker_id worker, incarnation_id incarnation) const {
+std::optional<failure> clock_table::rejection_of(worker_id worker,
+                                                 incarnation_id incarnation) const {
   const auto found = entries_.find(worker);
   if (found != entries_.end() && found->second.incarnation == incarnation)
     return std::nullopt;

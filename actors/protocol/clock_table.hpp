@@ -40,7 +40,7 @@ public:
 
   /// Why this incarnation may not push or pull: fenced where its successor is listed and it was
   /// listed before, not_ready otherwise.
-  std::optional<failure> objection(worker_id worker, incarnation_id incarnation) const;
+  std::optional<failure> rejection_of(worker_id worker, incarnation_id incarnation) const;
 
   /// The worker has pushed all clocks below `next`. Its own moves as far as `pending`, the first of
   /// its clocks that is not applied, and the rest of the way with a later call. Nothing where this

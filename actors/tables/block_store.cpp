@@ -41,7 +41,7 @@ failure shape_mismatch(const std::string& what) { return {errc::shape_mismatch, 
 
 /// Says which push has a norm that a table would need for clipping and that is no number.
 result<void> check_norms(const job_spec& job, const std::vector<table_id>& tables,
-                         const update& push) {
+                         const push_request& push) {
   if (std::isfinite(push.gradient_norm))
     return {};
   for (const table_id table : tables)
@@ -191,7 +191,7 @@ result<void> block_store::check(const std::vector<piece>& pieces) const {
   return {};
 }
 
-result<void> block_store::check_finite(const update& push) const {
+result<void> block_store::check_finite(const push_request& push) const {
   for (const piece& x : push.pieces) {
     const std::size_t at = kernels::first_non_finite({x.values.get(), x.where.count});
     if (at < x.where.count)
@@ -206,7 +206,8 @@ result<void> block_store::check_finite(const update& push) const {
 // -- stepping --
 
 std::vector<block_store::share>
-block_store::shares_of(const apply_effect& effect, std::span<const update* const> pushes) const {
+block_store::shares_of(const apply_effect& effect,
+                       std::span<const push_request* const> pushes) const {
   std::vector<share> shares;
   for (std::size_t i = 0; i < pushes.size(); ++i) {
     for (const piece& x : pushes[i]->pieces) {
@@ -228,9 +229,10 @@ block_store::shares_of(const apply_effect& effect, std::span<const update* const
   return shares;
 }
 
-result<void> block_store::apply(const apply_effect& effect, std::span<const update* const> pushes) {
+result<void> block_store::apply(const apply_effect& effect,
+                                std::span<const push_request* const> pushes) {
   assert((effect.pushes == pushes.size() || pushes.size() == 1) && !pushes.empty());
-  for (const update* push : pushes)
+  for (const push_request* push : pushes)
     if (auto usable = check_norms(job_, effect.tables, *push); !usable)
       return usable;
   const std::vector<share> shares = shares_of(effect, pushes);
@@ -249,7 +251,7 @@ result<void> block_store::apply(const apply_effect& effect, std::span<const upda
   return {};
 }
 
-result<void> block_store::admit(const apply_effect& effect, const update& push) const {
+result<void> block_store::admit(const apply_effect& effect, const push_request& push) const {
   auto usable = check_norms(job_, effect.tables, push);
   return usable ? check_finite(push) : usable;
 }
@@ -313,7 +315,7 @@ block_store::successor block_store::successor_of(table_id table, std::uint64_t i
 
 /// The first step of a successor reads the published block, further ones the successor itself.
 result<void> block_store::step(successor& next, const apply_effect& effect,
-                               std::span<const update* const> pushes,
+                               std::span<const push_request* const> pushes,
                                std::span<const share> shares) {
   const optimizer_spec& optimizer = spec(next.table).optimizer;
   const std::size_t per_element = state_per_element(spec(next.table));
@@ -326,7 +328,7 @@ result<void> block_store::step(successor& next, const apply_effect& effect,
   kernels::step_options options = options_of(optimizer, effect, old.steps + next.steps);
   ++next.steps;
   std::vector<float> clips;
-  for (const update* push : pushes)
+  for (const push_request* push : pushes)
     clips.push_back(clip_scale(optimizer, push->gradient_norm));
   if (clips.size() == 1)
     options.gradient_scale *= std::exchange(clips.front(), 1.0f);
@@ -384,9 +386,9 @@ std::span<const float> block_store::gradient_of(std::span<const share> shares,
 
 /// Names the push whose gradient is not finite, or the element whose sum is not. `first`: where the
 /// stretch of the last step begins in the block of `where`.
-failure block_store::not_finite(std::span<const update* const> pushes, const share& where,
+failure block_store::not_finite(std::span<const push_request* const> pushes, const share& where,
                                 std::uint64_t first) const {
-  for (const update* push : pushes)
+  for (const push_request* push : pushes)
     if (auto finite = check_finite(*push); !finite)
       return finite.error();
   const std::uint64_t element =

@@ -53,23 +53,23 @@ public:
 
   /// First NaN or infinity: the text names worker, table and element. For bsp slots, on arrival.
   /// Where a table clips by norm, gradient_norm must be finite as well.
-  result<void> check_finite(const update& push) const;
+  result<void> check_finite(const push_request& push) const;
 
   /// Carries out an apply_effect with the updates of its pushes, in its order. Clipping by norm
   /// uses each update's gradient_norm, push by push before they are added up. Pieces of tables that
   /// the effect does not name are left alone. Requires: check() of each update's pieces.
   /// Errors: non_finite (names worker, table, element); nothing has changed.
-  result<void> apply(const apply_effect& effect, std::span<const update* const> pushes);
+  result<void> apply(const apply_effect& effect, std::span<const push_request* const> pushes);
 
   /// Whether apply() of an effect with this one push would succeed. Errors: non_finite.
-  result<void> admit(const apply_effect& effect, const update& push) const;
+  result<void> admit(const apply_effect& effect, const push_request& push) const;
 
   /// Carries out effects of one push each, none of a bsp table, in their order but in one pass over
   /// memory: block by block, push by push. The same bytes as one after the other. Requires: each
   /// push has passed check() and admit().
   struct admitted_push {
     apply_effect effect;
-    const update* push = nullptr;
+    const push_request* push = nullptr;
   };
   void apply_admitted(std::span<const admitted_push> pushes);
 
@@ -118,14 +118,14 @@ private:
   std::string element_name(table_id table, std::uint64_t element) const;
   result<void> check_within(const range& x) const;
   std::vector<share> shares_of(const apply_effect& effect,
-                               std::span<const update* const> pushes) const;
+                               std::span<const push_request* const> pushes) const;
   successor successor_of(table_id table, std::uint64_t index);
   successor step_admitted(std::span<const admitted_push> pushes, std::span<const share> shares);
   result<void> step(successor& next, const apply_effect& effect,
-                    std::span<const update* const> pushes, std::span<const share> shares);
+                    std::span<const push_request* const> pushes, std::span<const share> shares);
   std::span<const float> gradient_of(std::span<const share> shares, std::span<const float> clips,
                                      std::uint64_t first, std::uint64_t count);
-  failure not_finite(std::span<const update* const> pushes, const share& where,
+  failure not_finite(std::span<const push_request* const> pushes, const share& where,
                      std::uint64_t first) const;
   void drop_previous(const apply_effect& effect);
   void publish(std::vector<successor> fresh);

@@ -57,7 +57,7 @@ codec::codec(job_spec job, codec_options options)
   }
 }
 
-void codec::pack(update& push) {
+void codec::pack(push_request& push) {
   std::vector<piece> left;
   for (auto& whole : push.pieces) {
     const auto table = whole.where.table.value;
@@ -89,7 +89,7 @@ void codec::pack(update& push) {
   push.pieces = std::move(left);
 }
 
-void codec::pack(values& answer, encoding how) {
+void codec::pack(pull_reply& answer, encoding how) {
   assert(how == encoding::fp16 || how == encoding::bf16 || how == encoding::int8);
   for (const piece& whole : answer.pieces) {
     const auto size_bytes = packed_bytes({how, 0}, whole.where.count);
@@ -102,9 +102,9 @@ void codec::pack(values& answer, encoding how) {
   answer.pieces.clear();
 }
 
-result<void> codec::unpack(update& push) { return unpack(push.packed, push.pieces); }
+result<void> codec::unpack(push_request& push) { return unpack(push.packed, push.pieces); }
 
-result<void> codec::unpack(values& answer) { return unpack(answer.packed, answer.pieces); }
+result<void> codec::unpack(pull_reply& answer) { return unpack(answer.packed, answer.pieces); }
 
 /// Before any memory is taken for what strangers ask to be unpacked: not more than all tables have.
 result<void> codec::check(const std::vector<packed_piece>& packed) const {

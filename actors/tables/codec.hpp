@@ -39,17 +39,17 @@ public:
   // -- the end of those who push --
 
   /// Requires: the ranges are those of the job.
-  void pack(update& push);
+  void pack(push_request& push);
   /// Errors: malformed (bytes that nobody packs, a range that is no block).
-  result<void> unpack(values& answer);
+  result<void> unpack(pull_reply& answer);
   /// Lets go of what error feedback keeps; returns whether there was any.
   bool forget();
 
   // -- the end of those who have the values --
 
-  result<void> unpack(update& push);
+  result<void> unpack(push_request& push);
   /// To the nearest, as nothing of it can be kept.
-  void pack(values& answer, encoding how);
+  void pack(pull_reply& answer, encoding how);
 
 private:
   result<void> unpack(std::vector<packed_piece>& packed, std::vector<piece>& to);

@@ -23,7 +23,7 @@ std::vector<std::span<float>> make_room(std::vector<piece>& pieces, buffer_pool&
   return room;
 }
 
-std::vector<float> clips_of(const job_spec& job, const update& push) {
+std::vector<float> clips_of(const job_spec& job, const push_request& push) {
   std::vector<float> all;
   for (const piece& x : push.pieces)
     all.push_back(clip_scale(job.tables[x.where.table.value].optimizer, push.gradient_norm));
@@ -32,7 +32,7 @@ std::vector<float> clips_of(const job_spec& job, const update& push) {
 
 result<push_ptr> add_up_on_devices(const job_spec& job, std::span<const push_ptr> pushes,
                                    buffer_pool& pool) {
-  const update& first = *pushes.front();
+  const push_request& first = *pushes.front();
   const auto fits = [&](const push_ptr& x) {
     return std::ranges::equal(x->pieces, first.pieces, {}, &piece::where, &piece::where);
   };
@@ -49,7 +49,7 @@ result<push_ptr> add_up_on_devices(const job_spec& job, std::span<const push_ptr
   const auto room = make_room(sum->pieces, pool);
   if (auto done = first.on_device->group->add_up(shares, room); !done)
     return done.error();
-  return std::make_shared<const update>(*std::move(sum));
+  return std::make_shared<const push_request>(*std::move(sum));
 }
 
 } // namespace
@@ -66,12 +66,12 @@ bool are_on_one_group(std::span<const push_ptr> pushes) {
 result<push_ptr> bring_to_host(push_ptr push, buffer_pool& pool) {
   if (!push->on_device)
     return push;
-  update here = *push;
+  push_request here = *push;
   const auto from = std::exchange(here.on_device, nullptr);
   const auto room = make_room(here.pieces, pool);
   if (auto done = from->group->fetch(from->device, from->values, room); !done)
     return done.error();
-  return std::make_shared<const update>(std::move(here));
+  return std::make_shared<const push_request>(std::move(here));
 }
 
 result<push_ptr> add_up_anywhere(const job_spec& job, std::span<const push_ptr> pushes,

@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-using push_ptr = std::shared_ptr<const update>;
+using push_ptr = std::shared_ptr<const push_request>;
 
 /// The push, with its values on the host. Errors: device_failed: they are lost.
 result<push_ptr> bring_to_host(push_ptr push, buffer_pool& pool);

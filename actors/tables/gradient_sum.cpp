@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-using push_list = std::span<const std::shared_ptr<const update>>;
+using push_list = std::span<const std::shared_ptr<const push_request>>;
 
 /// All batches but the first one.
 std::vector<step_header> others_of(push_list pushes) {
@@ -75,7 +75,7 @@ public:
 private:
   static const range& piece_where(const piece* x) { return x->where; }
 
-  static std::vector<const piece*> pieces_of(const update& push, table_id table) {
+  static std::vector<const piece*> pieces_of(const push_request& push, table_id table) {
     std::vector<const piece*> own;
     for (const piece& x : push.pieces)
       if (x.where.table == table)
@@ -84,13 +84,13 @@ private:
     return own;
   }
 
-  static const row_piece* rows_of(const update& push, table_id table) {
+  static const row_piece* rows_of(const push_request& push, table_id table) {
     const auto found =
       std::ranges::find(push.rows, table, [](const row_piece& x) { return x.where.table; });
     return found == push.rows.end() ? nullptr : &*found;
   }
 
-  float clip_of(const update& push, table_id table) const {
+  float clip_of(const push_request& push, table_id table) const {
     return clip_scale(job_.tables[table.value].optimizer, push.gradient_norm);
   }
 
@@ -115,20 +115,21 @@ private:
 
 } // namespace
 
-std::optional<update> sum_without_values(const std::vector<table_id>& tables, push_list pushes) {
+std::optional<push_request> sum_without_values(const std::vector<table_id>& tables,
+                                               push_list pushes) {
   const auto is_finite = [](const auto& push) { return std::isfinite(push->gradient_norm); };
   if (!std::ranges::all_of(pushes, is_finite))
     return std::nullopt;
-  return update{.step = pushes.front()->step,
-                .tables = tables,
-                .base_version = pushes.front()->base_version,
-                .gradient_norm = 0.0f, // It is clipped already.
-                .pieces = {},
-                .others = others_of(pushes)};
+  return push_request{.step = pushes.front()->step,
+                      .tables = tables,
+                      .base_version = pushes.front()->base_version,
+                      .gradient_norm = 0.0f, // It is clipped already.
+                      .pieces = {},
+                      .others = others_of(pushes)};
 }
 
-std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<table_id>& tables,
-                                     push_list pushes, buffer_pool& pool) {
+std::shared_ptr<const push_request> add_up(const job_spec& job, const std::vector<table_id>& tables,
+                                           push_list pushes, buffer_pool& pool) {
   auto sum = sum_without_values(tables, pushes);
   if (!sum)
     return nullptr;
@@ -144,7 +145,7 @@ std::shared_ptr<const update> add_up(const job_spec& job, const std::vector<tabl
       return nullptr;
     std::ranges::move(*pieces, std::back_inserter(sum->pieces));
   }
-  return std::make_shared<const update>(*std::move(sum));
+  return std::make_shared<const push_request>(*std::move(sum));
 }
 
 } // namespace troupe

@@ -35,7 +35,7 @@ chunk allocate(std::size_t size_bytes) {
 
 } // namespace
 
-struct huge_page_pool::shelf {
+struct huge_page_pool::free_list {
   std::byte* take(std::size_t size) {
     const std::lock_guard guard{mutex};
     if (auto& idle = returned[size]; !idle.empty()) {
@@ -66,14 +66,14 @@ struct huge_page_pool::shelf {
   std::map<std::size_t, std::vector<std::byte*>> returned;
 };
 
-huge_page_pool::huge_page_pool() : shelf_(std::make_shared<shelf>()) {}
+huge_page_pool::huge_page_pool() : free_list_(std::make_shared<free_list>()) {}
 
 std::shared_ptr<std::byte> huge_page_pool::bytes(std::size_t size_bytes) {
   if (size_bytes >= huge_page_bytes)
     return allocate(rounded(size_bytes, huge_page_bytes));
   const std::size_t size = rounded(size_bytes, line_bytes);
-  return {shelf_->take(size),
-          [home = shelf_, size](std::byte* memory) { home->put(memory, size); }};
+  return {free_list_->take(size),
+          [home = free_list_, size](std::byte* memory) { home->put(memory, size); }};
 }
 
 } // namespace troupe

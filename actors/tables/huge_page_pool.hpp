@@ -19,8 +19,8 @@ public:
   std::shared_ptr<std::byte> bytes(std::size_t size_bytes);
 
 private:
-  struct shelf;
-  std::shared_ptr<shelf> shelf_;
+  struct free_list;
+  std::shared_ptr<free_list> free_list_;
 };
 
 } // namespace troupe

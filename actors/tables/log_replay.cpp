@@ -42,7 +42,7 @@ private:
   }
 
   void step(const apply_effect& effect, const log_entry& entry) {
-    std::vector<const update*> pushes;
+    std::vector<const push_request*> pushes;
     for (const auto& push : entry.pushes)
       pushes.push_back(push.get());
     shard_effects effects;
@@ -58,7 +58,7 @@ private:
 
 } // namespace
 
-result<replica_past> replay_log(const job_spec& job, const storage::kept_state& kept,
+result<replica_past> replay_log(const job_spec& job, const storage::local_state& kept,
                                 const std::shared_ptr<buffer_pool>& pool) {
   auto values = table_store::restored(job, kept.images, pool);
   if (!values)

@@ -4,7 +4,7 @@
 #include "actors/tables/table_store.hpp"
 #include "base/buffer.hpp"
 #include "base/error.hpp"
-#include "storage/kept_state.hpp"
+#include "storage/local_state.hpp"
 
 #include <memory>
 #include <vector>
@@ -19,7 +19,7 @@ struct replica_past {
 /// Takes the steps of the log's entries, in order, each once: the base may have the first of them,
 /// and some may be there twice. An entry whose gradient is not finite changes nothing, as before.
 /// Errors: damaged.
-result<replica_past> replay_log(const job_spec& job, const storage::kept_state& kept,
+result<replica_past> replay_log(const job_spec& job, const storage::local_state& kept,
                                 const std::shared_ptr<buffer_pool>& pool);
 
 } // namespace troupe

@@ -130,7 +130,7 @@ std::vector<copy_request> copy_in_progress::ask() {
 }
 
 bool copy_in_progress::add(const copy_part& part) {
-  if (part.epoch != epoch_ || part.part >= part.parts)
+  if (part.config != epoch_ || part.part >= part.parts)
     return false;
   const bool is_other =
     !parts_.empty() && (part.index != parts_.front().index || part.parts != parts_.front().parts);

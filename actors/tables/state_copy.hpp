@@ -32,10 +32,10 @@ std::vector<copy_part> cut_into_parts(const copy_part& like,
 class copy_in_progress {
 public:
   /// `own`: what the joiner has of states of the same generation.
-  copy_in_progress(epoch_id epoch, std::vector<partition_image> own)
-      : epoch_(epoch), own_(std::move(own)) {}
+  copy_in_progress(config_id config, std::vector<partition_image> own)
+      : epoch_(config), own_(std::move(own)) {}
 
-  epoch_id epoch() const { return epoch_; }
+  config_id config() const { return epoch_; }
   /// Requests for parts that were not asked for and may be now: at first for part 0 alone.
   std::vector<copy_request> ask();
   /// What was asked for and has not come is lost.
@@ -53,7 +53,7 @@ public:
   std::optional<std::vector<partition_image>> images() const;
 
 private:
-  epoch_id epoch_;
+  config_id epoch_;
   std::vector<partition_image> own_;
   std::vector<copy_part> parts_;
   std::uint32_t asked_ = 0; ///< Parts asked for, from the first on.

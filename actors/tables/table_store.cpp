@@ -8,7 +8,9 @@ namespace troupe {
 
 namespace {
 
-row_push rows_of(const update& push) { return {push.step.worker, push.gradient_norm, push.rows}; }
+row_push rows_of(const push_request& push) {
+  return {push.step.worker, push.gradient_norm, push.rows};
+}
 
 } // namespace
 
@@ -28,7 +30,7 @@ table_store::restored(const job_spec& job, const std::vector<partition_image>& p
     new table_store{block_store{job, partitions, pool}, *std::move(rows)}};
 }
 
-result<void> table_store::check(const update& push) const {
+result<void> table_store::check(const push_request& push) const {
   if (!push.packed.empty())
     return {errc::malformed, "packed values came to a server that has no expander in front"};
   if (auto fine = blocks_.check(push.pieces); !fine)
@@ -36,21 +38,22 @@ result<void> table_store::check(const update& push) const {
   return rows_.check(std::span<const row_piece>{push.rows});
 }
 
-result<void> table_store::check(const query& pull) const {
+result<void> table_store::check(const pull_request& pull) const {
   if (auto fine = blocks_.check(pull.ranges); !fine)
     return fine;
   return rows_.check(std::span<const row_keys>{pull.rows});
 }
 
-result<void> table_store::check_finite(const update& push) const {
+result<void> table_store::check_finite(const push_request& push) const {
   if (auto fine = blocks_.check_finite(push); !fine)
     return fine;
   return rows_.check_finite(rows_of(push));
 }
 
-result<void> table_store::apply(const apply_effect& effect, std::span<const update* const> pushes) {
+result<void> table_store::apply(const apply_effect& effect,
+                                std::span<const push_request* const> pushes) {
   std::vector<row_push> rows;
-  for (const update* push : pushes)
+  for (const push_request* push : pushes)
     rows.push_back(rows_of(*push));
   if (auto added = rows_.add_up(effect, rows); !added)
     return added;
@@ -60,7 +63,7 @@ result<void> table_store::apply(const apply_effect& effect, std::span<const upda
   return {};
 }
 
-result<void> table_store::admit(const apply_effect& effect, const update& push) const {
+result<void> table_store::admit(const apply_effect& effect, const push_request& push) const {
   if (auto fine = blocks_.admit(effect, push); !fine)
     return fine;
   return rows_.check_finite(rows_of(push));
@@ -77,8 +80,9 @@ void table_store::apply_admitted(std::span<const block_store::admitted_push> pus
   }
 }
 
-values table_store::read(const query& pull, const std::vector<table_id>& previous) const {
-  values answer;
+pull_reply table_store::read(const pull_request& pull,
+                             const std::vector<table_id>& previous) const {
+  pull_reply answer;
   answer.pieces = blocks_.read(pull.ranges, previous, pull.delta ? &answer.unchanged : nullptr);
   for (const row_keys& rows : pull.rows)
     answer.rows.push_back(

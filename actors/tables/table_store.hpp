@@ -22,16 +22,16 @@ public:
   restored(const job_spec& job, const std::vector<partition_image>& partitions,
            const std::shared_ptr<buffer_pool>& pool);
 
-  result<void> check(const update& push) const;
-  result<void> check(const query& pull) const;
-  result<void> check_finite(const update& push) const;
+  result<void> check(const push_request& push) const;
+  result<void> check(const pull_request& pull) const;
+  result<void> check_finite(const push_request& push) const;
 
-  result<void> apply(const apply_effect& effect, std::span<const update* const> pushes);
-  result<void> admit(const apply_effect& effect, const update& push) const;
+  result<void> apply(const apply_effect& effect, std::span<const push_request* const> pushes);
+  result<void> admit(const apply_effect& effect, const push_request& push) const;
   void apply_admitted(std::span<const block_store::admitted_push> pushes);
 
   /// Without the version.
-  values read(const query& pull, const std::vector<table_id>& previous) const;
+  pull_reply read(const pull_request& pull, const std::vector<table_id>& previous) const;
 
   std::vector<partition_image> pin(const std::vector<shard_partition>& partitions);
 

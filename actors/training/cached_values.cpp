@@ -34,7 +34,7 @@ bool covers(const std::vector<range>& ranges, const job_spec& job) {
 
 } // namespace
 
-held_ptr hold_nothing(const job_spec& job) {
+cached_ptr empty_cache(const job_spec& job) {
   auto made = std::make_shared<cached_values>();
   made->tables.resize(job.tables.size());
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
@@ -43,8 +43,8 @@ held_ptr hold_nothing(const job_spec& job) {
   return made;
 }
 
-result<held_ptr> hold(const job_spec& job, const cached_values& known, const values& answer,
-                      buffer_pool& pool) {
+result<cached_ptr> hold(const job_spec& job, const cached_values& known, const pull_reply& answer,
+                        buffer_pool& pool) {
   auto made = std::make_shared<cached_values>();
   for (const piece& x : answer.pieces)
     made->ranges.push_back(x.where);
@@ -72,7 +72,7 @@ result<held_ptr> hold(const job_spec& job, const cached_values& known, const val
                   x.count * sizeof(float));
   for (std::size_t i = 0; i < fresh.size(); ++i)
     made->tables.push_back(fresh[i] || job.tables[i].is_sparse() ? fresh[i] : known.tables[i]);
-  return held_ptr{std::move(made)};
+  return cached_ptr{std::move(made)};
 }
 
 } // namespace troupe

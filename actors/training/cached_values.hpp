@@ -19,15 +19,15 @@ struct cached_values {
   /// there; 0: they have no name.
   std::vector<range> ranges;
 };
-using held_ptr = std::shared_ptr<const cached_values>;
+using cached_ptr = std::shared_ptr<const cached_values>;
 
 /// Before the first pull: the whole tables, without values.
-held_ptr hold_nothing(const job_spec& job);
+cached_ptr empty_cache(const job_spec& job);
 
 /// Puts together what an answer brought and, where that says `unchanged`, what its asker had:
 /// `known`, whose ranges were the question. A table of which nothing changed is the same memory.
 /// Errors: malformed (the answer does not cover the tables, or calls unchanged what nobody has).
-result<held_ptr> hold(const job_spec& job, const cached_values& known, const values& answer,
-                      buffer_pool& pool);
+result<cached_ptr> hold(const job_spec& job, const cached_values& known, const pull_reply& answer,
+                        buffer_pool& pool);
 
 } // namespace troupe

@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 /// A gradient that is not finite is dropped.
-void judge(double squares, gradient_outcome& outcome) {
+void classify(double squares, gradient_outcome& outcome) {
   outcome.norm = static_cast<float>(std::sqrt(squares));
   outcome.finite = outcome.finite && std::isfinite(outcome.norm);
   if (outcome.finite)
@@ -109,7 +109,7 @@ gradient_outcome gradient_computer::compute(const gradient_task& task,
   }
   for (const auto& x : task.rows)
     outcome.rows.push_back({x, std::move(gradients[x.table.value])});
-  judge(squares, outcome);
+  classify(squares, outcome);
   return outcome;
 }
 
@@ -125,7 +125,7 @@ bool gradient_computer::keep_on_device(const batch& work, const_tensors paramete
   for (std::uint32_t i = 0; i < parameters.size(); ++i)
     outcome.pieces.push_back({{{i}, 0, parameters[i].size()}, nullptr});
   outcome.finite = std::isfinite(left->squares);
-  judge(any_clip_ ? left->squares : 0.0, outcome);
+  classify(any_clip_ ? left->squares : 0.0, outcome);
   return true;
 }
 

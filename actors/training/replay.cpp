@@ -9,12 +9,12 @@ namespace troupe {
 
 namespace {
 
-using storage::push_record;
+using storage::trace_entry;
 
 constexpr request_token pull_token{1};
 constexpr request_token push_token{2};
 
-std::string title(const push_record& x, std::size_t chain) {
+std::string title(const trace_entry& x, std::size_t chain) {
   return "step " + std::to_string(x.version) + " of chain " + std::to_string(chain) + " (batch "
          + std::to_string(x.batch.value) + " of worker " + std::to_string(x.worker.value) + ")";
 }
@@ -23,10 +23,10 @@ std::string title(const push_record& x, std::size_t chain) {
 
 replay::replay(job_spec job, const trainer_factory& make)
     : job_(std::move(job)), is_bsp_(any_bsp(job_)), computer_(job_, make),
-      nothing_held_(hold_nothing(job_)), chains_(job_.chain_count()) {
+      empty_cache_(empty_cache(job_)), chains_(job_.chain_count()) {
   for (std::uint32_t i = 0; i < job_.tables.size(); ++i)
     all_tables_.push_back({i});
-  view_.epoch = {1};
+  view_.config = {1};
   view_.chain_of.resize(job_.partitions);
   for (std::uint32_t i = 0; i < chains_.size(); ++i)
     view_.chains.push_back({{i}, {}, {}, true});
@@ -47,13 +47,14 @@ result<std::unique_ptr<replay>> replay::begin(storage::push_history recorded,
 result<void> replay::add(storage::chain_history& history) {
   const auto at = history.chain.value;
   const auto name = "chain " + std::to_string(at);
-  if (history.origin != 0 || (at < chains_.size() && chains_[at].values))
+  if (history.base_checkpoint != 0 || (at < chains_.size() && chains_[at].values))
     return {errc::invalid_argument,
             name + " began again with "
-              + (history.origin == 0 ? "its initial values"
-                                     : "checkpoint " + std::to_string(history.origin))
+              + (history.base_checkpoint == 0
+                   ? "its initial values"
+                   : "checkpoint " + std::to_string(history.base_checkpoint))
               + " in this run: what was taken back cannot be replayed"};
-  const auto beyond = [&](const push_record& x) { return x.batch.value >= job_.batches(); };
+  const auto beyond = [&](const trace_entry& x) { return x.batch.value >= job_.batches(); };
   const auto elsewhere = [&](partition_id x) { return x.value >= job_.partitions; };
   if (at >= chains_.size() || std::ranges::any_of(history.partitions, elsewhere)
       || std::ranges::any_of(history.applied, beyond) || std::ranges::any_of(history.read, beyond))
@@ -70,7 +71,7 @@ result<void> replay::add(storage::chain_history& history) {
   return {};
 }
 
-replay::open_gradient& replay::gradient_of(const push_record& record) {
+replay::open_gradient& replay::gradient_of(const trace_entry& record) {
   const auto [at, is_new] =
     gradients_.try_emplace({record.worker, record.incarnation, record.batch});
   auto& found = at->second;
@@ -106,7 +107,7 @@ double replay::loss() const {
   return sum / static_cast<double>(count);
 }
 
-result<values> replay::read(const query& what) const {
+result<pull_reply> replay::read(const pull_request& what) const {
   auto way = make_router();
   router_effects effects;
   way.ask(pull_token, {{}, what}, {}, effects);
@@ -121,7 +122,7 @@ result<values> replay::read(const query& what) const {
     else
       return *std::get<answered_effect>(each).answer.pulled;
   }
-  return values{};
+  return pull_reply{};
 }
 
 std::vector<partition_image> replay::images() {
@@ -150,8 +151,8 @@ result<void> replay::open(open_gradient& what) {
   }
   what.way.emplace(make_router());
   router_effects effects;
-  what.way->ask(pull_token, {{}, query{what.step, false, nothing_held_->ranges, what.rows}}, {},
-                effects);
+  what.way->ask(pull_token, {{}, pull_request{what.step, false, empty_cache_->ranges, what.rows}},
+                {}, effects);
   return follow(what, effects);
 }
 
@@ -189,8 +190,8 @@ result<void> replay::answer_reads(std::size_t at) {
   return {};
 }
 
-result<void> replay::compute(open_gradient& what, const values& answer) {
-  const auto whole = hold(job_, *nothing_held_, answer, *pool_);
+result<void> replay::compute(open_gradient& what, const pull_reply& answer) {
+  const auto whole = hold(job_, *empty_cache_, answer, *pool_);
   if (!whole)
     return whole.error();
   gradient_task task{0, what.step.batch, (*whole)->tables, what.rows, answer.version, {}};
@@ -201,22 +202,23 @@ result<void> replay::compute(open_gradient& what, const values& answer) {
     return {errc::invalid_argument, outcome.failed};
   what.computed = true;
   ++computed_;
-  auto& [sum, count] = losses_[what.step.batch.value / job_.batches_per_pass()];
+  auto& [sum, count] = losses_[what.step.batch.value / job_.batches_per_epoch()];
   sum += outcome.loss;
   ++count;
   router_effects effects;
   auto way = std::move(*what.way);
   what.way.reset();
   way.ask(push_token,
-          {update{what.step, all_tables_, answer.version, outcome.norm, std::move(outcome.pieces),
-                  std::move(outcome.rows)},
+          {push_request{what.step, all_tables_, answer.version, outcome.norm,
+                        std::move(outcome.pieces), std::move(outcome.rows)},
            {}},
           {}, effects);
   for (auto& each : effects) {
     if (const auto* failed = std::get_if<failed_effect>(&each))
       return failed->why;
     auto& part = std::get<send_part_effect>(each);
-    what.parts[part.to.chain.value] = std::make_shared<const update>(*std::move(part.what.push));
+    what.parts[part.to.chain.value] =
+      std::make_shared<const push_request>(*std::move(part.what.push));
   }
   return {};
 }
@@ -244,7 +246,7 @@ result<void> replay::run(const std::function<void()>& stepped) {
   }
   const bool done =
     std::ranges::all_of(chains_, [](const auto& x) { return x.next == x.records.size(); });
-  return done ? result<void>{} : stuck();
+  return done ? result<void>{} : stalled();
 }
 
 /// Whether the chain could take its next step.
@@ -253,7 +255,7 @@ result<bool> replay::step(std::size_t at) {
   if (chain.next == chain.records.size())
     return false;
   const auto& record = chain.records[chain.next];
-  std::vector<std::shared_ptr<const update>*> parts;
+  std::vector<std::shared_ptr<const push_request>*> parts;
   for (std::size_t i = 0; i < record.slots; ++i) {
     auto& gradient = gradient_of(chain.records[chain.next + i]);
     if (!gradient.opened)
@@ -263,7 +265,7 @@ result<bool> replay::step(std::size_t at) {
       return false;
     parts.push_back(&gradient.parts[at]);
   }
-  std::vector<const update*> pushes;
+  std::vector<const push_request*> pushes;
   for (const auto* const part : parts)
     pushes.push_back(part->get());
   const auto staleness =
@@ -281,7 +283,7 @@ result<bool> replay::step(std::size_t at) {
 }
 
 /// What the first step that cannot be taken waits for.
-failure replay::stuck() const {
+failure replay::stalled() const {
   for (std::size_t at = 0; at < chains_.size(); ++at) {
     const auto& chain = chains_[at];
     if (chain.next == chain.records.size())

@@ -39,11 +39,11 @@ public:
   std::uint64_t steps() const { return steps_; } ///< Taken by all chains together.
   std::uint64_t steps_in_all() const;
   std::uint64_t gradients() const { return computed_; }
-  /// Mean of the losses of the newest pass; 0 where there are none.
+  /// Mean of the losses of the newest epoch; 0 where there are none.
   double loss() const;
 
   /// Present values. Requires: `what` fits the job.
-  result<values> read(const query& what) const;
+  result<pull_reply> read(const pull_request& what) const;
   /// Of all partitions, without marks.
   std::vector<partition_image> images();
 
@@ -57,13 +57,14 @@ private:
     std::optional<router> way; ///< From its first read until it is computed.
     std::vector<row_keys> rows;
     std::vector<std::optional<send_part_effect>> asked; ///< Of each chain, until it answers.
-    std::vector<std::shared_ptr<const update>> parts;   ///< For each chain, until that takes it.
+    std::vector<std::shared_ptr<const push_request>>
+      parts; ///< For each chain, until that takes it.
     bool computed = false;
   };
   struct chain_state {
     std::shared_ptr<table_store> values;
     std::vector<partition_id> partitions;
-    std::vector<storage::push_record> records;
+    std::vector<storage::trace_entry> records;
     std::size_t next = 0; ///< Of `records`.
     std::uint64_t version = 0;
     std::multimap<std::uint64_t, open_gradient*> reads; ///< By version.
@@ -71,21 +72,21 @@ private:
 
   replay(job_spec job, const trainer_factory& make);
   result<void> add(storage::chain_history& history);
-  open_gradient& gradient_of(const storage::push_record& record);
+  open_gradient& gradient_of(const storage::trace_entry& record);
   router make_router() const;
 
   result<void> open(open_gradient& what);
   result<void> answer_reads(std::size_t at);
   result<void> follow(open_gradient& what, const router_effects& effects);
-  result<void> compute(open_gradient& what, const values& answer);
+  result<void> compute(open_gradient& what, const pull_reply& answer);
   result<bool> step(std::size_t at);
-  failure stuck() const;
+  failure stalled() const;
 
   job_spec job_;
   bool is_bsp_;
   std::shared_ptr<buffer_pool> pool_ = std::make_shared<buffer_pool>();
   gradient_computer computer_;
-  held_ptr nothing_held_;
+  cached_ptr empty_cache_;
   std::vector<table_id> all_tables_;
   troupe::view view_;
   std::vector<chain_state> chains_;

@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::uint64_t no_pass = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t no_epoch = std::numeric_limits<std::uint64_t>::max();
 
 /// One step of splitmix64: a bijection that spreads neighbours.
 std::uint64_t splitmix64(std::uint64_t x) {
@@ -45,32 +45,32 @@ private:
 
 sampler::sampler(const job_spec& job)
     : seed_(job.seed), samples_(job.samples), batch_samples_(job.batch_samples),
-      batches_per_pass_(job.batches_per_pass()), pass_(no_pass) {
+      batches_per_epoch_(job.batches_per_epoch()), epoch_(no_epoch) {
   assert(samples_ <= std::numeric_limits<std::uint32_t>::max());
 }
 
 batch sampler::at(batch_id id) {
   batch result;
   result.id = id;
-  result.pass = id.value / batches_per_pass_;
-  result.index = id.value % batches_per_pass_;
+  result.epoch = id.value / batches_per_epoch_;
+  result.index = id.value % batches_per_epoch_;
   result.seed = splitmix64(splitmix64(seed_) ^ id.value);
-  if (result.pass != pass_)
-    permute(result.pass);
+  if (result.epoch != epoch_)
+    permute(result.epoch);
   const std::uint64_t first = result.index * batch_samples_;
   const std::uint64_t count = std::min(batch_samples_, samples_ - first);
   result.samples = std::span(permutation_).subspan(first, count);
   return result;
 }
 
-void sampler::permute(std::uint64_t pass) {
+void sampler::permute(std::uint64_t epoch) {
   permutation_.resize(samples_);
   std::iota(permutation_.begin(), permutation_.end(), 0u);
   // Apart from the batches' seeds, which mix a small number in too.
-  bounded_random random(splitmix64(splitmix64(seed_ ^ 0x5eed0fa11ba55e5u) ^ pass));
+  bounded_random random(splitmix64(splitmix64(seed_ ^ 0x5eed0fa11ba55e5u) ^ epoch));
   for (std::size_t i = permutation_.size(); i > 1; --i)
     std::swap(permutation_[i - 1], permutation_[random.below(static_cast<std::uint32_t>(i))]);
-  pass_ = pass;
+  epoch_ = epoch;
 }
 
 } // namespace troupe

@@ -18,13 +18,13 @@ public:
   batch at(batch_id id);
 
 private:
-  void permute(std::uint64_t pass);
+  void permute(std::uint64_t epoch);
 
   std::uint64_t seed_;
   std::uint64_t samples_;
   std::uint64_t batch_samples_;
-  std::uint64_t batches_per_pass_;
-  std::uint64_t pass_;
+  std::uint64_t batches_per_epoch_;
+  std::uint64_t epoch_;
   std::vector<std::uint32_t> permutation_;
 };
 

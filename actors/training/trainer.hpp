@@ -22,7 +22,7 @@ class value_identity; // kernels/devices/value_identity.hpp
 /// One batch of the training data.
 struct batch {
   batch_id id;
-  std::uint64_t pass = 0;  ///< From 0.
+  std::uint64_t epoch = 0; ///< From 0.
   std::uint64_t index = 0; ///< Within the pass.
   /// Indices of its samples, a stretch of the seeded permutation of this pass.
   std::span<const std::uint32_t> samples;

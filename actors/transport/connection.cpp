@@ -175,7 +175,7 @@ void connection::take(std::size_t direct_bytes, std::span<const std::byte> stage
       return garbage(taken.error(), now);
     staged = staged.subspan(*taken);
     if (begins && introduction_.has_preamble())
-      if (const auto why = introduction_.objection_of(
+      if (const auto why = introduction_.rejection_for(
             context_.preamble_of_self(), accepted_ && !context_.options.admit_without_secret))
         refuse(*why, now);
   }
@@ -187,7 +187,7 @@ void connection::deliver(clock::time_point now) {
     return take_first(decoded, now);
   if (!decoded)
     return garbage(decoded.error(), now);
-  if (const auto* refused = std::get_if<refusal>(&*decoded))
+  if (const auto* refused = std::get_if<rejection>(&*decoded))
     return drop({refused->why.code, peer_ + " ended the link: " + one_line(refused->why.text)});
   if (std::holds_alternative<hello>(*decoded))
     return garbage({errc::malformed, "a second hello"}, now);
@@ -197,13 +197,13 @@ void connection::deliver(clock::time_point now) {
 void connection::take_first(const result<message>& first, clock::time_point now) {
   if (!first)
     return garbage(first.error(), now);
-  if (const auto* refused = std::get_if<refusal>(&*first))
+  if (const auto* refused = std::get_if<rejection>(&*first))
     return drop(
       {refused->why.code, peer_ + " refused the link: it " + one_line(refused->why.text)});
   const auto* peer = std::get_if<hello>(&*first);
   if (peer == nullptr)
     return garbage({errc::malformed, "no hello"}, now);
-  if (const auto why = introduction::objection_of(context_.self, *peer, stream_->proved_roles()))
+  if (const auto why = introduction::rejection_for(context_.self, *peer, stream_->proved_roles()))
     return refuse(*why, now);
   open(*peer);
 }
@@ -241,11 +241,11 @@ void connection::garbage(const failure& why, clock::time_point now) {
 
 // -- ending -----------------------------------------------------------------------------------
 
-void connection::refuse(const rejection& why, clock::time_point now) {
+void connection::refuse(const peer_rejection& why, clock::time_point now) {
   out_.close();
   if (accepted_)
     out_.begin({context_.self.version, 0});
-  out_.send_first(wire::encode(refusal{why.there}));
+  out_.send_first(wire::encode(rejection{why.there}));
   report_end(because(why.here.code, why.here.text));
   deadline_ = now + farewell_time;
   phase_ = phase::flushing;

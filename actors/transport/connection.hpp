@@ -100,7 +100,7 @@ private:
   void take_first(const result<message>& first, clock::time_point now);
   void open(const hello& peer);
   void bring_arena();
-  void refuse(const rejection& why, clock::time_point now);
+  void refuse(const peer_rejection& why, clock::time_point now);
   void garbage(const failure& why, clock::time_point now);
   void end_of_stream(int error);
   void linger();

@@ -22,7 +22,7 @@ bool may_be_tls(std::span<const std::byte> beginning) {
          && (beginning.size() < 2 || beginning[1] == major_version);
 }
 
-std::optional<failure> objection(const preamble& self, const preamble& peer) {
+std::optional<failure> rejection_of(const preamble& self, const preamble& peer) {
   if (peer.version != self.version)
     return failure{errc::version_mismatch, "speaks protocol version " + std::to_string(peer.version)
                                              + ", not " + std::to_string(self.version)};
@@ -31,7 +31,7 @@ std::optional<failure> objection(const preamble& self, const preamble& peer) {
   return std::nullopt;
 }
 
-std::optional<failure> objection(const hello& self, const hello& peer) {
+std::optional<failure> rejection_of(const hello& self, const hello& peer) {
   if (peer.job != self.job)
     return failure{
       errc::wrong_job,

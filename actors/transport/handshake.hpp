@@ -20,9 +20,9 @@ bool may_be_tls(std::span<const std::byte> beginning);
 
 /// Why `self` refuses who sent a preamble; nothing where it does not. The text lacks its subject:
 /// "belongs to another run". Takes the same time for all secrets that differ.
-std::optional<failure> objection(const preamble& self, const preamble& peer);
+std::optional<failure> rejection_of(const preamble& self, const preamble& peer);
 /// The same for a hello.
-std::optional<failure> objection(const hello& self, const hello& peer);
+std::optional<failure> rejection_of(const hello& self, const hello& peer);
 
 /// What an acceptor answers to who has no objection. The secret is told only to who knows it.
 preamble answer_to(const preamble& self, const preamble& peer);

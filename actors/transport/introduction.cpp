@@ -26,24 +26,25 @@ result<std::size_t> introduction::take(std::span<const std::byte> bytes) {
   return size;
 }
 
-std::optional<rejection> introduction::objection_of(const preamble& self,
-                                                    bool secret_needed) const {
-  if (const auto here = objection(self, peer()))
-    return rejection{*here, *objection(peer(), self)};
+std::optional<peer_rejection> introduction::rejection_for(const preamble& self,
+                                                          bool secret_needed) const {
+  if (const auto here = rejection_of(self, peer()))
+    return peer_rejection{*here, *rejection_of(peer(), self)};
   if (secret_needed && self.secret != 0 && peer().secret == 0)
-    return rejection{{errc::wrong_job, "belongs to another host, and this job admits none"},
-                     {errc::wrong_job, "admits no other hosts: start the job with --listen"}};
+    return peer_rejection{{errc::wrong_job, "belongs to another host, and this job admits none"},
+                          {errc::wrong_job, "admits no other hosts: start the job with --listen"}};
   return std::nullopt;
 }
 
-std::optional<rejection>
-introduction::objection_of(const hello& self, const hello& peer,
-                           const std::optional<std::vector<role>>& proved) {
-  if (const auto here = objection(self, peer))
-    return rejection{*here, *objection(peer, self)};
+std::optional<peer_rejection>
+introduction::rejection_for(const hello& self, const hello& peer,
+                            const std::optional<std::vector<role>>& proved) {
+  if (const auto here = rejection_of(self, peer))
+    return peer_rejection{*here, *rejection_of(peer, self)};
   if (proved && std::ranges::find(*proved, peer.from.role) == proved->end())
-    return rejection{unproved("claims to be ", " with a certificate for ", peer, *proved),
-                     unproved("does not take us for ", " with a certificate for ", peer, *proved)};
+    return peer_rejection{
+      unproved("claims to be ", " with a certificate for ", peer, *proved),
+      unproved("does not take us for ", " with a certificate for ", peer, *proved)};
   return std::nullopt;
 }
 

@@ -15,7 +15,7 @@
 namespace troupe::detail {
 
 /// Why a link does not come about. Both texts lack their subject, the other side.
-struct rejection {
+struct peer_rejection {
   failure here;  ///< For this side: "belongs to another job".
   failure there; ///< What the peer is told.
 };
@@ -33,10 +33,11 @@ public:
   bool speaks_tls() const { return may_be_tls(std::span{bytes_}.first(filled_)); }
 
   /// `secret_needed`: a peer without one is of no business here. Requires: has_preamble().
-  std::optional<rejection> objection_of(const preamble& self, bool secret_needed) const;
+  std::optional<peer_rejection> rejection_for(const preamble& self, bool secret_needed) const;
   /// To the hello that came after it. `proved`: see stream::proved_roles.
-  static std::optional<rejection> objection_of(const hello& self, const hello& peer,
-                                               const std::optional<std::vector<role>>& proved);
+  static std::optional<peer_rejection>
+  rejection_for(const hello& self, const hello& peer,
+                const std::optional<std::vector<role>>& proved);
 
 private:
   std::array<std::byte, preamble_bytes> bytes_{};

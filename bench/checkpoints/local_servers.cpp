@@ -170,9 +170,9 @@ local_server::local_server(const job_spec& job, chain_id self,
                            const std::vector<partition_image>& restored)
     : local_server(job, self, marks_of(restored), adopt(job, restored)) {}
 
-update local_server::made_of(batch_id batch) const {
+push_request local_server::made_of(batch_id batch) const {
   const worker_id worker{static_cast<std::uint32_t>(batch.value % job_.workers)};
-  update made;
+  push_request made;
   made.step = {worker, first_start(worker), {1}, batch, batch.value / job_.workers};
   made.tables = all_tables(job_);
   for (const auto table : made.tables) {
@@ -192,7 +192,7 @@ update local_server::made_of(batch_id batch) const {
   return made;
 }
 
-void local_server::add_rows(batch_id batch, table_id table, update& to) const {
+void local_server::add_rows(batch_id batch, table_id table, push_request& to) const {
   const partition_id partition{static_cast<std::uint32_t>(batch.value % job_.partitions)};
   if (!owns(partition))
     return;
@@ -227,7 +227,7 @@ storage::cut local_server::cut(std::uint64_t checkpoint) {
 
 std::vector<partition_image> local_server::carry_out(shard_effects& effects) {
   std::vector<partition_image> pinned;
-  std::vector<const update*> updates;                // Of the entry that is pending.
+  std::vector<const push_request*> updates;          // Of the entry that is pending.
   for (std::size_t i = 0; i < effects.size(); ++i) { // Each may append more.
     const auto effect = effects[i];
     if (const auto* entry = std::get_if<propose_effect>(&effect)) {
@@ -251,7 +251,7 @@ std::vector<partition_image> local_server::carry_out(shard_effects& effects) {
 }
 
 void local_server::export_to(std::vector<std::vector<float>>& parameters) const {
-  query all;
+  pull_request all;
   const auto keys = row_keys_of_job();
   auto own_keys = keys;
   std::erase_if(own_keys, [this](std::uint64_t key) { return !owns(partition_of(job_, key)); });

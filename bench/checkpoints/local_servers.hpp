@@ -50,8 +50,8 @@ private:
                std::shared_ptr<table_store> values);
 
   bool owns(partition_id partition) const { return owned_[partition.value]; }
-  update made_of(batch_id batch) const;
-  void add_rows(batch_id batch, table_id table, update& to) const;
+  push_request made_of(batch_id batch) const;
+  void add_rows(batch_id batch, table_id table, push_request& to) const;
   /// Carries out what the decider asks for; the cut that it asks for, if any.
   std::vector<partition_image> carry_out(shard_effects& effects);
 
@@ -60,7 +60,7 @@ private:
   std::vector<bool> owned_; ///< One for each partition.
   std::shared_ptr<table_store> values_;
   shard decider_;
-  std::map<std::uint64_t, update> pushed_; ///< By token, until acknowledged.
+  std::map<std::uint64_t, push_request> pushed_; ///< By token, until acknowledged.
   std::uint64_t tokens_ = 0;
 };
 

@@ -316,13 +316,13 @@ def straggling(step_ms):
     """The last worker is 5 times as slow as the others. It stays, as jobs have to be whole again; a
     quarter of the usual times, as they are short.
     """
-    return ["--stragglers", "backup", "--straggler-speed", 4,
+    return ["--stragglers", "demote", "--straggler-time-scale", 4,
             *cluster.slow([step_ms] * (WORKERS - 1) + [5 * step_ms])]
 
 
 def check_straggler(job):
     seen = f"worker {WORKERS - 1} is slow, nobody waits for it any more"
-    require(seen in job.run.out, "C13 vacuity", "the judge did not see the straggler")
+    require(seen in job.run.out, "C13 vacuity", "the detector did not see the straggler")
     job.counts["F15"] += 1
     return set()
 

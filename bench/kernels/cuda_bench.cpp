@@ -13,7 +13,6 @@
 #include "kernels/int8.hpp"
 #include "kernels/onebit.hpp"
 #include "kernels/optimizer.hpp"
-#include "kernels/rows.hpp"
 #include "kernels/sparsify.hpp"
 #include "kernels/vector_ops.hpp"
 
@@ -24,7 +23,6 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -140,32 +138,21 @@ void measure_compression(std::vector<bench::row>& rows, device_bench& at, device
        [&] { kernels::from_onebit(stream, bits.span(), means.span(), y.span()); });
 }
 
-/// Of what picks some of many: rows of 64 bytes in any order, the k largest, k at random.
+/// Measures what picks some of many: the k largest, k at random.
 void measure_picks(std::vector<bench::row>& rows, device_bench& at, device_platform& on,
                    std::uint32_t device, std::size_t count, std::size_t calls) {
-  constexpr std::size_t width = 16;
   const std::size_t k = count / 100;
   std::mt19937 random{42};
-  std::vector<std::uint32_t> shuffled(count / width);
-  std::iota(shuffled.begin(), shuffled.end(), 0u);
-  std::ranges::shuffle(shuffled, random);
   std::vector<float> any(count); // Of equal ones all would be counted in one place.
   for (float& x : any)
     x = static_cast<float>(random()) * 0x1p-31f - 1.0f;
   const auto x = at.upload(any), y = at.floats(count), values = at.floats(k);
-  const auto index = at.upload(shuffled);
-  const auto order = must(make_memory<std::uint64_t>(on, device, shuffled.size()));
   const auto places = must(make_memory<std::uint32_t>(on, device, k));
   const auto scratch = must(make_memory<std::uint32_t>(on, device, kernels::top_k_scratch(count)));
   const kernels::stream& stream = at.stream();
   const auto line = [&](const char* name, std::size_t bytes, const std::function<void()>& enqueue) {
     rows.push_back(at.measure(name, bytes, calls, enqueue));
   };
-  line("gather", 8 * count + 4 * shuffled.size(),
-       [&] { kernels::gather(stream, y.span(), x.span(), index.span(), width); });
-  line("scatter_add", 12 * count + 4 * shuffled.size(), [&] {
-    kernels::scatter_add(stream, y.span(), x.span(), index.span(), width, order.span());
-  });
   line("top_k of 1 %", 12 * count + 8 * k, [&] {
     kernels::top_k(stream, x.span(), y.span(), places.span(), values.span(), scratch.span());
   });

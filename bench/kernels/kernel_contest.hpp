@@ -27,7 +27,7 @@ using line_vector = std::vector<T, line_allocator<T>>;
 
 /// Vectors of one length, all of finite positive numbers, so that each is also a state.
 struct kernel_memory {
-  static constexpr std::size_t vectors = 8, row_width = 16;
+  static constexpr std::size_t vectors = 8;
 
   explicit kernel_memory(std::size_t floats);
 
@@ -35,9 +35,8 @@ struct kernel_memory {
   /// v[0] and v[1] are what kernels work on in place, v[7] what is written alone, v[2] to v[6] what
   /// steps read and write. So no number grows beyond floats, whoever runs how often.
   std::vector<line_vector<float>> v;
-  std::vector<std::uint32_t> index; ///< Of all rows of a vector, shuffled.
-  line_vector<std::uint8_t> bytes;  ///< As many bytes as a vector has: for codecs.
-  double result = 0;                ///< What reductions leave behind.
+  line_vector<std::uint8_t> bytes; ///< As many bytes as a vector has: for codecs.
+  double result = 0;               ///< What reductions leave behind.
 };
 
 class kernel_contest {

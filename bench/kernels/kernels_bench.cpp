@@ -13,19 +13,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <numeric>
 #include <random>
 
 namespace troupe::bench {
 
-kernel_memory::kernel_memory(std::size_t floats)
-    : count(floats), index(floats / row_width), bytes(4 * floats) {
+kernel_memory::kernel_memory(std::size_t floats) : count(floats), bytes(4 * floats) {
   std::mt19937 random{42};
   for (std::size_t i = 0; i < vectors; ++i)
     for (auto& x = v.emplace_back(count); float& value : x)
       value = static_cast<float>(random()) * 0x1p-32f;
-  std::iota(index.begin(), index.end(), 0u);
-  std::shuffle(index.begin(), index.end(), random);
 }
 
 namespace {

@@ -73,17 +73,6 @@ void add_loops(kernel_contest& contest, kernel_memory& m) {
       d[i] = a[i] + c[i], e[i] = first, e[half + i] = second;
     }
   });
-  constexpr std::size_t width = kernel_memory::row_width;
-  add_loop("gather", 4 * 2 + 4.0 / width, [=, &m] {
-    for (std::size_t row = 0; row < m.index.size(); ++row)
-      for (std::size_t k = 0; k < width; ++k)
-        y[row * width + k] = x[m.index[row] * width + k];
-  });
-  add_loop("scatter_add", 4 * 3 + 4.0 / width, [=, &m] {
-    for (std::size_t row = 0; row < m.index.size(); ++row)
-      for (std::size_t k = 0; k < width; ++k)
-        y[m.index[row] * width + k] += x[row * width + k];
-  });
 }
 
 } // namespace troupe::bench

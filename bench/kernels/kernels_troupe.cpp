@@ -2,7 +2,6 @@
 // shard's do; all else works in place.
 #include "bench/kernels/kernel_contest.hpp"
 #include "kernels/optimizer.hpp"
-#include "kernels/rows.hpp"
 #include "kernels/vector_ops.hpp"
 
 namespace troupe::bench {
@@ -48,9 +47,6 @@ void add_troupe(kernel_contest& contest, kernel_memory& m) {
   add_kernel("dot", 4 * 2, [&] { m.result += dot(x, y); });
   add_kernel("norm", 4, [&] { m.result += norm(x); });
   add_kernel("first_non_finite", 4, [&] { m.result += static_cast<double>(first_non_finite(x)); });
-  add_kernel("gather", 4 * 2 + 4.0 / m.row_width, [&] { gather(y, x, m.index, m.row_width); });
-  add_kernel("scatter_add", 4 * 3 + 4.0 / m.row_width,
-             [&] { scatter_add(y, x, m.index, m.row_width); });
   add_step(contest, m, "sgd", optimizer::sgd);
   add_step(contest, m, "momentum", optimizer::momentum);
   add_step(contest, m, "nesterov", optimizer::nesterov);

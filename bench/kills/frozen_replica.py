@@ -66,7 +66,7 @@ def disturb(run, asked):
 def start(asked, home, name, passes, words):
     return cluster.Run(home, name, [
         asked.programs.resolve() / "count_batches", "--elements", ELEMENTS, "--batch", 1, "--workers",
-        WORKERS, "--servers", 2, "--replicas", 2, "--chains", 1, "--memory-cap", CAP_MIB, "--samples",
+        WORKERS, "--servers", 2, "--replicas", 2, "--shards", 1, "--push-memory", CAP_MIB, "--samples",
         PASS_SAMPLES, "--epochs", passes, "--checkpoint-every", "100000s", "--run-dir",
         home / name / "run", "--report", home / name / "report.json", *words])
 

@@ -63,13 +63,13 @@ link_end_report plain_end::take() {
   changed_.wait_for(lock, patience, [&] { return talk_ && talk_->lost; });
   if (talk_) {
     found.requests = talk_->count;
-    found.requests.stuck = talk_->open.size();
+    found.requests.stalled = talk_->open.size();
     for (const auto& each : talk_->held)
       found.requests.corrupt += source_.right(each.push->pieces) ? 0 : 1;
     if (talk_->lost)
       found.told.push_back(talk_->lost_at);
     else
-      ++found.requests.stuck; // The link itself.
+      ++found.requests.stalled; // The link itself.
     talk_.reset();
   }
   found.requests.astray += std::exchange(astray_, 0);
@@ -255,7 +255,7 @@ link_end_report kv_end::take() {
   changed_.wait_for(lock, patience, [&] { return open_.empty(); });
   link_end_report found;
   found.requests = std::exchange(count_, {});
-  found.requests.stuck = open_.size();
+  found.requests.stalled = open_.size();
   found.told = std::exchange(told_, {});
   open_.clear();
   served_ = 0;

@@ -55,7 +55,7 @@ std::shared_ptr<float> gradient_of(std::uint64_t batch, std::uint64_t batches) {
   return made;
 }
 
-void count(const values& found, std::uint64_t batches, push_figures& figures) {
+void count(const pull_reply& found, std::uint64_t batches, push_figures& figures) {
   enum : std::uint8_t { missed = 1, again = 2 };
   std::vector<std::uint8_t> fate(batches);
   std::uint64_t elements = 0;
@@ -123,10 +123,10 @@ public:
     });
   }
 
-  values pull() {
-    std::promise<values> found;
+  pull_reply pull() {
+    std::promise<pull_reply> found;
     system_.spawn([&](caf::event_based_actor* self) {
-      query what = kv_requests{counting_job(), 0, false}.whole();
+      pull_request what = kv_requests{counting_job(), 0, false}.whole();
       what.latest = true;
       self->request(target_, shard_request_end, request{{}, what})
         .then([&](reply& came) { found.set_value(*std::move(came.pulled)); },
@@ -144,13 +144,13 @@ private:
     if (*next >= to)
       return;
     const std::uint64_t turn = (*next)++, batch = turn * clients + index;
-    update made;
+    push_request made;
     made.step = {{index}, first_start(index), {1}, {batch}, turn};
     made.tables = {{0}};
     made.pieces = {{{{0}, 0, floats}, gradient_of(batch, all)}};
     request asked{made, {}};
     if (turn % 2 == 0) // The answer is large as well.
-      asked.pull = query{made.step, false, {{{0}, 0, floats}}};
+      asked.pull = pull_request{made.step, false, {{{0}, 0, floats}}};
     self->request(target_, shard_request_end, std::move(asked))
       .then(
         [=, this](const reply& came) {
@@ -252,10 +252,10 @@ private:
     json part = part_for(kind_, plan_, dice_());
     const std::uint64_t unknown = first_unknown();
     part.update({{"client", index_},
-                 {"servers", shards_.addresses()},
-                 {"from", unknown - std::min(unknown, pushes_open)},
-                 {"to", acknowledged_.size()},
-                 {"all", acknowledged_.size() * clients}});
+                       {"servers", shards_.addresses()},
+                       {"from", unknown - std::min(unknown, pushes_open)},
+                       {"to", acknowledged_.size()},
+                       {"all", acknowledged_.size() * clients}});
     process_.reset(); // Before the other starts.
     process_ = std::make_unique<child>(part, std::map<std::string, std::string>{});
   }

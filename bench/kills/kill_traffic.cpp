@@ -38,7 +38,7 @@ request traffic_source::next() {
 }
 
 reply traffic_source::answer(const request& what) const {
-  reply made{receipt{}, values{}};
+  reply made{push_reply{}, pull_reply{}};
   for (const auto& where : what.pull->ranges)
     made.pulled->pieces.push_back({where, {pattern_, pattern_.get() + where.first}});
   return made;
@@ -62,7 +62,7 @@ endings& endings::operator+=(const endings& more) {
   sent += more.sent;
   answered += more.answered;
   failed += more.failed;
-  stuck += more.stuck;
+  stalled += more.stalled;
   doubled += more.doubled;
   corrupt += more.corrupt;
   astray += more.astray;

@@ -38,7 +38,7 @@ struct endings {
   std::uint64_t sent = 0;
   std::uint64_t answered = 0;
   std::uint64_t failed = 0;  ///< With peer_lost.
-  std::uint64_t stuck = 0;   ///< Neither, in 10 s after the kill.
+  std::uint64_t stalled = 0; ///< Neither, in 10 s after the kill.
   std::uint64_t doubled = 0; ///< Ended a second time.
   std::uint64_t corrupt = 0; ///< Messages with other values than were sent.
   std::uint64_t astray = 0;  ///< Links or requests told of what must not be; the other errors.

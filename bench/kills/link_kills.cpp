@@ -78,11 +78,11 @@ void judge(const std::string& whose, const endings& all, std::vector<std::string
     if (count > 0)
       problems.push_back(fmt::format("{}: {} {}", whose, count, what));
   };
-  expect_none(all.stuck, "never ended");
+  expect_none(all.stalled, "never ended");
   expect_none(all.doubled, "ended twice");
   expect_none(all.corrupt, "with other values than were sent");
   expect_none(all.astray, "told of what must not be");
-  if (all.sent != all.answered + all.failed + all.stuck)
+  if (all.sent != all.answered + all.failed + all.stalled)
     problems.push_back(whose + ": the sum of how requests ended is not what was sent");
 }
 
@@ -143,7 +143,7 @@ row row_of(const kill_figures& x, std::uint64_t seed) {
   made.number("sent", "requests", static_cast<double>(all.sent), 0)
     .number("answered", "answered", static_cast<double>(all.answered), 0)
     .number("failed", "failed", static_cast<double>(all.failed), 0)
-    .number("stuck", "stuck", static_cast<double>(all.stuck), 0)
+    .number("stuck", "stuck", static_cast<double>(all.stalled), 0)
     .number("doubled", "doubled", static_cast<double>(all.doubled), 0)
     .number("corrupt", "corrupt", static_cast<double>(all.corrupt), 0)
     .text("descriptors", "descriptors", change(x.before.descriptors, x.after.descriptors))

@@ -19,7 +19,7 @@ namespace {
 hello greeting() { return {wire::protocol_version, 1, 0, {}}; }
 
 message request_of(std::uint64_t number, std::shared_ptr<const float> values, std::size_t floats) {
-  update push;
+  push_request push;
   push.tables = {{0}};
   push.pieces = {{{{0}, 0, floats}, std::move(values)}};
   return request_message{number, {std::move(push), {}}};
@@ -47,7 +47,7 @@ private:
     made.opened = [](link_id, const hello&, const std::string&) {};
     made.received = [this](link_id from, const message& what) {
       const auto& asked = std::get<request_list>(what).items.at(0);
-      const receipt answer{read_(asked.what.push->pieces.at(0).values.get()), false};
+      const push_reply answer{read_(asked.what.push->pieces.at(0).values.get()), false};
       links_.send(from, reply_message{asked.number, {answer, {}}});
     };
     made.lost = [](link_id, const failure&) {};

@@ -13,7 +13,7 @@ job_spec one_table_job(std::uint64_t floats, std::uint32_t workers, std::uint32_
   job.workers = workers;
   job.samples = 1 << 20;
   job.batch_samples = 1;
-  job.passes = 1 << 18; // More batches than anyone pushes.
+  job.epochs = 1 << 18; // More batches than anyone pushes.
   table_spec table;
   table.name = "w";
   table.shape = {floats};
@@ -50,8 +50,8 @@ step_header kv_requests::step() const {
     worker_, first_start(worker_.value), {1}, {pushed_ * job_.workers + worker_.value}, pushed_};
 }
 
-update kv_requests::next_push(const std::shared_ptr<const float>& gradient) {
-  update made;
+push_request kv_requests::next_push(const std::shared_ptr<const float>& gradient) {
+  push_request made;
   made.step = step();
   made.tables = {{0}};
   for (const auto& where : ranges_)
@@ -62,17 +62,17 @@ update kv_requests::next_push(const std::shared_ptr<const float>& gradient) {
   return made;
 }
 
-query kv_requests::whole() {
-  query made{step(), false, ranges_, {}};
+pull_request kv_requests::whole() {
+  pull_request made{step(), false, ranges_, {}};
   if (!lists_.empty())
     made.rows.push_back(lists_[pulled_++ % lists_.size()]);
   return made;
 }
 
-query kv_requests::first_element() const { return {step(), true, {{{0}, 0, 1}}}; }
+pull_request kv_requests::first_element() const { return {step(), true, {{{0}, 0, 1}}}; }
 
-void ask(caf::event_based_actor* self, const kv& to, std::optional<update> push,
-         std::optional<query> pull, std::function<void(const kv_answer&)> then) {
+void ask(caf::event_based_actor* self, const kv& to, std::optional<push_request> push,
+         std::optional<pull_request> pull, std::function<void(const kv_answer&)> then) {
   const bool pulls = pull.has_value();
   const caf::duration no_timer; // The benchmark has a limit of its own.
   self->request(to, no_timer, request{std::move(push), std::move(pull)})

@@ -30,10 +30,10 @@ public:
   kv_requests(job_spec job, std::uint32_t worker, std::vector<row_keys> lists);
 
   /// The next batch of this worker; the gradient of the whole table, or of the rows of a list.
-  update next_push(const std::shared_ptr<const float>& gradient);
+  push_request next_push(const std::shared_ptr<const float>& gradient);
   /// The whole table, or the rows of a list; or its first element, as it is now.
-  query whole();
-  query first_element() const;
+  pull_request whole();
+  pull_request first_element() const;
 
 private:
   step_header step() const;
@@ -48,11 +48,11 @@ private:
 
 struct kv_answer {
   std::optional<failure> failed;
-  values pulled;
+  pull_reply pulled;
 };
 
 /// Sends what is there as one operation; `then` runs, as part of `self`, when all is answered.
-void ask(caf::event_based_actor* self, const kv& to, std::optional<update> push,
-         std::optional<query> pull, std::function<void(const kv_answer&)> then);
+void ask(caf::event_based_actor* self, const kv& to, std::optional<push_request> push,
+         std::optional<pull_request> pull, std::function<void(const kv_answer&)> then);
 
 } // namespace troupe::bench

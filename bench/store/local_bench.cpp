@@ -82,8 +82,8 @@ private:
   void send_more(caf::event_based_actor* self, operation what, round_trips& trips) {
     while (trips.may_send()) {
       const auto number = trips.begin();
-      std::optional<update> push;
-      std::optional<query> pull;
+      std::optional<push_request> push;
+      std::optional<pull_request> pull;
       if (what == operation::push)
         push = requests_.next_push(gradient_);
       else

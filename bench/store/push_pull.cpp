@@ -275,7 +275,7 @@ int main(int argc, char** argv) {
                   "Do nothing else: stop the server for so many seconds while a client pushes")
       ->check(CLI::Range(1, 600));
     app
-      .add_option("--memory-cap", chosen.memory_cap_megabytes,
+      .add_option("--push-memory", chosen.memory_cap_megabytes,
                   "With --freeze: MB that may wait in the client")
       ->check(CLI::Range(1, 16 << 10))
       ->capture_default_str();

@@ -12,14 +12,14 @@ namespace troupe::bench {
 
 namespace {
 
-constexpr epoch_id epoch{1};
+constexpr config_id config{1};
 
 /// The server is alone in the chain of its number.
-orders orders_for(const job_spec& job, const member_id& server) {
-  server_orders body;
+desired_state desired_for(const job_spec& job, const member_id& server) {
+  desired_server body;
   body.job = job;
   body.generation = {1};
-  body.chains = {{{server.index}, {{epoch, {1}, {server}, {}}, 0, {}}}};
+  body.chains = {{{server.index}, {{config, {1}, {server}, {}}, 0, {}}}};
   body.chain_of = make_partition_map(job, job.servers, {});
   for (std::uint32_t i = 0; i < job.workers; ++i)
     body.workers.push_back({{i}, first_start(i), 0, true});
@@ -34,15 +34,15 @@ server_handle spawn_serving(caf::actor_system& system, const job_spec& job, std:
   const auto serves = std::make_shared<std::promise<void>>();
   const auto coordinator =
     system.spawn([=](coordinator_handle::pointer self) -> coordinator_handle::behavior_type {
-      return {
-        [=, told = false, known = false](const report& what, const member_handle& from) mutable {
-          if (!std::exchange(told, true))
-            self->send(from, orders_for(job, identity));
-          const auto& chains = std::get<server_report>(what.body).chains;
-          const bool ready = !chains.empty() && chains[0].status.epoch == epoch;
-          if (ready && !std::exchange(known, true))
-            serves->set_value();
-        }};
+      return {[=, told = false, known = false](const status_message& what,
+                                               const member_handle& from) mutable {
+        if (!std::exchange(told, true))
+          self->send(from, desired_for(job, identity));
+        const auto& chains = std::get<server_status>(what.body).chains;
+        const bool ready = !chains.empty() && chains[0].status.config == config;
+        if (ready && !std::exchange(known, true))
+          serves->set_value();
+      }};
     });
   auto server = spawn_server(system, {identity, fingerprint(job), address, {}},
                              [coordinator](const member_handle&) { return coordinator; }, {});

@@ -200,7 +200,7 @@ private:
     return made;
   }
 
-  void read(const values& pulled) {
+  void read(const pull_reply& pulled) {
     for (const auto& x : pulled.pieces)
       sum_ += checksum(x.values.get(), x.where.count * sizeof(float));
     for (const auto& x : pulled.rows)

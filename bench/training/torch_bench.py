@@ -12,7 +12,7 @@ MNIST's shape. Contestants:
   plain           one plain loop of Troupe's trainer
   plain-x2        two of them at a time, which know nothing of each other: the limit of 2 workers
   troupe          async_sgd, 2 workers, 1 server, processes
-  troupe-ahead    the same with --pipeline 1
+  troupe-ahead    the same with --pull-ahead 1
 Each figure is median (least .. greatest) of the rounds; ratios are of the same round. Without
 PyTorch its rows are left out, with a line that says so.
 """
@@ -203,7 +203,7 @@ def run_troupe(name, batch, asked, home):
     with tempfile.TemporaryDirectory(dir=home) as here:
         together([[asked.programs / "async_sgd", *training_words(batch, asked, home), "--processes",
                    "--workers", WORKERS, "--servers", 1, "--sync", "asp",
-                   "--checkpoint-every", "60m", "--pipeline", int(name == "troupe-ahead"),
+                   "--checkpoint-every", "60m", "--pull-ahead", int(name == "troupe-ahead"),
                    "--report", "report.json"]], home=here)
         return json.loads((pathlib.Path(here) / "report.json").read_text())["samples_per_second"]
 

@@ -108,8 +108,8 @@ def overhead(data, rounds, passes):
     for _ in range(rounds):
         reports.setdefault("plain loop", []).append(plain(*common))
         for mode, ahead in ways:
-            reports.setdefault(f"{mode} --pipeline {ahead}", []).append(
-                run("async_sgd", *common, *one, mode, "--pipeline", ahead))
+            reports.setdefault(f"{mode} --pull-ahead {ahead}", []).append(
+                run("async_sgd", *common, *one, mode, "--pull-ahead", ahead))
     print(f"overhead: {passes} passes, one worker, one server, against a plain loop of the same model")
     for name, own in reports.items():
         ratios = [x["samples_per_second"] / y["samples_per_second"]
@@ -121,7 +121,7 @@ def overhead(data, rounds, passes):
 
 def bytes_on_links(data, rounds, passes):
     mnist, a9a = f"mnist:{data}/mnist", f"libsvm:{data}/libsvm/a9a.gz,{data}/libsvm/a9a.t.gz"
-    book, delta = (("--no-key-book",), ()), ((), ("--delta-pulls",))
+    book, delta = (("--no-key-cache",), ()), ((), ("--delta-pulls",))
     cases = [(a9a, "softmax", 64, ("--sparse",), book), (a9a, "softmax", 1024, ("--sparse",), book),
              (mnist, "softmax", 64, (), delta), (mnist, "mlp:256", 64, (), delta),
              (mnist, "mlp:256", 64, ("--sync", "bsp"), delta), (mnist, "mlp:256", 4, (), delta)]
@@ -151,11 +151,11 @@ def overlap(data, rounds, passes):
     for seed in range(rounds):
         for ahead, together in ways:
             reports[ahead, together].append(run(
-                "async_sgd", *common, "--pipeline", ahead, "--apply-batch", together,
+                "async_sgd", *common, "--pull-ahead", ahead, "--apply-batch", together,
                 "--seed", seed + 1))
     print(f"overlap: {passes} passes, 2 workers, 1 server; idle: share of the workers' time")
     for (ahead, together), own in reports.items():
-        print(f"  --pipeline {ahead} --apply-batch {together:<3}"
+        print(f"  --pull-ahead {ahead} --apply-batch {together:<3}"
               f"samples/s {spread([x['samples_per_second'] for x in own]):<26}"
               f"idle {spread([x['idle_seconds'] / 2 / x['seconds'] for x in own], '{:.3f}'):<24}"
               f"staleness {spread([x['staleness_versions']['mean'] for x in own], '{:.2f}'):<20}"

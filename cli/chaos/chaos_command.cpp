@@ -282,9 +282,9 @@ result<void> chaos_run::conclude(run_folder& folder, cluster& job) {
   read_report(job.report_file(), facts_);
   if (auto tried = try_flipped(job.run_directory(), facts_); !tried)
     return tried;
-  const auto findings = judge(facts_);
-  fmt::print("{}{}", counts_text(facts_), findings_text(findings));
-  const auto wrong = violated(findings);
+  const auto results = check_all(facts_);
+  fmt::print("{}{}", counts_text(facts_), findings_text(results));
+  const auto wrong = violated(results);
   if (wrong.empty()) {
     fmt::print("all that can be judged holds\n");
     return {};

@@ -18,16 +18,16 @@ constexpr double blame_seconds = 12;
 /// A checkpoint that was written before the disk was full is committed by then.
 constexpr double write_seconds = 1;
 
-finding held(std::string checker, std::string why) {
-  return {std::move(checker), judgement::holds, std::move(why)};
+check_result held(std::string checker, std::string why) {
+  return {std::move(checker), evaluation_message::holds, std::move(why)};
 }
-finding broken(std::string checker, std::string why) {
-  return {std::move(checker), judgement::violated, std::move(why)};
+check_result broken(std::string checker, std::string why) {
+  return {std::move(checker), evaluation_message::violated, std::move(why)};
 }
-finding not_judged(std::string checker, std::string why) {
-  return {std::move(checker), judgement::not_judged, std::move(why)};
+check_result not_judged(std::string checker, std::string why) {
+  return {std::move(checker), evaluation_message::not_judged, std::move(why)};
 }
-finding decided(bool holds, std::string checker, std::string why) {
+check_result decided(bool holds, std::string checker, std::string why) {
   return holds ? held(std::move(checker), std::move(why))
                : broken(std::move(checker), std::move(why));
 }
@@ -88,7 +88,7 @@ std::optional<std::uint64_t> restored_checkpoint(const std::string& text) {
 
 } // namespace
 
-finding check_exactly_once(const run_facts& run) {
+check_result check_exactly_once(const run_facts& run) {
   const std::string name = "C1 exactly once";
   if (!run.counted)
     return broken(name, "the run did not come to its sums");
@@ -96,7 +96,7 @@ finding check_exactly_once(const run_facts& run) {
                  fmt::format("{} of {} elements right", run.counted->right, run.counted->elements));
 }
 
-finding check_conservation(const run_facts& run) {
+check_result check_conservation(const run_facts& run) {
   const std::string name = "C3 conservation";
   if (!run.counted)
     return broken(name, "the run did not come to its sums");
@@ -109,7 +109,7 @@ finding check_conservation(const run_facts& run) {
                              run.batches, all ? "" : " were not all reported as applied"));
 }
 
-finding check_durability(const run_facts& run) {
+check_result check_durability(const run_facts& run) {
   const std::string name = "durability";
   if (run.replicas < 2)
     return not_judged(name, "one replica goes back to its checkpoint, as it should");
@@ -124,7 +124,7 @@ finding check_durability(const run_facts& run) {
   return held(name, "0 updates rolled back but where faults overlap; " + overlaps_of(run));
 }
 
-finding check_checkpoints(const run_facts& run) {
+check_result check_checkpoints(const run_facts& run) {
   const std::string name = "C8 no bad checkpoint";
   if (run.flips.empty())
     return not_judged(name, "no bit was flipped");
@@ -157,7 +157,7 @@ finding check_checkpoints(const run_facts& run) {
   return refused + passed > 0 ? held(name, seen) : not_judged(name, seen);
 }
 
-finding check_full_disk(const run_facts& run) {
+check_result check_full_disk(const run_facts& run) {
   const std::string name = "full disk";
   const auto counts = run.fault_counts()[static_cast<std::size_t>(fault_kind::full_disk)];
   if (counts == 0)
@@ -178,7 +178,7 @@ finding check_full_disk(const run_facts& run) {
                              counts, failed, meanwhile, later));
 }
 
-finding check_evictions(const run_facts& run) {
+check_result check_evictions(const run_facts& run) {
   const std::string name = "C9 evictions";
   std::uint64_t given_up = 0;
   for (const auto& each : run.events) {
@@ -193,7 +193,7 @@ finding check_evictions(const run_facts& run) {
   return held(name, fmt::format("{} events give someone up, all of them after a fault", given_up));
 }
 
-finding check_liveness(const run_facts& run) {
+check_result check_liveness(const run_facts& run) {
   const std::string name = "C10 liveness";
   const double took = run.ended_at - run.last_fault_ended();
   if (!run.exit_status)
@@ -223,7 +223,7 @@ finding check_liveness(const run_facts& run) {
                                 run.members(), *healed, took));
 }
 
-finding check_resources(const run_facts& run) {
+check_result check_resources(const run_facts& run) {
   const std::string name = "C12 resources";
   if (run.rss_mb.value == 0 || run.descriptors.value == 0)
     return broken(name, "no process was measured");
@@ -234,7 +234,7 @@ finding check_resources(const run_facts& run) {
                 run.descriptors.whose, run.descriptors_limit));
 }
 
-finding check_vacuity(const run_facts& run) {
+check_result check_vacuity(const run_facts& run) {
   const std::string name = "C13 vacuity";
   const auto kinds = kinds_of(run.asked);
   if (kinds.empty())
@@ -250,7 +250,7 @@ finding check_vacuity(const run_facts& run) {
               fmt::format("each of {} kinds came {} or more", kinds.size(), times(run.minimum)));
 }
 
-std::vector<finding> judge(const run_facts& run) {
+std::vector<check_result> check_all(const run_facts& run) {
   return {check_exactly_once(run), check_conservation(run), check_durability(run),
           check_checkpoints(run),  check_full_disk(run),    check_evictions(run),
           check_liveness(run),     check_resources(run),    check_vacuity(run)};

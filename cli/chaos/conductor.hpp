@@ -3,7 +3,7 @@
 
 #include "cli/chaos/cluster.hpp"
 #include "cli/chaos/facts.hpp"
-#include "cli/chaos/plan.hpp"
+#include "cli/chaos/fault_plan.hpp"
 
 #include <functional>
 #include <optional>

@@ -1,7 +1,7 @@
 // What was seen of a run under faults: plain values, for the checkers and the report.
 #pragma once
 
-#include "cli/chaos/plan.hpp"
+#include "cli/chaos/fault_plan.hpp"
 
 #include <array>
 #include <cstdint>

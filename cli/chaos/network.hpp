@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "cli/chaos/plan.hpp"
+#include "cli/chaos/fault_plan.hpp"
 
 #include <sys/types.h>
 

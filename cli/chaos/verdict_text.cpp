@@ -22,11 +22,11 @@ std::uint64_t restored(const run_facts& run) {
   return std::max(alone, run.count("go on from clock"));
 }
 
-const char* word_for(judgement verdict) {
+const char* word_for(evaluation_message verdict) {
   switch (verdict) {
-  case judgement::holds: return "holds";
-  case judgement::violated: return "VIOLATED";
-  case judgement::not_judged: return "n/a because";
+  case evaluation_message::holds: return "holds";
+  case evaluation_message::violated: return "VIOLATED";
+  case evaluation_message::not_judged: return "n/a because";
   }
   return "";
 }
@@ -60,17 +60,17 @@ std::string counts_text(const run_facts& run) {
   return text;
 }
 
-std::string findings_text(const std::vector<finding>& findings) {
+std::string findings_text(const std::vector<check_result>& results) {
   std::string text;
-  for (const auto& each : findings)
+  for (const auto& each : results)
     text += fmt::format("{:22} {:11} {}\n", each.checker, word_for(each.verdict), each.why);
   return text;
 }
 
-std::string violated(const std::vector<finding>& findings) {
+std::string violated(const std::vector<check_result>& results) {
   std::string names;
-  for (const auto& each : findings)
-    if (each.verdict == judgement::violated)
+  for (const auto& each : results)
+    if (each.verdict == evaluation_message::violated)
       names += (names.empty() ? "" : ", ") + each.checker;
   return names;
 }

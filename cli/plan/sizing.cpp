@@ -54,8 +54,8 @@ std::string consistency_for(const server_needs& needs, const server_sizes& sizes
                        sizes.server_seconds > sizes.worker_seconds ? "or more servers"
                                                                    : "or a faster network");
   if (talk > talk_is_little)
-    return fmt::format("asp with --pipeline 1: communication takes {:.0f} % of a step's time, and "
-                       "runs beside the next step",
+    return fmt::format("asp with --pull-ahead 1: communication takes {:.0f} % of a step's time, "
+                       "and runs beside the next step",
                        100 * talk);
   if (needs.slowest > workers_are_uneven)
     return "ssp:3: communication costs little, but workers are uneven; 3 steps of slack even that "

@@ -85,7 +85,7 @@ private:
   }
 
   /// Mean position of the neighbours that are placed.
-  double wish(std::uint32_t node, const std::vector<std::uint32_t>& levels) const {
+  double wanted(std::uint32_t node, const std::vector<std::uint32_t>& levels) const {
     double sum = 0, count = 0;
     for (const auto& link : net_.links)
       for (const auto& [near, far] : {std::pair{link.a, link.b}, std::pair{link.b, link.a}})
@@ -101,7 +101,7 @@ private:
     for (std::uint32_t node = 0; node < levels.size(); ++node)
       if (levels[node] == level)
         row.push_back(node);
-    std::ranges::stable_sort(row, {}, [&](auto node) { return wish(node, levels); });
+    std::ranges::stable_sort(row, {}, [&](auto node) { return wanted(node, levels); });
     const double step = (width - 2 * margin) / static_cast<double>(row.size());
     for (std::size_t i = 0; i < row.size(); ++i)
       at_[row[i]] = {margin + (static_cast<double>(i) + 0.5) * step,

@@ -35,7 +35,7 @@ void chain_world::expect(const member_id& who) {
   expected_until_[{who.index}] = now_ + expected_time;
 }
 
-void chain_world::coordinator_hear(const member_id& from, const report_letter& what) {
+void chain_world::coordinator_hear(const member_id& from, const status_in_flight& what) {
   if (coordinator_->is_dead(from))
     return; // Its last words.
   heard_.try_emplace(from, now_);
@@ -46,7 +46,7 @@ void chain_world::coordinator_hear(const member_id& from, const report_letter& w
     heard_[from] = now_;
   const bool renews = is_trusted || mutated(mutation::late_keeps_lease);
   post(coordinator_id, from,
-       orders_letter{coordinator_->records(), renews ? what.stamp : time_point{0}});
+       desired_in_flight{coordinator_->records(), renews ? what.stamp : time_point{0}});
 }
 
 void chain_world::coordinator_told_of_death(const member_id& who) {
@@ -100,14 +100,14 @@ void chain_world::coordinator_decides(bool changed) {
   tally_.moves += record.active.joiner && record.active.members.size() == replica_count ? 1 : 0;
   if (record.active.generation != generation_) {
     generation_ = record.active.generation;
-    history_ = checkpoints_[record.origin];
+    history_ = checkpoints_[record.base_checkpoint];
     batches_.clear();
     for (const entry& each : history_)
       batches_.insert(each.batch);
     acknowledged_ = 0;
   }
   for (const auto& [who, unused] : heard_)
-    post(coordinator_id, who, orders_letter{coordinator_->records(), {}});
+    post(coordinator_id, who, desired_in_flight{coordinator_->records(), {}});
 }
 
 void chain_world::coordinator_tick() {
@@ -135,7 +135,7 @@ void chain_world::client_tick(client& who) {
     if (retry != time_point{0})
       who.head = (who.head + 1) % server_count;
     retry = now_ + client_patience;
-    post(id, to_server(who.head), push_letter{{batch}, who.generation});
+    post(id, to_server(who.head), push_in_flight{{batch}, who.generation});
   }
   if (who.read && now_ < who.read->until)
     return;
@@ -146,7 +146,7 @@ void chain_world::client_tick(client& who) {
   const auto one = static_cast<std::uint32_t>(pick(0, server_count - 1));
   for (std::uint32_t i = 0; i < server_count; ++i)
     if (strict || i == one)
-      post(id, to_server(i), read_letter{who.reads, who.version, strict});
+      post(id, to_server(i), read_in_flight{who.reads, who.version, strict});
 }
 
 bool chain_world::is_present(client& who, generation_id generation) const {
@@ -163,7 +163,7 @@ bool chain_world::is_present(client& who, generation_id generation) const {
   return generation == who.generation;
 }
 
-void chain_world::client_receive(client& who, const member_id& from, const letter& what) {
+void chain_world::client_receive(client& who, const member_id& from, const letter_variant& what) {
   if (const auto* pushed = std::get_if<push_answer>(&what)) {
     if (!is_present(who, pushed->generation))
       return;

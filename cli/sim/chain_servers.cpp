@@ -11,16 +11,16 @@ time_point chain_world::local_time(double rate) const {
 }
 
 void chain_world::start_server(std::uint32_t index) {
-  auto& seat = servers_[index];
+  auto& slot = servers_[index];
   // What it had on its disk, if that is still there.
   const bool has_disk = chance(0.5);
   auto fresh = std::make_unique<server>(member_id{role::server, index, {++incarnations_}},
-                                        has_disk ? seat->decide.generation() : generation_id{},
-                                        has_disk ? seat->applied : std::vector<entry>{}, false);
-  fresh->rate = seat->rate;
-  fresh->paused_until = seat->paused_until;
-  seat = std::move(fresh);
-  note(chain_member_name(seat->id) + " starts with " + std::to_string(seat->applied.size()));
+                                        has_disk ? slot->decide.generation() : generation_id{},
+                                        has_disk ? slot->applied : std::vector<entry>{}, false);
+  fresh->rate = slot->rate;
+  fresh->paused_until = slot->paused_until;
+  slot = std::move(fresh);
+  note(chain_member_name(slot->id) + " starts with " + std::to_string(slot->applied.size()));
 }
 
 void chain_world::kill_server(std::uint32_t index) {
@@ -75,15 +75,15 @@ std::vector<chain_status> chain_world::statuses(const server& of) const {
   std::vector<chain_status> all{of.decide.status()};
   for (std::size_t i = 1; i < of.told.size(); ++i) {
     const auto& last = newest(of.told[i]);
-    all.push_back({last.generation, of.told[i].active.epoch, last.epoch, true, true});
+    all.push_back({last.generation, of.told[i].active.config, last.config, true, true});
   }
   return all;
 }
 
 void chain_world::send_report(server& by) {
-  by.report_at = now_ + server_report_interval;
+  by.report_at = now_ + server_status_interval;
   by.reported = statuses(by);
-  post(by.id, coordinator_id, report_letter{by.reported, local_time(by.rate)});
+  post(by.id, coordinator_id, status_in_flight{by.reported, local_time(by.rate)});
 }
 
 void chain_world::carry_out(server& by, chain_effects& effects) {
@@ -91,16 +91,16 @@ void chain_world::carry_out(server& by, chain_effects& effects) {
     std::visit([&](const auto& x) { run(by, x); }, effect);
   effects.clear();
   const auto status = by.decide.status();
-  require(status.joint || by.joint_in == epoch_id{} || by.joint_in != status.epoch,
+  require(status.joiner_synced || by.synced_in == config_id{} || by.synced_in != status.config,
           "joint: a tail that waited for its joiner went on without it");
-  if (status.joint)
-    by.joint_in = status.epoch;
+  if (status.joiner_synced)
+    by.synced_in = status.config;
 }
 
 void chain_world::run(server& by, const append_effect& x) {
   const auto found = by.log.find(x.what.index);
   require(found != by.log.end(), "log: an entry is gone that is still to be sent");
-  post(by.id, x.to, append_letter{x.what, found->second});
+  post(by.id, x.to, append_in_flight{x.what, found->second});
 }
 
 void chain_world::run(server& by, const chain_message_effect& x) {
@@ -138,7 +138,7 @@ void chain_world::check_members(const server& tail, std::uint64_t index, const e
     const server& member = *servers_[each.index];
     const auto& its = member.decide.config();
     const bool goes_back = member.decide.generation() > tail.decide.generation();
-    const bool has_left = its.epoch > tail.decide.config().epoch
+    const bool has_left = its.config > tail.decide.config().config
                           && std::ranges::find(its.members, each) == its.members.end();
     if (&member == &tail || !member.alive || member.id != each || goes_back || has_left)
       continue;
@@ -159,13 +159,13 @@ void chain_world::run(server& by, const release_effect& x) {
 }
 
 void chain_world::run(server& by, const request_copy_effect& x) {
-  post(by.id, x.from, copy_request{x.epoch});
+  post(by.id, x.from, copy_request{x.config});
 }
 
-void chain_world::receive(server& by, const member_id& from, const letter& what) {
+void chain_world::receive(server& by, const member_id& from, const letter_variant& what) {
   chain_effects effects;
   const auto now = local_time(by.rate);
-  if (const auto* append = std::get_if<append_letter>(&what)) {
+  if (const auto* append = std::get_if<append_in_flight>(&what)) {
     if (by.decide.receive(from, append->what, now, effects)) {
       keep(by, append->what.index, append->payload);
     }
@@ -174,17 +174,17 @@ void chain_world::receive(server& by, const member_id& from, const letter& what)
   } else if (const auto* joined = std::get_if<joined_message>(&what)) {
     by.decide.receive(from, *joined, now, effects);
   } else if (const auto* asked = std::get_if<copy_request>(&what)) {
-    if (by.decide.copy_for(from, asked->epoch))
-      post(by.id, from, copy{asked->epoch, by.applied});
+    if (by.decide.copy_for(from, asked->config))
+      post(by.id, from, copy{asked->config, by.applied});
   } else if (const auto* image = std::get_if<copy>(&what)) {
-    if (by.decide.install(image->epoch, image->applied.size(), now, effects))
+    if (by.decide.install(image->config, image->applied.size(), now, effects))
       replace_values(by, image->applied);
-  } else if (const auto* pushed = std::get_if<push_letter>(&what)) {
+  } else if (const auto* pushed = std::get_if<push_in_flight>(&what)) {
     push(by, from.index, *pushed, effects);
-  } else if (const auto* asked_to_read = std::get_if<read_letter>(&what)) {
+  } else if (const auto* asked_to_read = std::get_if<read_in_flight>(&what)) {
     read(by, from, *asked_to_read);
-  } else if (const auto* told = std::get_if<orders_letter>(&what)) {
-    obey(by, *told, effects);
+  } else if (const auto* told = std::get_if<desired_in_flight>(&what)) {
+    reconcile(by, *told, effects);
   }
   carry_out(by, effects);
   if (statuses(by) != by.reported)
@@ -216,7 +216,7 @@ void chain_world::replace_values(server& by, const std::vector<entry>& values) {
     by.marks[values[i].batch] = i + 1;
 }
 
-void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what,
+void chain_world::push(server& by, std::uint32_t pusher, const push_in_flight& what,
                        chain_effects& effects) {
   const auto generation = by.decide.generation();
   if (!by.decide.leads() || what.generation != generation) {
@@ -238,7 +238,7 @@ void chain_world::push(server& by, std::uint32_t pusher, const push_letter& what
   }
 }
 
-void chain_world::read(server& by, const member_id& from, const read_letter& what) {
+void chain_world::read(server& by, const member_id& from, const read_in_flight& what) {
   const bool answers = by.decide.may_read(local_time(by.rate))
                        && (what.strict ? by.decide.is_tail() || mutated(mutation::read_anywhere)
                                        : by.applied.size() >= what.version_min);
@@ -258,25 +258,28 @@ void chain_world::rebuild(server& by, generation_id generation, std::vector<entr
   by = std::move(*next);
 }
 
-void chain_world::obey(server& by, const orders_letter& what, chain_effects& effects) {
+void chain_world::reconcile(server& by, const desired_in_flight& what, chain_effects& effects) {
   if (what.stamp != time_point{0})
     by.decide.renew(mutated(mutation::lease_from_arrival) ? local_time(by.rate) : what.stamp);
-  const auto& [active, origin, proposed] = what.records.front();
-  if (now_ < by.deaf_until || newest(what.records.front()).epoch < by.decide.status().sealed)
+  const auto& [active, base_checkpoint, proposed] = what.records.front();
+  if (now_ < by.deaf_until || newest(what.records.front()).config < by.decide.status().sealed)
     return; // An old letter.
-  const bool founds = proposed && proposed->generation != active.generation
-                      && std::ranges::find(proposed->members, by.id) != proposed->members.end();
-  const auto generation = founds ? proposed->generation : active.generation;
+  const bool starts_generation =
+    proposed && proposed->generation != active.generation
+    && std::ranges::find(proposed->members, by.id) != proposed->members.end();
+  const auto generation = starts_generation ? proposed->generation : active.generation;
   for (std::size_t i = 1; i < chain_count; ++i)
-    if (newest(by.told[i]).epoch <= newest(what.records[i]).epoch)
+    if (newest(by.told[i]).config <= newest(what.records[i]).config)
       by.told[i] = what.records[i];
-  if (generation > by.decide.generation() || (founds && !by.decide.status().complete))
-    rebuild(by, generation, founds ? checkpoints_[origin] : std::vector<entry>{}, founds);
-  const auto before = by.decide.config().epoch;
+  if (generation > by.decide.generation() || (starts_generation && !by.decide.status().complete))
+    rebuild(by, generation,
+            starts_generation ? checkpoints_[base_checkpoint] : std::vector<entry>{},
+            starts_generation);
+  const auto before = by.decide.config().config;
   by.decide.activate(active, local_time(by.rate), effects);
   if (proposed)
-    by.decide.propose(proposed->epoch);
-  if (by.decide.config().epoch != before)
+    by.decide.propose(proposed->config);
+  if (by.decide.config().config != before)
     note(chain_member_name(by.id) + " acts in " + list_of(by.decide.config()));
 }
 

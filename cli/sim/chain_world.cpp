@@ -12,8 +12,8 @@ const std::vector<minimum<chain_tally>> chain_world::minima{
   {"servers killed", &chain_tally::kills, 2},
   {"servers paused", &chain_tally::pauses, 2},
   {"connections cut", &chain_tally::cuts, 2},
-  {"letters lost", &chain_tally::lost_letters, 5},
-  {"letters doubled", &chain_tally::doubled_letters, 5},
+  {"letters lost", &chain_tally::lost_messages, 5},
+  {"letters doubled", &chain_tally::doubled_messages, 5},
   {"coordinators killed", &chain_tally::coordinator_kills, 2},
   {"configurations", &chain_tally::configurations, 5},
   {"replicas copied", &chain_tally::copies, 1},
@@ -26,8 +26,8 @@ const std::vector<minimum<chain_tally>> chain_world::minima{
   {"cuts that last", &chain_tally::lasting_cuts, 0.1},
 };
 
-chain_world::chain_world(std::uint64_t seed, bool calm, trace_function trace)
-    : world(seed, calm, std::move(trace)) {
+chain_world::chain_world(std::uint64_t seed, bool no_faults, trace_function trace)
+    : world(seed, no_faults, std::move(trace)) {
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
   kill_rate_ = intensity(2.0);
@@ -41,12 +41,12 @@ chain_world::chain_world(std::uint64_t seed, bool calm, trace_function trace)
   deaths_are_seen_ = chance(0.5);
   overtaking_ = chance(0.5);
   pushes_in_flight_max_ = pick(1, 24);
-  const auto founders = pick(replica_count - 1, server_count);
+  const auto initial_members = pick(replica_count - 1, server_count);
   for (std::uint32_t i = 0; i < server_count; ++i) {
     const member_id id{role::server, i, {++incarnations_}};
     auto made = std::make_unique<server>(id, generation_id{}, std::vector<entry>{}, false);
     made->rate = pick_rate();
-    made->alive = i < founders;
+    made->alive = i < initial_members;
     if (!made->alive) {
       made->back_at = milliseconds{pick(1000, 15'000)};
       ++tally_.additions;
@@ -68,7 +68,7 @@ void chain_world::run() {
   for (time_point t = tick_interval; t < quiet_end; t += tick_interval)
     at(t, [this] {
       if (!quiet_)
-        misfortune();
+        inject_faults();
       for (auto& each : servers_)
         tick(*each);
       coordinator_tick();
@@ -78,8 +78,8 @@ void chain_world::run() {
   for (time_point t = checkpoint_interval; t < faults_end; t += checkpoint_interval)
     at(t, [this] { write_checkpoint(); });
   // All servers die at once, or all members of the chain.
-  for (std::uint64_t left = !calm_ && deaths_are_seen_ && chance(0.3) ? pick(1, 3) : 0; left > 0;
-       --left)
+  for (std::uint64_t left = !no_faults_ && deaths_are_seen_ && chance(0.3) ? pick(1, 3) : 0;
+       left > 0; --left)
     at(milliseconds{pick(2000, 18'000)}, [this, all = chance(0.5)] {
       for (const auto& each : servers_)
         if (each->alive && (all || each->decide.status().complete))
@@ -90,23 +90,23 @@ void chain_world::run() {
     if (quiet_ && events() % 64 == 0 && all_is_well())
       break;
   tally_.events = events();
-  tally_.lost_letters = letters_lost();
-  tally_.doubled_letters = letters_doubled();
+  tally_.lost_messages = messages_lost();
+  tally_.doubled_messages = messages_doubled();
   check_end();
 }
 
 // -- network ------------------------------------------------------------------------------------
 
-void chain_world::post(const member_id& from, const member_id& to, letter what) {
+void chain_world::post(const member_id& from, const member_id& to, letter_variant what) {
   world::post(chain_place_of(from), chain_place_of(to),
               [this, from, to, what = std::move(what)] { deliver(from, to, what); });
 }
 
-void chain_world::deliver(const member_id& from, const member_id& to, const letter& what) {
+void chain_world::deliver(const member_id& from, const member_id& to, const letter_variant& what) {
   if (to.role == role::worker)
     return client_receive(*clients_[to.index], from, what);
   if (to.role == role::coordinator)
-    return coordinator_ ? coordinator_hear(from, std::get<report_letter>(what)) : void();
+    return coordinator_ ? coordinator_hear(from, std::get<status_in_flight>(what)) : void();
   server& by = *servers_[to.index];
   // Clients find a server by its address, replicas by its incarnation.
   if (!by.alive || (from.role != role::worker && by.id != to))
@@ -128,7 +128,7 @@ void chain_world::write_checkpoint() {
     checkpoints_.push_back(tail.applied);
 }
 
-void chain_world::misfortune() {
+void chain_world::inject_faults() {
   const double seconds = std::chrono::duration<double>(tick_interval).count();
   if (chance(kill_rate_ * seconds)) {
     const auto index = static_cast<std::uint32_t>(pick(0, server_count - 1));
@@ -197,7 +197,7 @@ void chain_world::heal() {
   // Nor two that cannot talk to each other.
   const bool one_is_deaf =
     std::ranges::any_of(servers_, [&](auto& x) { return now_ < x->deaf_until; });
-  if (!calm_ && draining_.empty() && !one_is_deaf && chance(0.5)) {
+  if (!no_faults_ && draining_.empty() && !one_is_deaf && chance(0.5)) {
     const auto from = static_cast<std::uint32_t>(pick(0, server_count - 1));
     const auto to = (from + static_cast<std::uint32_t>(pick(1, server_count - 1))) % server_count;
     make_cut(from, to, {quiet_end});
@@ -247,11 +247,11 @@ void chain_world::check_end() {
            + (each.proposed ? ", proposed " + list_of(*each.proposed) : ""));
     note("history " + std::to_string(history_.size()));
     for (const auto& x : servers_)
-      note(chain_member_name(x->id) + (x->alive ? "" : " (dead)") + " in epoch "
-           + std::to_string(x->decide.status().epoch.value) + ", sealed "
+      note(chain_member_name(x->id) + (x->alive ? "" : " (dead)") + " in configuration "
+           + std::to_string(x->decide.status().config.value) + ", sealed "
            + std::to_string(x->decide.status().sealed.value) + ", final "
            + std::to_string(x->decide.committed()) + " of " + std::to_string(x->decide.last())
-           + (x->decide.status().joint ? ", joint" : ""));
+           + (x->decide.status().joiner_synced ? ", joint" : ""));
   }
   require(all_is_well(), "liveness: the cluster does not come to rest");
 }

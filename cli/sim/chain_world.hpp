@@ -27,7 +27,7 @@ struct chain_tally {
   std::uint64_t kills = 0, pauses = 0, cuts = 0, coordinator_kills = 0;
   std::uint64_t configurations = 0, copies = 0, drains = 0, lost_chains = 0;
   std::uint64_t additions = 0, rollbacks = 0, moves = 0, deaf = 0, lasting_cuts = 0;
-  std::uint64_t lost_letters = 0, doubled_letters = 0;
+  std::uint64_t lost_messages = 0, doubled_messages = 0;
 };
 
 /// A push of a client, as it lies in a log.
@@ -46,7 +46,7 @@ public:
   static const std::vector<minimum<tally>> minima;
 
   /// `calm`: without faults.
-  explicit chain_world(std::uint64_t seed, bool calm = false, trace_function trace = {});
+  explicit chain_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
   ~chain_world();
 
   /// Throws violation.
@@ -59,18 +59,18 @@ private:
   struct client;
 
   // What travels.
-  struct append_letter {
+  struct append_in_flight {
     append_message what;
     entry payload;
   };
   struct copy_request {
-    epoch_id epoch;
+    config_id config;
   };
   struct copy {
-    epoch_id epoch;
+    config_id config;
     std::vector<entry> applied;
   };
-  struct push_letter {
+  struct push_in_flight {
     entry payload;
     generation_id generation;
   };
@@ -79,7 +79,7 @@ private:
     std::uint64_t batch = 0;
     std::uint64_t version = 0; ///< 0: ask another one.
   };
-  struct read_letter {
+  struct read_in_flight {
     std::uint64_t number = 0;
     std::uint64_t version_min = 0;
     bool strict = false;
@@ -90,20 +90,21 @@ private:
     std::uint64_t version = 0;
     bool refused = false;
   };
-  struct report_letter {
+  struct status_in_flight {
     std::vector<chain_status> statuses;
     time_point stamp{0};
   };
-  struct orders_letter {
+  struct desired_in_flight {
     std::vector<chain_metadata> records;
     time_point stamp{0}; ///< Of the newest report.
   };
-  using letter =
-    std::variant<append_letter, committed_message, joined_message, copy_request, copy, push_letter,
-                 push_answer, read_letter, read_answer, report_letter, orders_letter>;
+  using letter_variant =
+    std::variant<append_in_flight, committed_message, joined_message, copy_request, copy,
+                 push_in_flight, push_answer, read_in_flight, read_answer, status_in_flight,
+                 desired_in_flight>;
 
-  void post(const member_id& from, const member_id& to, letter what);
-  void deliver(const member_id& from, const member_id& to, const letter& what);
+  void post(const member_id& from, const member_id& to, letter_variant what);
+  void deliver(const member_id& from, const member_id& to, const letter_variant& what);
 
   time_point local_time(double rate) const;
   void start_server(std::uint32_t index);
@@ -120,16 +121,16 @@ private:
   void run(server& by, const release_effect& x);
   void run(server& by, const request_copy_effect& x);
   void check_members(const server& tail, std::uint64_t index, const entry& what) const;
-  void receive(server& by, const member_id& from, const letter& what);
+  void receive(server& by, const member_id& from, const letter_variant& what);
   void keep(server& by, std::uint64_t index, const entry& what);
   void replace_values(server& by, const std::vector<entry>& values);
   void rebuild(server& by, generation_id generation, std::vector<entry> values, bool complete);
-  void push(server& by, std::uint32_t pusher, const push_letter& what, chain_effects& effects);
-  void read(server& by, const member_id& from, const read_letter& what);
-  void obey(server& by, const orders_letter& what, chain_effects& effects);
+  void push(server& by, std::uint32_t pusher, const push_in_flight& what, chain_effects& effects);
+  void read(server& by, const member_id& from, const read_in_flight& what);
+  void reconcile(server& by, const desired_in_flight& what, chain_effects& effects);
 
   void start_coordinator();
-  void coordinator_hear(const member_id& from, const report_letter& what);
+  void coordinator_hear(const member_id& from, const status_in_flight& what);
   void coordinator_told_of_death(const member_id& who);
   void coordinator_decides(bool changed = false);
   void roll_back(std::uint64_t checkpoint);
@@ -139,10 +140,10 @@ private:
   void client_tick(client& who);
   /// Whether the answer is of the client's own generation; it learns of a new one.
   bool is_present(client& who, generation_id generation) const;
-  void client_receive(client& who, const member_id& from, const letter& what);
+  void client_receive(client& who, const member_id& from, const letter_variant& what);
 
   void write_checkpoint();
-  void misfortune();
+  void inject_faults();
   void heal();
   bool is_balanced() const;
   bool all_is_well() const;

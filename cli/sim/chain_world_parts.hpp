@@ -15,7 +15,7 @@ inline constexpr time_point faults_end = 20s;
 inline constexpr time_point quiet_end = 30s;
 inline constexpr time_point silence_max = 1300ms; ///< 1.3 of what leases are counted from.
 inline constexpr time_point tick_interval = 20ms;
-inline constexpr time_point server_report_interval = 100ms;
+inline constexpr time_point server_status_interval = 100ms;
 inline constexpr milliseconds seal_time = 1500ms;
 inline constexpr milliseconds apart_time = 4000ms; // Ends within the quiet.
 inline constexpr time_point expected_time = 1s;
@@ -42,7 +42,7 @@ inline std::string chain_member_name(const member_id& who) {
 }
 
 inline std::string list_of(const chain_config& config) {
-  std::string text = "epoch " + std::to_string(config.epoch.value) + ":";
+  std::string text = "configuration " + std::to_string(config.config.value) + ":";
   for (const member_id& each : config.members)
     text += " " + std::to_string(each.index) + "." + std::to_string(each.incarnation.value);
   if (config.joiner)
@@ -67,7 +67,7 @@ struct chain_world::server {
   std::multimap<std::uint64_t, std::uint32_t> waiting; ///< Clients by index.
   std::vector<chain_metadata> told{chain_count};       ///< The newest ones.
   std::vector<chain_status> reported;
-  epoch_id joint_in; ///< The last one.
+  config_id synced_in; ///< The last one.
   bool alive = true;
   time_point paused_until{0};
   time_point back_at{0};

@@ -25,7 +25,7 @@ struct history_options {
   std::uint64_t first = 1;
   std::uint64_t last = 0;
   unsigned threads = 1;
-  bool calm = false;
+  bool no_faults = false;
 };
 
 struct failed_seed {
@@ -72,15 +72,15 @@ constexpr std::uint64_t repeat_interval = 1000;
 constexpr std::uint64_t histories_for_minima = 80;
 
 template <class World>
-std::optional<failed_seed> run_seed(std::uint64_t seed, bool calm, outcome<World>& all) {
+std::optional<failed_seed> run_seed(std::uint64_t seed, bool no_faults, outcome<World>& all) {
   try {
-    World one{seed, calm};
+    World one{seed, no_faults};
     auto& kind = all.kinds[one.kind()];
     ++kind.histories;
     one.run();
     kind.add(one.counted());
     if (seed % repeat_interval == 0) {
-      World again{seed, calm};
+      World again{seed, no_faults};
       again.run();
       if (again.hash() != one.hash())
         return failed_seed{World::name, seed, "determinism: two runs of one seed differ"};
@@ -105,7 +105,7 @@ outcome<World> run_histories(const history_options& options) {
       if (index > options.last - options.first)
         break;
       const std::uint64_t seed = options.first + index;
-      auto failed = run_seed<World>(seed, options.calm, mine);
+      auto failed = run_seed<World>(seed, options.no_faults, mine);
       if (!failed)
         continue;
       over = true;
@@ -161,9 +161,9 @@ bool show(const outcome<World>& all) {
 
 /// Tells of one history as it happens. Nothing: it was as it should be.
 template <class World>
-std::optional<failed_seed> trace_history(std::uint64_t seed, bool calm) {
+std::optional<failed_seed> trace_history(std::uint64_t seed, bool no_faults) {
   try {
-    World one{seed, calm, [](const std::string& line) { fmt::print("{}\n", line); }};
+    World one{seed, no_faults, [](const std::string& line) { fmt::print("{}\n", line); }};
     one.run();
     return std::nullopt;
   } catch (const violation& found) {

@@ -13,7 +13,7 @@ std::uint64_t job_world::clocks_of(const batch_set& marks) const {
 /// Of whatever begins a generation: all that begin it have the same.
 void job_world::check_beginning(const server& by, const hosted& at, const value_image& image) {
   require(image.adds_up(), "sums: a generation begins with a sum that is not that of its batches");
-  const auto stored = checkpoints_.find(at.record.origin);
+  const auto stored = checkpoints_.find(at.record.base_checkpoint);
   // What a founder has kept may have begun with an older checkpoint; check_kept() judges it.
   if (stored != checkpoints_.end() && !rotten_.contains(stored->first) && !at.recovered) {
     auto both = stored->second.parts.at(at.chain).marks;
@@ -24,7 +24,7 @@ void job_world::check_beginning(const server& by, const hosted& at, const value_
   const history fresh{at.job_generation, now_,          at.recovered, image,
                       image.version(),   {image.digest}};
   const auto [known, is_first] = histories_.try_emplace({at.chain, at.generation}, fresh);
-  require(known->second.origin == image,
+  require(known->second.base_checkpoint == image,
           "replicas: those that begin a generation differ in what they have");
   if (is_traced() && is_first)
     note(full_name(by.id) + " begins chain " + std::to_string(at.chain.value) + " with "
@@ -37,7 +37,7 @@ void job_world::check_kept(chain_id chain, const chain_config& lost, generation_
   auto& told = acknowledged_[chain];
   const auto& begun = histories_.at({chain, next});
   auto both = told;
-  both.intersect(begun.origin.marks);
+  both.intersect(begun.base_checkpoint.marks);
   require(!is_durable() || both == told
             || may_be_lost(chain, lost, histories_.at({chain, lost.generation}), begun),
           "durability: an acknowledged push is gone, and its logs are not");
@@ -65,7 +65,7 @@ void job_world::check_step(const hosted& at, const step_effect& effect) {
   for (std::uint32_t i = 0; i < persisted_.chains.size(); ++i) {
     const auto other = histories_.find({{i}, persisted_.chains[i].active.generation});
     require(other == histories_.end() || other->second.job_generation != mine.job_generation
-              || other->second.origin.marks == mine.origin.marks,
+              || other->second.base_checkpoint.marks == mine.base_checkpoint.marks,
             "one cut: chains of one generation began at different clocks");
   }
 }
@@ -84,7 +84,7 @@ void job_world::check_applied(const hosted& at) {
 
 // -- reads --------------------------------------------------------------------------------------
 
-void job_world::check_answer(server& by, const hosted& at, const part_letter& asked,
+void job_world::check_answer(server& by, const hosted& at, const part_in_flight& asked,
                              const answer_effect& effect) {
   const auto& what = *asked.what->pull;
   if (what.ranges.empty())
@@ -131,10 +131,10 @@ bool job_world::is_at_work(const worker& one) const {
 
 /// From which clock on the server waits for it, by what it was told last; nothing: it does not.
 std::optional<std::uint64_t> job_world::bound_from(const hosted& at, const worker& one) {
-  const auto listed = std::ranges::find_if(at.orders.workers, [&](const clock_entry& x) {
+  const auto listed = std::ranges::find_if(at.desired_state.workers, [&](const clock_entry& x) {
     return x.worker.value == one.id.index && x.incarnation == one.id.incarnation;
   });
-  if (listed == at.orders.workers.end() || !listed->known || at.unbound.contains(one.id))
+  if (listed == at.desired_state.workers.end() || !listed->known || at.unbound.contains(one.id))
     return std::nullopt;
   return listed->clock;
 }
@@ -223,8 +223,8 @@ void job_world::check_end() {
 std::string job_world::describe() const {
   const auto text = [](auto x) { return std::to_string(x); };
   const auto list = [&](const chain_config& config) {
-    std::string all =
-      " epoch " + text(config.epoch.value) + " generation " + text(config.generation.value) + ":";
+    std::string all = " configuration " + text(config.config.value) + " generation "
+                      + text(config.generation.value) + ":";
     for (const auto& who : config.members)
       all += " " + text(who.index) + "." + text(who.incarnation.value);
     if (config.joiner)
@@ -242,10 +242,11 @@ std::string job_world::describe() const {
     for (const auto& [chain, at] : each->chains) {
       const auto status = at.status();
       all += "\n  " + full_name(each->id) + " chain " + text(chain.value) + " generation "
-             + text(status.generation.value) + " epoch " + text(status.epoch.value) + " sealed "
-             + text(status.sealed.value) + (status.complete ? " complete" : "")
-             + (status.joint ? " joint" : "") + " marks " + text(at.values.marks.floor().value)
-             + " of " + text(at.values.marks.size()) + " requests " + text(at.requests.size());
+             + text(status.generation.value) + " configuration " + text(status.config.value)
+             + " sealed " + text(status.sealed.value) + (status.complete ? " complete" : "")
+             + (status.joiner_synced ? " joint" : "") + " marks "
+             + text(at.values.marks.floor().value) + " of " + text(at.values.marks.size())
+             + " requests " + text(at.requests.size());
     }
   for (const auto& [index, each] : workers_)
     all += "\n  " + full_name(each->id) + " clock " + text(each->steps.clock())

@@ -69,20 +69,21 @@ void job_world::carry_out_waiting() {
 
 /// Over a link, which comes about while both live: what a coordinator did not hear is lost with it.
 /// The next one may not hear it, as its sender may be dead by then, and another one in its place.
-void job_world::send_up(process& by, decltype(report::body) body) {
-  report what{by.id, fingerprint_, ++by.sequence, 0, std::move(body)};
+void job_world::send_up(process& by, decltype(status_message::body) body) {
+  status_message what{by.id, fingerprint_, ++by.sequence, 0, std::move(body)};
   if (!coordinator_)
     return;
-  post(place_of(by.id), coordinator_place,
-       [this, to = coordinator_->id, what = std::make_shared<const report>(std::move(what))] {
-         when_awake(to, now_, [this, what] { hear(*what); });
-       });
+  post(
+    place_of(by.id), coordinator_place,
+    [this, to = coordinator_->id, what = std::make_shared<const status_message>(std::move(what))] {
+      when_awake(to, now_, [this, what] { hear(*what); });
+    });
 }
 
-void job_world::hear(const report& what) {
+void job_world::hear(const status_message& what) {
   if (auto* const by = find(what.from); by != nullptr && by->disturbed_until <= now_)
     by->disturbed_until.reset();
-  if (const auto* const work = std::get_if<worker_report>(&what.body))
+  if (const auto* const work = std::get_if<worker_status>(&what.body))
     for (const auto& each : work->leases)
       told_done_[{what.from, each.lease.id}].insert(each.done.begin(), each.done.end());
   for (const auto& who : {what.from, member_id{what.from.role, what.from.index, {}}}) {
@@ -98,16 +99,16 @@ void job_world::hear(const report& what) {
 }
 
 void job_world::run(send_effect& effect) {
-  check_orders(effect.orders);
-  auto what = std::make_shared<const orders>(std::move(effect.orders));
+  check_desired(effect.desired_state);
+  auto what = std::make_shared<const desired_state>(std::move(effect.desired_state));
   post(coordinator_place, place_of(what->to), [this, what] {
     when_awake(what->to, now_, [this, what] {
       if (auto* const to_server = find_server(what->to))
-        obey(*to_server, *what);
+        reconcile(*to_server, *what);
       else if (auto* const to_worker = find_worker(what->to))
-        obey(*to_worker, *what);
+        reconcile(*to_worker, *what);
       else
-        obey_as_observer(*what);
+        reconcile_as_observer(*what);
     });
   });
 }

@@ -5,28 +5,28 @@
 namespace troupe::sim {
 
 void job_world::observe() {
-  observer_report body;
+  observer_status body;
   body.deaths = deaths_;
   body.done = phase_seen_ == job_phase::finished;
   send_up(*launcher_, std::move(body));
   for (auto& [unused, each] : commands_) {
-    observer_report wish;
-    wish.resize = each.wish;
-    send_up(each, std::move(wish));
+    observer_status wanted;
+    wanted.resize = each.wanted;
+    send_up(each, std::move(wanted));
   }
 }
 
-void job_world::obey_as_observer(const orders& what) {
+void job_world::reconcile_as_observer(const desired_state& what) {
   const auto* mine = std::get_if<job_status>(&what.body);
   if (mine == nullptr)
     return;
   if (const auto found = commands_.find(what.to); found != commands_.end()) {
-    const auto& wish = found->second.wish;
+    const auto& wanted = found->second.wanted;
     const bool heard =
       std::ranges::all_of(
-        wish.add,
+        wanted.add,
         [&](auto x) { return std::ranges::find(mine->servers, x) != mine->servers.end(); })
-      && std::ranges::all_of(wish.drain, [&](auto x) {
+      && std::ranges::all_of(wanted.drain, [&](auto x) {
            return std::ranges::find(mine->draining, x) != mine->draining.end();
          });
     if (what.stop || heard)
@@ -39,9 +39,9 @@ void job_world::obey_as_observer(const orders& what) {
   told_to_stop_ = told_to_stop_ || what.stop;
   if (told_to_stop_)
     return;
-  seats_.clear();
+  slots_.clear();
   for (const auto& each : mine->servers) {
-    seats_.insert(each.value);
+    slots_.insert(each.value);
     const bool starts = std::ranges::any_of(starting_, [&](const member_id& who) {
       return who.role == role::server && who.index == each.value;
     });
@@ -58,11 +58,11 @@ void job_world::begin_command() {
   fresh.id = {role::observer, 1, next_incarnation()};
   const server_id which{static_cast<std::uint32_t>(pick(0, servers_max - 1))};
   if (chance(0.6))
-    fresh.wish.add.push_back(which);
+    fresh.wanted.add.push_back(which);
   else
-    fresh.wish.drain.push_back(which);
+    fresh.wanted.drain.push_back(which);
   if (is_traced())
-    note(std::string{"a command wants to "} + (fresh.wish.add.empty() ? "drain" : "add")
+    note(std::string{"a command wants to "} + (fresh.wanted.add.empty() ? "drain" : "add")
          + " server " + std::to_string(which.value));
   at(now_ + 3s, [this, who = fresh.id] { commands_.erase(who); });
   commands_.emplace(fresh.id, std::move(fresh));

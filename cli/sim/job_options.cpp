@@ -18,7 +18,7 @@ void draw_processes(std::mt19937_64 random, job_options& what) {
 
 } // namespace
 
-job_options draw_job(std::mt19937_64& random, bool calm) {
+job_options draw_job(std::mt19937_64& random, bool no_faults) {
   using namespace std::chrono_literals;
   const auto pick = [&](std::uint32_t low, std::uint32_t high) {
     return std::uniform_int_distribution<std::uint32_t>(low, high)(random);
@@ -45,15 +45,15 @@ job_options draw_job(std::mt19937_64& random, bool calm) {
   const bool has_spares = table.sync.mode == consistency_mode::bsp && one_of(has_slow ? 2 : 4);
   job.backup_workers = has_spares ? pick(1, 2) : 0;
   job.batch_samples = 1;
-  job.passes = pick(1, 3);
+  job.epochs = pick(1, 3);
   const std::uint32_t batches = has_slow ? pick(250, 500) : pick(20, 80) * job.workers;
-  job.samples = std::max(1U, batches / static_cast<std::uint32_t>(job.passes));
+  job.samples = std::max(1U, batches / static_cast<std::uint32_t>(job.epochs));
   what.spare_servers = one_of(2) ? pick(1, 2) : 0;
   what.lease_batches = pick(1, 20);
   what.checkpoint_clocks = one_of(3) ? pick(1, 20) : 0;
   what.pulls_ahead = table.sync.mode == consistency_mode::asp ? pick(0, 2) : 0;
   what.reads = one_of(2) ? read_target::any : read_target::head;
-  what.resume = !calm && one_of(6);
+  what.resume = !no_faults && one_of(6);
   draw_processes(random, what);
   return what;
 }

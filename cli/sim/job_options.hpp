@@ -25,7 +25,7 @@ struct job_options {
 };
 
 /// `calm`: nothing dies at once.
-job_options draw_job(std::mt19937_64& random, bool calm);
+job_options draw_job(std::mt19937_64& random, bool no_faults);
 
 coordinator_options coordinator_options_of(const job_options& what, bool resume);
 

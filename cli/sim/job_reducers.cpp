@@ -11,8 +11,9 @@ constexpr time_point end_of_others = 200ms;
 
 // -- requests -----------------------------------------------------------------------------------
 
-void job_world::ask(worker_process& by, const member_id& asker, request_token token, request what) {
-  by.askers.emplace(token, asker);
+void job_world::ask(worker_process& by, const member_id& responder, request_token token,
+                    request what) {
+  by.responders.emplace(token, responder);
   if (by.reduces)
     return reduce(by, [&](reducer_effects& effects) {
       by.reduces->ask(token, std::move(what), local(by), effects);
@@ -70,18 +71,18 @@ void job_world::run(worker_process& by, failed_effect& effect) {
 }
 
 void job_world::answered(worker_process& by, request_token token) {
-  if (auto* const asker = take_asker(by, token))
-    answered(*asker, token);
+  if (auto* const responder = take_responder(by, token))
+    answered(*responder, token);
 }
 
 void job_world::failed(worker_process& by, request_token token, const failure& why) {
-  if (auto* const asker = take_asker(by, token))
-    failed(*asker, token, why);
+  if (auto* const responder = take_responder(by, token))
+    failed(*responder, token, why);
 }
 
 /// Null: it has ended.
-job_world::worker* job_world::take_asker(worker_process& by, request_token token) {
-  return find_worker(by.askers.extract(token).mapped());
+job_world::worker* job_world::take_responder(worker_process& by, request_token token) {
+  return find_worker(by.responders.extract(token).mapped());
 }
 
 // -- one fate -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ constexpr double log_share = 0.03;
 
 // -- requests -----------------------------------------------------------------------------------
 
-void job_world::ask(server& by, const member_id& from, const part_letter& what) {
+void job_world::ask(server& by, const member_id& from, const part_in_flight& what) {
   const auto found = by.chains.find(what.what->chain);
   if (found == by.chains.end() || !found->second.decider || found->second.broken)
     return send_answer(by, from, what, {},
@@ -24,7 +24,8 @@ void job_world::ask(server& by, const member_id& from, const part_letter& what) 
   decide(by, at, [&](replica_effects& effects) {
     if (!what.what->push)
       return pull(by, at, token, effects);
-    at.decider->push(token, std::make_shared<const update>(*what.what->push), local(by), effects);
+    at.decider->push(token, std::make_shared<const push_request>(*what.what->push), local(by),
+                     effects);
   });
 }
 
@@ -39,7 +40,7 @@ void job_world::answer(server& by, hosted& at, request_token token, outcome what
   send_answer(by, open.from, open.asked, at.generation, std::move(what));
 }
 
-void job_world::send_answer(const server& by, const member_id& to, const part_letter& asked,
+void job_world::send_answer(const server& by, const member_id& to, const part_in_flight& asked,
                             generation_id generation, outcome what) {
   over_link(to, by.id.index, false, [this, to, asked, generation, what = std::move(what)] {
     auto* const reader = find_worker_process(to);
@@ -85,13 +86,13 @@ void job_world::run(server& by, hosted& at, step_effect& effect, replica_effects
 
 void job_world::run(server& by, hosted& at, acknowledge_effect& effect, replica_effects&) {
   auto& open = at.requests.at(effect.push);
-  tally_.repeated += effect.receipt.duplicate ? 1 : 0;
+  tally_.repeated += effect.push_reply.duplicate ? 1 : 0;
   for (const auto& step : open.asked.what->push->steps()) {
     require(at.values.marks.contains(step.batch), "acknowledged: a push is not applied");
     if (at.generation == persisted_.chains[at.chain.value].active.generation)
       acknowledged_[at.chain].insert(step.batch);
   }
-  open.answer.pushed = effect.receipt;
+  open.answer.pushed = effect.push_reply;
   if (open.asked.what->pull)
     at.pulls_due.push_back(effect.push);
   else
@@ -112,7 +113,7 @@ void job_world::run(server& by, hosted& at, answer_effect& effect, replica_effec
   auto& open = at.requests.at(effect.pull);
   check_answer(by, at, open.asked, effect);
   ++tally_.answered;
-  values brought;
+  pull_reply brought;
   brought.version = effect.version;
   for (const auto& where : open.asked.what->pull->ranges)
     brought.pieces.push_back({where, nullptr});
@@ -151,7 +152,7 @@ void job_world::run(server& by, hosted& at, take_back_effect& effect, replica_ef
   disk.logs[disk.newest].emplace_back(effect.last, std::nullopt);
 }
 
-void job_world::run(server& by, hosted& at, peer_effect& effect, replica_effects&) {
+void job_world::run(server& by, hosted& at, replica_send_effect& effect, replica_effects&) {
   std::visit(
     [&](auto& what) {
       if constexpr (!std::is_same_v<std::decay_t<decltype(what)>, copy_part>)
@@ -163,13 +164,13 @@ void job_world::run(server& by, hosted& at, peer_effect& effect, replica_effects
 void job_world::run(server& by, hosted& at, request_copy_effect& effect, replica_effects&) {
   if (at.copy_waits)
     return at.decider->copy_advanced(local(by));
-  send_to_peer(effect.from, at.chain, by.id, copy_request{effect.epoch, 0, {}});
+  send_to_peer(effect.from, at.chain, by.id, copy_request{effect.config, 0, {}});
 }
 
 // -- other replicas -----------------------------------------------------------------------------
 
 void job_world::send_to_peer(const member_id& to, chain_id chain, const member_id& from,
-                             peer_what what) {
+                             replica_what what) {
   post_quickly(place_of(from), place_of(to), peer_share,
                [this, to, chain, from, what = std::move(what)] {
                  when_awake(to, now_, [this, to, chain, from, what] {
@@ -181,7 +182,7 @@ void job_world::send_to_peer(const member_id& to, chain_id chain, const member_i
                });
 }
 
-void job_world::receive(server& by, hosted& at, const member_id& from, const peer_what& what) {
+void job_world::receive(server& by, hosted& at, const member_id& from, const replica_what& what) {
   if (const auto* asked = std::get_if<copy_request>(&what))
     return send_copy(by, at, from, *asked);
   if (const auto* brought = std::get_if<std::shared_ptr<const state_copy>>(&what))
@@ -197,15 +198,15 @@ void job_world::receive(server& by, hosted& at, const member_id& from, const pee
 }
 
 void job_world::send_copy(server& by, hosted& at, const member_id& to, const copy_request& asked) {
-  const auto index = at.decider->copy_for(to, asked.epoch);
+  const auto index = at.decider->copy_for(to, asked.config);
   if (!index) {
-    if (asked.epoch > at.decider->status().epoch)
+    if (asked.config > at.decider->status().config)
       at.early_request = {to, asked}; // Else it would come again only after a while.
     return;
   }
   send_to_peer(to, at.chain, by.id,
                std::make_shared<const state_copy>(state_copy{
-                 asked.epoch, *index, at.decider->state()->pull_clock_max(), image_of(at)}));
+                 asked.config, *index, at.decider->state()->pull_clock_max(), image_of(at)}));
 }
 
 void job_world::install(server& by, hosted& at, const std::shared_ptr<const state_copy>& what) {
@@ -226,8 +227,8 @@ void job_world::install(server& by, hosted& at, const std::shared_ptr<const stat
 
 void job_world::put_in_place(server& by, hosted& at, const state_copy& what,
                              replica_effects& effects) {
-  if (!at.decider->install(what.epoch, what.index, what.clock_max, what.image.partitions, local(by),
-                           effects))
+  if (!at.decider->install(what.config, what.index, what.clock_max, what.image.partitions,
+                           local(by), effects))
     return;
   ++tally_.copies;
   at.values = what.image;

@@ -6,11 +6,11 @@ namespace troupe::sim {
 chain_status job_world::hosted::status() const {
   if (decider)
     return decider->status();
-  return {generation, {}, newest_of(record).epoch, false, false};
+  return {generation, {}, newest_of(record).config, false, false};
 }
 
-chain_report job_world::hosted::describe() const {
-  chain_report mine;
+replica_status job_world::hosted::describe() const {
+  replica_status mine;
   mine.chain = chain;
   mine.status = status();
   if (unreadable != 0)
@@ -40,7 +40,7 @@ std::vector<chain_status> job_world::server::statuses() const {
 }
 
 void job_world::send_report(server& by) {
-  server_report body;
+  server_status body;
   body.address = "s" + std::to_string(by.id.index);
   body.clock_ns = static_cast<std::uint64_t>(local(by).count());
   for (const auto& [unused, at] : by.chains)
@@ -64,45 +64,45 @@ void job_world::act(server& by) {
 
 void job_world::hosted::list_workers(time_point now, replica_effects& effects) {
   const auto before = std::exchange(unbound, {});
-  for (const auto& one : orders.workers) {
+  for (const auto& one : desired_state.workers) {
     const member_id who{role::worker, one.worker.value, one.incarnation};
     if (one.clock == unbound_clock || before.contains(who))
       unbound.insert(who);
   }
-  decider->set_workers(orders.workers, now, effects);
+  decider->set_workers(desired_state.workers, now, effects);
 }
 
-void job_world::obey(server& by, const orders& what) {
+void job_world::reconcile(server& by, const desired_state& what) {
   if (!by.takes(what))
     return;
   if (what.stop)
     return end(by.id);
-  const auto& mine = std::get<server_orders>(what.body);
+  const auto& mine = std::get<desired_server>(what.body);
   for (const auto& [chain, record] : mine.chains) {
     auto& at = by.chains[chain];
     at.chain = chain;
-    obey(by, at, record, mine);
+    reconcile(by, at, record, mine);
   }
   if (by.statuses() != by.told
       || std::ranges::any_of(mine.workers, [](const auto& x) { return !x.known; }))
     send_report(by);
 }
 
-void job_world::obey(server& by, hosted& at, const chain_metadata& record,
-                     const server_orders& what) {
-  const bool other_workers = what.workers != at.orders.workers;
+void job_world::reconcile(server& by, hosted& at, const chain_metadata& record,
+                          const desired_server& what) {
+  const bool other_workers = what.workers != at.desired_state.workers;
   at.record = record;
-  at.orders = what;
+  at.desired_state = what;
   const auto newest = newest_of(record);
   if (takes_part(record.active, by.id) || takes_part(newest, by.id))
     at.unnamed_since.reset();
   else if (!at.unnamed_since)
     at.unnamed_since = local(by);
   const bool is_other = newest.generation != at.generation;
-  const bool founds = newest.joiner != by.id && takes_part(newest, by.id);
+  const bool starts_generation = newest.joiner != by.id && takes_part(newest, by.id);
   // It takes the place of a founder, and was told of this generation when it was none.
-  const bool is_late = !is_other && newest.generation != record.active.generation && founds
-                       && at.decider && !at.decider->status().complete;
+  const bool is_late = !is_other && newest.generation != record.active.generation
+                       && starts_generation && at.decider && !at.decider->status().complete;
   if (is_late || (is_other && (takes_part(newest, by.id) || at.generation.value == 0)))
     begin_generation(by, at, newest);
   if (!at.decider || at.broken)
@@ -112,15 +112,15 @@ void job_world::obey(server& by, hosted& at, const chain_metadata& record,
     at.decider->renew(time_point{static_cast<std::int64_t>(what.heard_ns)});
     if (other_workers)
       at.list_workers(now, effects);
-    at.decider->obey(record, now, effects);
+    at.decider->reconcile(record, now, effects);
   });
   if (const auto early = std::exchange(at.early_request, std::nullopt))
     send_copy(by, at, early->first, early->second);
-  obey_checkpoint(by, at);
+  reconcile_checkpoint(by, at);
 }
 
-void job_world::obey_checkpoint(server& by, hosted& at) {
-  const auto number = at.orders.checkpoint;
+void job_world::reconcile_checkpoint(server& by, hosted& at) {
+  const auto number = at.desired_state.checkpoint;
   if (number <= std::max(at.cut, at.checkpoint_failed))
     return;
   if (!at.decider->leads()) {
@@ -131,13 +131,13 @@ void job_world::obey_checkpoint(server& by, hosted& at) {
     return;
   }
   const bool passed = mode() == consistency_mode::bsp
-                      && at.decider->state()->bsp_clocks() > at.orders.checkpoint_clock;
+                      && at.decider->state()->bsp_clocks() > at.desired_state.checkpoint_clock;
   if (passed) { // The others may have cut at that clock.
     at.checkpoint_failed = number;
     return;
   }
   decide(by, at, [&](replica_effects& effects) {
-    at.decider->request_cut(number, at.orders.checkpoint_clock, local(by), effects);
+    at.decider->request_cut(number, at.desired_state.checkpoint_clock, local(by), effects);
   });
 }
 
@@ -151,9 +151,9 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
   hosted next;
   next.chain = at.chain;
   next.record = at.record;
-  next.orders = at.orders;
+  next.desired_state = at.desired_state;
   next.generation = newest.generation;
-  next.job_generation = at.orders.generation;
+  next.job_generation = at.desired_state.generation;
   next.loading = at.loading + 1;
   next.next_token = at.next_token;
   next.cut = at.cut;
@@ -163,7 +163,7 @@ void job_world::begin_generation(server& by, hosted& at, const chain_config& new
   at = std::move(next);
   if (newest.joiner == by.id || !takes_part(newest, by.id))
     return begin(by, at, {});
-  if (is_durable() && at.record.active.epoch != epoch_id{})
+  if (is_durable() && at.record.active.config != config_id{})
     recover(by, at);
   else
     load(by, at);
@@ -211,27 +211,27 @@ std::vector<log_entry> job_world::kept_chain::entries_from(std::uint64_t first) 
 }
 
 void job_world::load(server& by, hosted& at) {
-  if (at.record.origin != 0)
+  if (at.record.base_checkpoint != 0)
     return later(by, at, disk_time(by),
                  [this](server& mine, hosted& here) { restore(mine, here); });
   later(by, at, now_ + pick_ms(5, 80), [this](server& mine, hosted& here) {
-    tally_.starts_over += persisted_.term > 1 || here.orders.generation.value > 0 ? 1 : 0;
+    tally_.starts_over += persisted_.term > 1 || here.desired_state.generation.value > 0 ? 1 : 0;
     value_image fresh;
     for (std::uint32_t p = 0; p < job().partitions; ++p)
-      if (here.orders.chain_of[p] == here.chain)
+      if (here.desired_state.chain_of[p] == here.chain)
         fresh.partitions.push_back({{p}, 0, {batch_set{}}});
     found(mine, here, std::move(fresh));
   });
 }
 
 void job_world::restore(server& by, hosted& at) {
-  const auto origin = at.record.origin;
-  if (is_unreadable(origin)) {
-    at.unreadable = origin;
+  const auto base_checkpoint = at.record.base_checkpoint;
+  if (is_unreadable(base_checkpoint)) {
+    at.unreadable = base_checkpoint;
     ++tally_.unreadable;
     return send_report(by);
   }
-  const auto& stored = checkpoints_.at(origin);
+  const auto& stored = checkpoints_.at(base_checkpoint);
   require(stored.committed, "checkpoints: one without commit is restored");
   ++tally_.restores;
   found(by, at, stored.parts.at(at.chain));
@@ -263,14 +263,16 @@ void job_world::begin(server& by, hosted& at, const value_image& image) {
     how.chain.lease_time = {};
   how.writes_log = is_durable();
   how.add_up = [](const std::vector<table_id>&,
-                  std::span<const std::shared_ptr<const update>> pushes) { return sum_of(pushes); };
+                  std::span<const std::shared_ptr<const push_request>> pushes) {
+    return sum_of(pushes);
+  };
   at.decider.emplace(job(), by.id, at.job_generation, at.generation, image.partitions, how);
   decide(by, at, [&](replica_effects& effects) { at.list_workers(local(by), effects); });
 }
 
 /// Orders that came while it was loading.
 void job_world::go_on(server& by, hosted& at) {
-  obey(by, at, chain_metadata{at.record}, server_orders{at.orders});
+  reconcile(by, at, chain_metadata{at.record}, desired_server{at.desired_state});
   send_report(by);
 }
 
@@ -340,7 +342,7 @@ void job_world::free_if_unnamed(server& by, hosted& at) {
   if (!at.broken || !at.unnamed_since || local(by) - *at.unnamed_since < unnamed_time)
     return;
   begin_generation(by, at, at.record.active);
-  obey(by, at, chain_metadata{at.record}, server_orders{at.orders});
+  reconcile(by, at, chain_metadata{at.record}, desired_server{at.desired_state});
 }
 
 /// A server that cannot write its log is missed only where no other of a chain can go on. A job

@@ -7,7 +7,7 @@
 
 namespace troupe::sim {
 
-void value_image::apply(const std::vector<std::shared_ptr<const update>>& pushes) {
+void value_image::apply(const std::vector<std::shared_ptr<const push_request>>& pushes) {
   std::uint64_t brought = 0;
   for (const auto& push : pushes)
     brought += static_cast<std::uint64_t>(push->gradient_norm);
@@ -40,8 +40,9 @@ std::uint64_t value_image::version() const {
   return newest;
 }
 
-std::shared_ptr<const update> sum_of(std::span<const std::shared_ptr<const update>> pushes) {
-  auto sum = std::make_shared<update>();
+std::shared_ptr<const push_request>
+sum_of(std::span<const std::shared_ptr<const push_request>> pushes) {
+  auto sum = std::make_shared<push_request>();
   sum->step = pushes.front()->step;
   sum->tables = pushes.front()->tables;
   for (const auto& push : pushes) {

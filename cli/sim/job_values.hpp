@@ -25,7 +25,7 @@ struct value_image {
   std::vector<shard_partition> partitions; ///< In images alone.
 
   /// Takes the step of an entry. Throws violation.
-  void apply(const std::vector<std::shared_ptr<const update>>& pushes);
+  void apply(const std::vector<std::shared_ptr<const push_request>>& pushes);
   /// Whether the sum is that of the batches.
   bool adds_up() const;
   std::uint64_t version() const;
@@ -35,7 +35,8 @@ struct value_image {
 };
 
 /// As one push of all their batches.
-std::shared_ptr<const update> sum_of(std::span<const std::shared_ptr<const update>> pushes);
+std::shared_ptr<const push_request>
+sum_of(std::span<const std::shared_ptr<const push_request>> pushes);
 
 /// Steps of a log on top of a base: as replay_log() takes them.
 value_image replayed(const job_spec& job, value_image base, const std::vector<log_entry>& log);

@@ -28,7 +28,7 @@ void job_world::act(worker& by) {
 }
 
 void job_world::send_report(worker& by) {
-  worker_report body;
+  worker_status body;
   body.generation = by.steps.generation();
   body.leases = by.steps.progress();
   body.clock = by.steps.clock();
@@ -40,20 +40,20 @@ void job_world::send_report(worker& by) {
   send_up(by, std::move(body));
 }
 
-void job_world::obey(worker& by, const orders& what) {
+void job_world::reconcile(worker& by, const desired_state& what) {
   if (!by.takes(what))
     return;
   if (what.stop)
     return end(by.id);
-  const auto& mine = std::get<worker_orders>(what.body);
-  if (mine.view.epoch > by.view_epoch) {
-    by.view_epoch = mine.view.epoch;
+  const auto& mine = std::get<desired_worker>(what.body);
+  if (mine.view.config > by.view_config) {
+    by.view_config = mine.view.config;
     router_effects effects;
     process_of(by).values_of.set_view(mine.view, local(by), effects);
     carry_out(process_of(by), effects);
   }
   by.admitted = mine.admitted;
-  by.steps.obey(mine);
+  by.steps.reconcile(mine);
   advance(by);
 }
 
@@ -101,12 +101,13 @@ void job_world::ask(worker& by, std::optional<training_step> done,
   };
   request what;
   if (done)
-    what.push = update{.step = header(*done),
-                       .tables = {{0}},
-                       .gradient_norm = gradient_of(done->batch),
-                       .pieces = {}};
+    what.push = push_request{.step = header(*done),
+                             .tables = {{0}},
+                             .gradient_norm = gradient_of(done->batch),
+                             .pieces = {}};
   if (next)
-    what.pull = query{.step = header(*next), .ranges = {{{0}, 0, job().tables.front().size()}}};
+    what.pull =
+      pull_request{.step = header(*next), .ranges = {{{0}, 0, job().tables.front().size()}}};
   auto& home = process_of(by);
   const request_token token{home.next_token++};
   by.requests.emplace(token, worker::open_request{done, next});
@@ -145,22 +146,23 @@ void job_world::carry_out(worker_process& by, router_effects& effects) {
 
 void job_world::run(worker_process& by, send_part_effect& effect) {
   const auto head = effect.to.head.index;
-  const auto number = by.next_letter++;
+  const auto number = by.next_message++;
   by.sent[number] = {effect.part, effect.attempt, head, now_ + request_patience};
-  part_letter letter{number,
-                     effect.part,
-                     effect.attempt,
-                     std::make_shared<const request>(std::move(effect.what)),
-                     {}};
-  letter.told = told_[letter.what->chain];
-  over_link(by.id, head, true, [this, from = by.id, head, letter = std::move(letter)] {
-    if (const auto found = servers_.find(head); found != servers_.end())
-      when_awake(found->second->id, now_, [this, who = found->second->id, from, letter] {
-        ask(*find_server(who), from, letter);
-      });
-    else if (auto* const asker = find_worker_process(from))
-      settle(*asker, letter, failure{errc::peer_lost, "nobody listens"});
-  });
+  part_in_flight letter_variant{number,
+                                effect.part,
+                                effect.attempt,
+                                std::make_shared<const request>(std::move(effect.what)),
+                                {}};
+  letter_variant.told = told_[letter_variant.what->chain];
+  over_link(
+    by.id, head, true, [this, from = by.id, head, letter_variant = std::move(letter_variant)] {
+      if (const auto found = servers_.find(head); found != servers_.end())
+        when_awake(found->second->id, now_, [this, who = found->second->id, from, letter_variant] {
+          ask(*find_server(who), from, letter_variant);
+        });
+      else if (auto* const responder = find_worker_process(from))
+        settle(*responder, letter_variant, failure{errc::peer_lost, "nobody listens"});
+    });
 }
 
 /// In order, until the link breaks: then nothing of what is on its way arrives.
@@ -203,7 +205,7 @@ void job_world::break_link(worker_process& by, std::uint32_t index) {
   });
 }
 
-void job_world::settle(worker_process& by, const part_letter& asked, outcome what) {
+void job_world::settle(worker_process& by, const part_in_flight& asked, outcome what) {
   by.sent.erase(asked.number);
   router_effects effects;
   if (auto* got = std::get_if<reply>(&what))

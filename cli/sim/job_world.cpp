@@ -5,7 +5,7 @@ namespace troupe::sim {
 namespace {
 
 /// Of the rates below, how often they are asked for.
-constexpr milliseconds misfortune_interval = 10ms;
+constexpr milliseconds fault_interval = 10ms;
 constexpr std::uint64_t absence_long_ms = 4000;
 /// No member is missed sooner.
 constexpr time_point silence_min = 1300ms;
@@ -49,8 +49,8 @@ const std::vector<minimum<job_tally>> job_world::minima{
   {"sums not as one", &job_tally::sum_not_applicable, 0.01, "bsp"},
 };
 
-job_world::job_world(std::uint64_t seed, bool calm, trace_function trace)
-    : world(seed, calm, std::move(trace)), options_(draw_job(random_, calm)) {
+job_world::job_world(std::uint64_t seed, bool no_faults, trace_function trace)
+    : world(seed, no_faults, std::move(trace)), options_(draw_job(random_, no_faults)) {
   fingerprint_ = fingerprint(job());
   loss_ = intensity(0.1);
   repetition_ = intensity(0.06);
@@ -86,8 +86,8 @@ void job_world::run() {
   tally_.reduced = options_.workers_per_process > 1 ? 1 : 0;
   start_coordinator(false);
   every(launcher_->id, report_interval, [this] { observe(); });
-  for (time_point t = misfortune_interval; t < faults_end_; t += misfortune_interval)
-    at(t, [this] { misfortune(); });
+  for (time_point t = fault_interval; t < faults_end_; t += fault_interval)
+    at(t, [this] { inject_faults(); });
   at(faults_end_, [this] { heal(); });
   while (!has_ended() && now_ < faults_end_ + quiet_time && step()) {
   }
@@ -218,7 +218,7 @@ void job_world::end(member_id who) {
   if (who.role == role::worker)
     return end_worker(who);
   servers_.erase(who.index);
-  if (!told_to_stop_ && phase_seen_ < job_phase::finished && seats_.contains(who.index))
+  if (!told_to_stop_ && phase_seen_ < job_phase::finished && slots_.contains(who.index))
     start_again(who, now_ + 50ms);
 }
 
@@ -261,10 +261,10 @@ void job_world::kill(const member_id& who) {
 
 // -- misfortune ---------------------------------------------------------------------------------
 
-void job_world::misfortune() {
+void job_world::inject_faults() {
   if (coordinator_ && coordinator_->decider->phase() == job_phase::stopped)
     return; // A coordinator that dies now would wait for those who left.
-  const double seconds = std::chrono::duration<double>(misfortune_interval).count();
+  const double seconds = std::chrono::duration<double>(fault_interval).count();
   const auto victim = [&](const auto& all) {
     return std::next(all.begin(), static_cast<std::ptrdiff_t>(pick(0, all.size() - 1)))->second->id;
   };
@@ -340,9 +340,9 @@ void job_world::everything_dies() {
   starting_.clear();
   commands_.clear();
   deaths_.clear();
-  seats_.clear();
+  slots_.clear();
   launcher_->id.incarnation = next_incarnation();
-  launcher_->last_orders = {};
+  launcher_->last_desired = {};
   every(launcher_->id, report_interval, [this] { observe(); });
   persisted_.servers.clear();
   persisted_.draining.clear();

@@ -8,7 +8,7 @@
 #include "cli/sim/world.hpp"
 
 #include "actors/protocol/server/replica.hpp"
-#include "actors/protocol/worker/pipeline.hpp"
+#include "actors/protocol/worker/step_planner.hpp"
 #include "actors/protocol/worker/reducer.hpp"
 #include "actors/protocol/worker/router.hpp"
 
@@ -50,7 +50,7 @@ public:
   static constexpr std::array<const char*, 3> kinds{"bsp", "ssp", "asp"};
   static const std::vector<minimum<tally>> minima;
 
-  explicit job_world(std::uint64_t seed, bool calm = false, trace_function trace = {});
+  explicit job_world(std::uint64_t seed, bool no_faults = false, trace_function trace = {});
   ~job_world();
 
   /// Throws violation.
@@ -67,11 +67,11 @@ private:
   struct controller;
   struct kept_chain;
   struct state_copy;
-  struct part_letter;
+  struct part_in_flight;
   struct sent_part;
   struct command;
-  using peer_what = std::variant<entry_message, committed_message, joined_message, copy_request,
-                                 std::shared_ptr<const state_copy>>;
+  using replica_what = std::variant<entry_message, committed_message, joined_message, copy_request,
+                                    std::shared_ptr<const state_copy>>;
   using outcome = std::variant<reply, failure>;
 
   consistency_mode mode() const { return options_.job.tables.front().sync.mode; }
@@ -105,8 +105,8 @@ private:
   // -- job_coordinator.cpp: the coordinator, its store and its checkpoints --
   void start_coordinator(bool resume);
   void kill_coordinator();
-  void send_up(process& by, decltype(report::body) body);
-  void hear(const report& what);
+  void send_up(process& by, decltype(status_message::body) body);
+  void hear(const status_message& what);
   void coordinate(const std::function<void(coordinator_effects&)>& what);
   void carry_out_waiting();
   void run(send_effect& effect);
@@ -121,14 +121,14 @@ private:
 
   // -- job_launcher.cpp: the launcher, and commands --
   void observe();
-  void obey_as_observer(const orders& what);
+  void reconcile_as_observer(const desired_state& what);
   void begin_command();
 
   // -- job_servers.cpp: server_actor and the control path of replica_host --
   void act(server& by);
-  void obey(server& by, const orders& what);
-  void obey(server& by, hosted& at, const chain_metadata& record, const server_orders& what);
-  void obey_checkpoint(server& by, hosted& at);
+  void reconcile(server& by, const desired_state& what);
+  void reconcile(server& by, hosted& at, const chain_metadata& record, const desired_server& what);
+  void reconcile_checkpoint(server& by, hosted& at);
   void send_report(server& by);
   void begin_generation(server& by, hosted& at, const chain_config& newest);
   void recover(server& by, hosted& at);
@@ -149,10 +149,10 @@ private:
   bool is_unreadable(std::uint64_t checkpoint);
 
   // -- job_replicas.cpp: requests, and other replicas --
-  void ask(server& by, const member_id& from, const part_letter& what);
+  void ask(server& by, const member_id& from, const part_in_flight& what);
   void pull(server& by, hosted& at, request_token token, replica_effects& effects);
   void answer(server& by, hosted& at, request_token token, outcome what);
-  void send_answer(const server& by, const member_id& to, const part_letter& asked,
+  void send_answer(const server& by, const member_id& to, const part_in_flight& asked,
                    generation_id generation, outcome what);
   void decide(server& by, hosted& at, const std::function<void(replica_effects&)>& what);
   void run(server& by, hosted& at, step_effect& effect, replica_effects& more);
@@ -160,19 +160,19 @@ private:
   void run(server& by, hosted& at, refuse_effect& effect, replica_effects& more);
   void run(server& by, hosted& at, answer_effect& effect, replica_effects& more);
   void run(server& by, hosted& at, cut_effect& effect, replica_effects& more);
-  void run(server& by, hosted& at, peer_effect& effect, replica_effects& more);
+  void run(server& by, hosted& at, replica_send_effect& effect, replica_effects& more);
   void run(server& by, hosted& at, request_copy_effect& effect, replica_effects& more);
   void run(server& by, hosted& at, write_effect& effect, replica_effects& more);
   void run(server& by, hosted& at, take_back_effect& effect, replica_effects& more);
-  void send_to_peer(const member_id& to, chain_id chain, const member_id& from, peer_what what);
-  void receive(server& by, hosted& at, const member_id& from, const peer_what& what);
+  void send_to_peer(const member_id& to, chain_id chain, const member_id& from, replica_what what);
+  void receive(server& by, hosted& at, const member_id& from, const replica_what& what);
   void send_copy(server& by, hosted& at, const member_id& to, const copy_request& asked);
   void install(server& by, hosted& at, const std::shared_ptr<const state_copy>& what);
   void put_in_place(server& by, hosted& at, const state_copy& what, replica_effects& effects);
 
   // -- job_workers.cpp: worker_actor, router_actor and links --
   void act(worker& by);
-  void obey(worker& by, const orders& what);
+  void reconcile(worker& by, const desired_state& what);
   void advance(worker& by);
   void ask(worker& by, std::optional<training_step> done, std::optional<training_step> next);
   void computed(worker& by, std::uint64_t step);
@@ -182,7 +182,7 @@ private:
   void run(worker_process& by, send_part_effect& effect);
   void run(worker_process& by, answered_effect& effect);
   void run(worker_process& by, failed_effect& effect);
-  void settle(worker_process& by, const part_letter& asked, outcome what);
+  void settle(worker_process& by, const part_in_flight& asked, outcome what);
   void fail_parts(worker_process& by, const std::function<bool(const sent_part&)>& which);
   void send_report(worker& by);
   void over_link(const member_id& process, std::uint32_t server, bool to_server,
@@ -190,12 +190,12 @@ private:
   void break_link(worker_process& by, std::uint32_t server);
 
   // -- job_reducers.cpp: reducer_actor, and what else happens to workers of one process --
-  void ask(worker_process& by, const member_id& asker, request_token token, request what);
+  void ask(worker_process& by, const member_id& responder, request_token token, request what);
   void reduce(worker_process& by, const std::function<void(reducer_effects&)>& what);
   void forward(worker_process& by, forward_effect& effect);
   void answered(worker_process& by, request_token token);
   void failed(worker_process& by, request_token token, const failure& why);
-  worker* take_asker(worker_process& by, request_token token);
+  worker* take_responder(worker_process& by, request_token token);
   void end_worker(const member_id& who);
   void end_worker_process(const member_id& who);
   std::vector<member_id> kill_workers(const member_id& who);
@@ -203,9 +203,9 @@ private:
   std::vector<process*> all_of_process(process& one);
 
   // -- job_orders.cpp: what has to hold of orders and records --
-  void check_orders(const orders& what);
-  void check_orders(const server_orders& what);
-  void check_leases(const member_id& to, const worker_orders& what);
+  void check_desired(const desired_state& what);
+  void check_desired(const desired_server& what);
+  void check_leases(const member_id& to, const desired_worker& what);
   void check_open_batches();
   void check_evictions(const job_status& what);
   void check_eviction_told();
@@ -219,7 +219,7 @@ private:
     generation_id job_generation;
     time_point begun{0};
     bool recovered = false; ///< Its founder went on from its log.
-    value_image origin;
+    value_image base_checkpoint;
     std::uint64_t first = 0;            ///< Version of the origin.
     std::vector<std::uint64_t> digests; ///< Of the values at each version, from `first` on.
   };
@@ -231,7 +231,7 @@ private:
   bool may_be_lost(chain_id chain, const chain_config& lost, const history& past,
                    const history& begun) const;
   void check_kept(chain_id chain, const chain_config& lost, generation_id next);
-  void check_answer(server& by, const hosted& at, const part_letter& asked,
+  void check_answer(server& by, const hosted& at, const part_in_flight& asked,
                     const answer_effect& effect);
   void check_staleness(server& by, const hosted& at, std::uint64_t reader_clock);
   static bool has_open_work(const worker& one);
@@ -245,7 +245,7 @@ private:
   std::string describe() const;
 
   // -- misfortune --
-  void misfortune();
+  void inject_faults();
   void pause_someone();
   void cut_somewhere();
   void everything_dies();
@@ -285,7 +285,7 @@ private:
   // -- launcher --
   std::unique_ptr<process> launcher_;
   std::vector<death> deaths_;
-  std::set<std::uint32_t> seats_;
+  std::set<std::uint32_t> slots_;
   job_phase phase_seen_ = job_phase::gathering;
   bool told_to_stop_ = false;
   std::map<member_id, command> commands_;

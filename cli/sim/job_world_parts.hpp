@@ -54,15 +54,15 @@ struct job_world::process {
   time_point paused_until{0};
   std::uint64_t sequence = 0; ///< Of reports.
   /// Term and sequence.
-  std::pair<std::uint64_t, std::uint64_t> last_orders{0, 0};
+  std::pair<std::uint64_t, std::uint64_t> last_desired{0, 0};
   /// Paused or cut off until then, and not heard since: others may have given it up.
   std::optional<time_point> disturbed_until;
 
   /// Whether these are newer than all before.
-  bool takes(const orders& what) {
+  bool takes(const desired_state& what) {
     const std::pair number{what.term, what.sequence};
-    const bool is_new = number > last_orders;
-    last_orders = std::max(last_orders, number);
+    const bool is_new = number > last_desired;
+    last_desired = std::max(last_desired, number);
     return is_new;
   }
 };
@@ -70,7 +70,7 @@ struct job_world::process {
 // -- servers ------------------------------------------------------------------------------------
 
 /// A request, or a part of one, on its way to a chain.
-struct job_world::part_letter {
+struct job_world::part_in_flight {
   std::uint64_t number = 0; ///< Of one client: a part may be on its way twice.
   part_id part;
   std::uint64_t attempt = 0;
@@ -82,13 +82,13 @@ struct job_world::part_letter {
 
 /// The whole state of a replica, for a joiner.
 struct job_world::state_copy {
-  epoch_id epoch;
+  config_id config;
   std::uint64_t index = 0;
   std::uint64_t clock_max = 0;
   value_image image;
 };
 
-/// What a server has on its disk of one chain: bases and logs, as storage/kept_state.hpp says.
+/// What a server has on its disk of one chain: bases and logs, as storage/local_state.hpp says.
 struct job_world::kept_chain {
   struct base {
     storage::base_id id;
@@ -106,12 +106,12 @@ struct job_world::kept_chain {
 struct job_world::hosted {
   struct open_request {
     member_id from;
-    part_letter asked;
+    part_in_flight asked;
     reply answer;
   };
   chain_id chain;
   chain_metadata record;
-  server_orders orders;
+  desired_server desired_state;
   generation_id generation, job_generation;
   std::uint64_t loading = 0; ///< Grows with each generation; names what is being loaded.
   std::optional<replica> decider;
@@ -129,7 +129,7 @@ struct job_world::hosted {
   checkpoint_part part;
 
   chain_status status() const;
-  chain_report describe() const;
+  replica_status describe() const;
   void list_workers(time_point now, replica_effects& effects);
 };
 
@@ -166,8 +166,8 @@ struct job_world::worker_process : process {
 
   std::optional<reducer> reduces; ///< In front of the router.
   router values_of;
-  std::uint64_t next_token = 1, next_letter = 1;
-  std::map<request_token, member_id> askers;
+  std::uint64_t next_token = 1, next_message = 1;
+  std::map<request_token, member_id> responders;
   std::map<std::uint64_t, sent_part> sent;                       ///< By the number of the letter.
   std::map<std::uint32_t, link> links;                           ///< To servers.
   std::map<std::pair<std::uint32_t, bool>, time_point> in_order; ///< To or from a server.
@@ -178,11 +178,11 @@ struct job_world::worker : process {
     std::optional<training_step> done, next;
   };
   explicit worker(const job_options& how)
-      : steps(how.job, pipeline_options{.ahead_max = how.pulls_ahead}) {}
+      : steps(how.job, step_planner_options{.ahead_max = how.pulls_ahead}) {}
 
-  pipeline steps;
+  step_planner steps;
   int step_ms = 10;
-  epoch_id view_epoch;
+  config_id view_config;
   std::map<request_token, open_request> requests;
   std::deque<std::uint64_t> to_compute;
   bool computes = false;
@@ -213,7 +213,7 @@ struct job_world::controller : process {
 
 /// `troupe add` or `troupe drain`.
 struct job_world::command : process {
-  resize wish;
+  resize wanted;
 };
 
 } // namespace troupe::sim

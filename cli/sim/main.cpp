@@ -71,10 +71,10 @@ int check_worlds(const sim_options& options) {
 
 int trace(const sim_options& options) {
   const auto seed = options.histories.first;
-  const bool calm = options.histories.calm;
+  const bool no_faults = options.histories.no_faults;
   const auto failed = options.world == world_kind::chain
-                        ? sim::trace_history<sim::chain_world>(seed, calm)
-                        : sim::trace_history<sim::job_world>(seed, calm);
+                        ? sim::trace_history<sim::chain_world>(seed, no_faults)
+                        : sim::trace_history<sim::job_world>(seed, no_faults);
   fmt::print("seed {}: {}\n", seed, failed ? failed->what : "no violation");
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -170,20 +170,21 @@ std::string hours(const std::string& text) {
 void declare_stragglers(CLI::App& app, sim_options& options) {
   auto* const flag =
     app.add_flag("--stragglers", options.stragglers,
-                 "Instead: fleets of workers that are slow in many ways, before the judge");
+                 "Instead: fleets of workers that are slow in many ways, before the detector");
   app
     .add_option("--worker-hours", options.trial.healthy_hours, "With --stragglers: of healthy ones")
     ->needs(flag)
     ->check(hours)
     ->capture_default_str();
-  auto* const careless = app.add_flag_callback(
-    "--careless", [&] { options.trial.judge = sim::judge_kind::careless; },
-    "With --stragglers: a judge without tolerance, which has to be noticed");
-  auto* const timid = app.add_flag_callback(
-    "--timid", [&] { options.trial.judge = sim::judge_kind::timid; },
-    "With --stragglers: a judge that uses no force, which has to be noticed");
-  careless->needs(flag)->excludes(timid);
-  timid->needs(flag);
+  auto* const oversensitive = app.add_flag_callback(
+    "--oversensitive,--careless",
+    [&] { options.trial.detector = sim::detector_kind::oversensitive; },
+    "With --stragglers: a detector without tolerance, which has to be noticed");
+  auto* const passive = app.add_flag_callback(
+    "--passive,--timid", [&] { options.trial.detector = sim::detector_kind::passive; },
+    "With --stragglers: a detector that uses no force, which has to be noticed");
+  oversensitive->needs(flag)->excludes(passive);
+  passive->needs(flag);
 }
 
 } // namespace
@@ -211,7 +212,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.histories.threads, "Histories at a time")
     ->check(CLI::Range(1u, 1024u).description("1..1024"))
     ->capture_default_str();
-  app.add_flag("--calm", options.histories.calm,
+  app.add_flag("--calm", options.histories.no_faults,
                "Without faults: shows that their number is checked");
   auto* const trace_flag =
     app.add_flag("--trace", options.trace,

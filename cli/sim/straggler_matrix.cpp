@@ -22,7 +22,7 @@ using random_source = std::mt19937_64;
 enum class fate { all_out, nobody_out, open };
 
 /// What must be seen besides.
-enum class sign { none, cluster_slow, judge_sleeps };
+enum class sign { none, cluster_slow, detector_sleeps };
 
 struct straggler_case {
   const char* name;
@@ -87,13 +87,13 @@ constexpr straggler_case cases[] = {
      for (std::uint32_t i = 0; i < options.workers; ++i)
        fleet[i] = {.from = 10min, .blocked = pick(random, 0, 7) == 0 ? 8.0 : 0.5};
    }},
-  {"5 times, and a slow judge", fate::all_out,
+  {"5 times, and a slow detector", fate::all_out,
    [](auto& options, auto& random) {
      any_fleet(options, random);
-     options.judge_sleeps = true;
+     options.detector_sleeps = true;
    },
    [](auto& fleet, const auto& options, auto& random) { slow_down(fleet, options, random, 5.0); },
-   sign::judge_sleeps},
+   sign::detector_sleeps},
   {"twice the data in a step", fate::nobody_out, any_fleet,
    [](auto& fleet, const auto&, auto&) { fleet[1].data = 2.0; }},
   {"2 slow of 4", fate::nobody_out,
@@ -107,24 +107,25 @@ constexpr straggler_case cases[] = {
    }},
 };
 
-straggler_options rules_of(judge_kind kind) {
+straggler_options rules_of(detector_kind kind) {
   straggler_options rules;
-  if (kind == judge_kind::careless) {
+  if (kind == detector_kind::oversensitive) {
     rules.slow_ratio = 1.0;
     rules.slow_deviations = 0.5;
     rules.slow_excess = 0ms;
     rules.slow_windows = 1;
     rules.brake_share = 1.0;
-  } else if (kind == judge_kind::timid) {
-    rules.least_duty = straggler_measure::watched;
+  } else if (kind == detector_kind::passive) {
+    rules.strongest = straggler_measure::warned;
   }
   return rules;
 }
 
-straggler_tally run_fleet(const straggler_case& what, std::uint64_t number, judge_kind judge) {
+straggler_tally run_fleet(const straggler_case& what, std::uint64_t number,
+                          detector_kind detector) {
   random_source random(number * 7919);
   fleet_options options;
-  options.judge = rules_of(judge);
+  options.detector = rules_of(detector);
   what.prepare(options, random);
   straggler_world fleet(options, random());
   what.spoil(fleet, options, random);
@@ -163,8 +164,8 @@ std::string verdict_on(const straggler_case& what, const straggler_tally& all) {
     return "workers were put out though none is to blame";
   if (what.seen == sign::cluster_slow && all.cluster_slow == 0)
     return "nobody was told that the cluster is slow";
-  if (what.seen == sign::judge_sleeps && all.sleeps == 0)
-    return "too little happened: the judge never slept";
+  if (what.seen == sign::detector_sleeps && all.sleeps == 0)
+    return "too little happened: the detector never slept";
   return {};
 }
 
@@ -186,7 +187,7 @@ bool try_healthy(const straggler_trial& trial) {
   std::atomic<bool> over = false;
   const auto work = [&] {
     while (!over) {
-      const auto counted = run_fleet(what, next++, trial.judge);
+      const auto counted = run_fleet(what, next++, trial.detector);
       const std::lock_guard lock{mutex};
       all.add(counted);
       over = over || all.worker_hours >= trial.healthy_hours || all.healthy_out > 0;
@@ -212,7 +213,7 @@ bool try_stragglers(const straggler_trial& trial) {
     straggler_tally all;
     straggler_tally first;
     for (std::uint64_t number = 1; number <= trial.fleets; ++number) {
-      const auto counted = run_fleet(what, number, trial.judge);
+      const auto counted = run_fleet(what, number, trial.detector);
       all.add(counted);
       if (number == 1)
         first = counted;

@@ -1,22 +1,22 @@
-// What the judge of stragglers makes of each way to be slow, and of healthy workers.
+// What the detector of stragglers makes of each way to be slow, and of healthy workers.
 #pragma once
 
 #include <cstdint>
 
 namespace troupe::sim {
 
-/// Another judge, to show that what it does wrong is noticed.
-enum class judge_kind : std::uint8_t {
+/// Another detector, to show that what it does wrong is noticed.
+enum class detector_kind : std::uint8_t {
   real,
-  careless, ///< Tolerates nothing: puts out healthy workers.
-  timid,    ///< Uses no force: stragglers stay.
+  oversensitive, ///< Tolerates nothing: puts out healthy workers.
+  passive,       ///< Uses no force: stragglers stay.
 };
 
 struct straggler_trial {
   std::uint64_t fleets = 20;        ///< Of each case; each a function of its number.
   double healthy_hours = 100'000.0; ///< Of workers, in the case of healthy ones.
   unsigned threads = 1;
-  judge_kind judge = judge_kind::real;
+  detector_kind detector = detector_kind::real;
 };
 
 /// Prints a line for each case, and who was out when in its first fleet. Whether all was as it

@@ -22,7 +22,7 @@ void straggler_tally::add(const straggler_tally& other) {
   healthy_out += other.healthy_out;
   stragglers_out += other.stragglers_out;
   forced += other.forced;
-  stuck += other.stuck;
+  stalled += other.stalled;
   cluster_slow += other.cluster_slow;
   sleeps += other.sleeps;
   over_budget += other.over_budget;
@@ -33,7 +33,7 @@ void straggler_tally::add(const straggler_tally& other) {
 }
 
 straggler_world::straggler_world(fleet_options options, std::uint64_t seed)
-    : options_(options), random_(seed), judge_(options.judge), members_(options.workers) {
+    : options_(options), random_(seed), detector_(options.detector), members_(options.workers) {
   for (auto& one : members_)
     one.speed = std::exp(0.05 * normal_(random_)); // No two machines are equal.
 }
@@ -42,7 +42,7 @@ straggler_tally straggler_world::run() {
   for (std::uint32_t i = 0; i < options_.workers; ++i)
     join(i, 0s);
   auto round = 1000ms + after(uniform(0.0, 0.1));
-  time_point sleeps_at = options_.judge_sleeps ? after(uniform(60, 180)) : options_.length;
+  time_point sleeps_at = options_.detector_sleeps ? after(uniform(60, 180)) : options_.length;
   while (round < options_.length) {
     work_until(round);
     if (round >= sleeps_at) {
@@ -68,9 +68,9 @@ straggler_tally straggler_world::run() {
 }
 
 void straggler_world::join(std::uint32_t i, time_point now) {
-  judge_.joined({i}, "host" + std::to_string(i / 2), now, verdicts_);
+  detector_.joined({i}, "host" + std::to_string(i / 2), now, verdicts_);
   members_[i].done = {};
-  if (judge_.duty({i}) != straggler_measure::out)
+  if (detector_.measure({i}) != straggler_measure::evicted)
     begin(i, now);
 }
 
@@ -126,7 +126,7 @@ void straggler_world::report(std::uint32_t i, time_point now) {
   if (asleep_)
     backlog_.push_back({i, members_[i].done});
   else
-    judge_.progress({i}, members_[i].done, now);
+    detector_.progress({i}, members_[i].done, now);
 }
 
 void straggler_world::wake(time_point now) {
@@ -137,35 +137,36 @@ void straggler_world::wake(time_point now) {
     if (i == turn)
       tick(now);
     if (i < backlog_.size() && members_[backlog_[i].worker].working)
-      judge_.progress({backlog_[i].worker}, backlog_[i].done, now);
+      detector_.progress({backlog_[i].worker}, backlog_[i].done, now);
   }
   backlog_.clear();
 }
 
 void straggler_world::tick(time_point now) {
-  judge_.tick(now, verdicts_);
+  detector_.tick(now, verdicts_);
   for (const auto& one : verdicts_)
-    obey(one, now);
+    reconcile(one, now);
   verdicts_.clear();
   const auto cap = std::max<std::size_t>(1, options_.workers / 10);
-  if (out_.size() > cap || options_.workers - out_.size() < options_.judge.workers_min)
+  if (out_.size() > cap || options_.workers - out_.size() < options_.detector.workers_min)
     ++tally_.over_budget;
   tally_.out_max = std::max(tally_.out_max, out_.size());
 }
 
-void straggler_world::obey(const straggler_event& verdict, time_point now) {
+void straggler_world::reconcile(const straggler_event& verdict, time_point now) {
   using kind = straggler_event::kind;
-  tally_.stuck += verdict.what == kind::stuck ? 1 : 0;
+  tally_.stalled += verdict.what == kind::stalled ? 1 : 0;
   tally_.cluster_slow += verdict.what == kind::cluster_slow ? 1 : 0;
-  if (verdict.what != kind::duty)
+  if (verdict.what != kind::measure)
     return;
   const auto i = verdict.worker->value;
   auto& one = members_[i];
-  if (!is_straggler(one) && verdict.duty != straggler_measure::full)
+  if (!is_straggler(one) && verdict.measure != straggler_measure::full)
     ++tally_.forced;
-  if (verdict.duty == straggler_measure::full && out_.erase(i) == 1 && !one.working && one.life > 0)
+  if (verdict.measure == straggler_measure::full && out_.erase(i) == 1 && !one.working
+      && one.life > 0)
     begin(i, now);
-  if (verdict.duty != straggler_measure::out)
+  if (verdict.measure != straggler_measure::evicted)
     return;
   out_.insert(i);
   if (!one.working) // Held back at its host's door.
@@ -179,7 +180,7 @@ void straggler_world::obey(const straggler_event& verdict, time_point now) {
     tally_.out_after_max = std::max(tally_.out_after_max, seconds(now - one.habit.from));
   one.working = false;
   ++one.life;
-  judge_.left({i}, now);
+  detector_.left({i}, now);
   events_.push({now + after(uniform(1.0, 5.0)), i, 0, true});
 }
 

@@ -1,5 +1,6 @@
-// Random fleets in virtual time before the judge of stragglers: steps with log-normal jitter and
-// pauses, workers that are slow in every way of the rules, a slow server, a judge that oversleeps.
+// Random fleets in virtual time before the detector of stragglers: steps with log-normal jitter and
+// pauses, workers that are slow in every way of the rules, a slow server, a detector that
+// oversleeps.
 #pragma once
 
 #include "actors/protocol/coordinator/straggler_detector.hpp"
@@ -33,8 +34,8 @@ struct fleet_options {
   double jitter = 0.25; ///< Of the logarithm of a step's time.
   double pauses = 2e-4; ///< Share of steps with one of 2 to 8 s.
   time_point length = 30min;
-  bool judge_sleeps = false; ///< For 3 to 15 s, each 2 min or so.
-  straggler_options judge;
+  bool detector_sleeps = false; ///< For 3 to 15 s, each 2 min or so.
+  straggler_options detector;
 };
 
 struct eviction {
@@ -50,8 +51,8 @@ struct straggler_tally {
   int stragglers = 0;
   int healthy_out = 0;
   int stragglers_out = 0; ///< Evictions: one may be out several times.
-  int forced = 0;         ///< Verdicts by which a healthy worker lost some duty.
-  int stuck = 0;
+  int forced = 0;         ///< Verdicts by which a healthy worker lost some measure.
+  int stalled = 0;
   int cluster_slow = 0;
   int sleeps = 0;
   int over_budget = 0; ///< Moments with too many out, too few at work, evictions too near.
@@ -63,7 +64,7 @@ struct straggler_tally {
   void add(const straggler_tally& other);
 };
 
-/// A judge, and workers that do as it says. A function of options, habits and seed.
+/// A detector, and workers that do as it says. A function of options, habits and seed.
 class straggler_world {
 public:
   straggler_world(fleet_options options, std::uint64_t seed);
@@ -107,15 +108,15 @@ private:
   /// Ends what it was doing, and begins the next: to wait, then to compute.
   void step(std::uint32_t i, time_point now);
   void report(std::uint32_t i, time_point now);
-  /// The judge's mailbox: its own round is somewhere among the reports.
+  /// The detector's mailbox: its own round is somewhere among the reports.
   void wake(time_point now);
   void tick(time_point now);
-  void obey(const straggler_event& verdict, time_point now);
+  void reconcile(const straggler_event& verdict, time_point now);
 
   fleet_options options_;
   std::mt19937_64 random_;
   std::normal_distribution<> normal_;
-  straggler_detector judge_;
+  straggler_detector detector_;
   straggler_events verdicts_;
   std::vector<member> members_;
   std::priority_queue<event, std::vector<event>, std::greater<>> events_;

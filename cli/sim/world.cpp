@@ -8,7 +8,7 @@ namespace troupe::sim {
 /// next.
 double world::intensity(double max) {
   const double x = std::uniform_real_distribution<>(0, 1)(random_);
-  return calm_ || chance(0.3) ? 0.0 : max * x * x;
+  return no_faults_ || chance(0.3) ? 0.0 : max * x * x;
 }
 
 void world::at(time_point when, std::function<void()> what) {
@@ -54,11 +54,11 @@ void world::post(place from, place to, std::function<void()> arrive) {
     begin = found->until;
   }
   if (!quiet_ && chance(loss_)) {
-    ++letters_lost_;
+    ++messages_lost_;
     return;
   }
   const int copies = !quiet_ && chance(repetition_) ? 2 : 1;
-  letters_doubled_ += copies == 2 ? 1 : 0;
+  messages_doubled_ += copies == 2 ? 1 : 0;
   for (int i = 0; i < copies; ++i) {
     auto when = begin + std::chrono::microseconds{pick(50, delay_us_max_)};
     if (quiet_ || !overtaking_) {

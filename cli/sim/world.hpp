@@ -53,8 +53,8 @@ protected:
   using place = std::uint32_t;
 
   /// `calm`: without faults.
-  world(std::uint64_t seed, bool calm, trace_function trace)
-      : random_(seed), trace_(std::move(trace)), calm_(calm) {}
+  world(std::uint64_t seed, bool no_faults, trace_function trace)
+      : random_(seed), trace_(std::move(trace)), no_faults_(no_faults) {}
   ~world() = default;
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -93,8 +93,8 @@ protected:
   /// In one direction; or in both.
   void make_cut(place from, place to, cut what);
   void end_cuts() { cut_.clear(); }
-  std::uint64_t letters_lost() const { return letters_lost_; } ///< By chance, not by cuts.
-  std::uint64_t letters_doubled() const { return letters_doubled_; }
+  std::uint64_t messages_lost() const { return messages_lost_; } ///< By chance, not by cuts.
+  std::uint64_t messages_doubled() const { return messages_doubled_; }
   bool any_cut() const { return !cut_.empty(); }
 
   // -- what is told --
@@ -123,12 +123,12 @@ private:
   trace_function trace_;
 
 protected:
-  const bool calm_;
+  const bool no_faults_;
 
 private:
   std::vector<happening> events_; ///< A heap.
   std::uint64_t order_ = 0, hash_ = 0, events_happened_ = 0;
-  std::uint64_t letters_lost_ = 0, letters_doubled_ = 0;
+  std::uint64_t messages_lost_ = 0, messages_doubled_ = 0;
   std::map<std::pair<place, place>, cut> cut_;
   /// When the last letter arrives; and the last quick one.
   std::map<std::pair<place, place>, time_point> in_order_, on_link_;

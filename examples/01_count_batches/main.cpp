@@ -50,7 +50,7 @@ std::uint64_t divided_up(std::uint64_t number, std::uint64_t by) { return (numbe
 
 /// How many batches there are, and how many of them make one step.
 struct schedule {
-  std::uint64_t passes = 1;
+  std::uint64_t epochs = 1;
   std::uint64_t batches = 1; ///< Of a pass.
   std::uint64_t slots = 1;   ///< Batches of a step. bsp: the workers, but fewer at a pass's end.
   std::uint64_t rows = 0;    ///< --sparse: of the table.
@@ -67,9 +67,9 @@ void check_exact(const schedule& all) {
       "a mean is exact only of 1, 2, 4, 8, ... batches, but " + std::to_string(all.batches)
       + " in a pass are shared by " + std::to_string(all.slots)
       + " workers: use --workers 4 and as many --samples as fill all clocks"};
-  if (2 * all.passes * all.batches > 1u << 24)
+  if (2 * all.epochs * all.batches > 1u << 24)
     throw std::runtime_error{"floats count up to 2^24, so only 2^23 batches are exact, not "
-                             + std::to_string(all.passes * all.batches)
+                             + std::to_string(all.epochs * all.batches)
                              + ": use fewer --samples or --epochs, or a larger --batch"};
 }
 
@@ -102,11 +102,11 @@ private:
 };
 
 /// Loss: how many elements are wrong. Accuracy: 1 when none is, else 0.
-class counting_judge final : public troupe::evaluator {
+class counting_evaluator final : public troupe::evaluator {
 public:
-  explicit counting_judge(const schedule& all)
+  explicit counting_evaluator(const schedule& all)
       : expected_(all.rows == 0 ? bits : bits * row_width) {
-    for (std::uint64_t batch = 0; batch < all.passes * all.batches; ++batch) {
+    for (std::uint64_t batch = 0; batch < all.epochs * all.batches; ++batch) {
       const std::uint64_t word = random_word(batch), rows = rows_word(word);
       for (std::size_t i = 0; i < expected_.size(); ++i)
         if (all.rows == 0 || touches(rows, i / row_width))
@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     const bool bsp = options.sync.mode == troupe::consistency_mode::bsp;
-    const schedule all{options.passes, divided_up(samples, options.batch_samples),
+    const schedule all{options.epochs, divided_up(samples, options.batch_samples),
                        bsp ? options.workers : 1u, sparse ? elements / row_width : 0};
     check_exact(all);
     troupe::table_spec counts{"counts", {elements}, options.sync, {}, {}};
@@ -174,7 +174,7 @@ int main(int argc, char** argv) {
     troupe::graph g;
     auto servers = g.servers({counts});
     g.workers(samples, [=] { return std::make_unique<counting_trainer>(all); }).into(servers);
-    g.judge([=] { return std::make_unique<counting_judge>(all); }).of(servers);
+    g.evaluator([=] { return std::make_unique<counting_evaluator>(all); }).of(servers);
     return g;
   });
 }

@@ -63,8 +63,8 @@ result<void> device_network::prepare(std::uint32_t device) {
         !made)
       return made;
   }
-  shelf_ = troupe::buffer_shelf{on_, device, count_};
-  if (auto made = all_of({put(parameters_, shelf_.take()), put(gradient_, shelf_.take()),
+  free_list_ = troupe::device_buffer_pool{on_, device, count_};
+  if (auto made = all_of({put(parameters_, free_list_.take()), put(gradient_, free_list_.take()),
                           put(parameters_here_, troupe::make_pinned<float>(*on_, count_))});
       !made)
     return made;
@@ -309,7 +309,8 @@ device_network::gradient_on_device(const samples& data, std::span<const std::uin
       return made.error();
   parameters_.reset(); // Others may still have these two.
   gradient_.reset();
-  if (auto made = all_of({put(parameters_, shelf_.take()), put(gradient_, shelf_.take())}); !made)
+  if (auto made = all_of({put(parameters_, free_list_.take()), put(gradient_, free_list_.take())});
+      !made)
     return made.error();
   if (auto begun = compute_shared(data, which, parameters, shared); !begun)
     return begun.error();

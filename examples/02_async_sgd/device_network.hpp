@@ -13,9 +13,9 @@
 #include "base/error.hpp"
 #include "examples/02_async_sgd/data/dataset.hpp"
 #include "kernels/devices/blas.hpp"
-#include "kernels/devices/buffer_shelf.hpp"
+#include "kernels/devices/device_buffer_pool.hpp"
 #include "kernels/devices/memory.hpp"
-#include "kernels/devices/parameter_board.hpp"
+#include "kernels/devices/shared_parameters.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -55,7 +55,7 @@ public:
   };
   /// Parameters that other devices of this process need, too.
   struct shared_parameters {
-    troupe::parameter_board& board;
+    troupe::shared_parameters& board;
     const troupe::value_identity& which;
   };
   troupe::result<left> gradient_on_device(const samples& data, std::span<const std::uint32_t> which,
@@ -101,7 +101,8 @@ private:
   }
 
   std::shared_ptr<troupe::device_platform> on_; ///< First: all others give back to it.
-  troupe::buffer_shelf shelf_; ///< Second: others may drop what is left of it; of count_ floats.
+  troupe::device_buffer_pool
+    free_list_; ///< Second: others may drop what is left of it; of count_ floats.
   std::uint32_t device_ = 0;
   std::vector<std::uint32_t> widths_;
   std::unique_ptr<troupe::device_blas> blas_;

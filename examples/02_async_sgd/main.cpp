@@ -25,10 +25,9 @@ int main(int argc, char** argv) {
   program.flag("--sparse", sparse,
                "Keep the first layer's weights as rows; workers ask for those they touch");
   std::string device = "cpu";
-  program.option(
-    "--device", device,
-    "Where workers compute: cpu, auto, cuda:all, cuda:0,1, cuda-twin (a GPU emulated), "
-    "or some of them in turn: cuda:0+cpu");
+  program.option("--device", device,
+                 "Where workers compute: cpu, auto, cuda:all, cuda:0,1, emulated (a GPU emulated), "
+                 "or some of them in turn: cuda:0+cpu");
 
   return program.run(argc, argv, [&](const troupe::run_options& options) {
     auto samples =
@@ -48,7 +47,7 @@ int main(int argc, char** argv) {
                 return make_trainer_at(devices->place_of(worker), *devices, model, samples);
               })
       .into(parameters);
-    g.judge([=] { return make_evaluator(model, samples); }).of(parameters);
+    g.evaluator([=] { return make_evaluator(model, samples); }).of(parameters);
     return g;
   });
 }

@@ -35,7 +35,7 @@ struct options {
   float lr = 0.1f;
   std::string optimizer = "sgd";
   std::uint64_t seed = 1; ///< Of initial values and order of samples.
-  bool json = false;      ///< Print one JSON object at the end instead of a line for each pass.
+  bool json = false;      ///< Print one JSON object at the end instead of a line for each epoch.
 };
 
 void declare(CLI::App& app, options& chosen) {
@@ -76,15 +76,15 @@ struct table {
   std::vector<float> values, gradient, state;
 };
 
-struct pass_result {
+struct epoch_result {
   double seconds = 0.0; ///< Of training, without the evaluation behind it.
-  double loss = 0.0;    ///< Mean over the pass.
+  double loss = 0.0;    ///< Mean over the epoch.
   troupe::evaluation test;
 };
 
-void print_line(std::uint64_t pass, const pass_result& result, std::uint64_t samples) {
+void print_line(std::uint64_t epoch, const epoch_result& result, std::uint64_t samples) {
   std::printf("pass %2llu  %9.0f samples/s  train loss %.4f  test loss %.4f  accuracy %.4f",
-              static_cast<unsigned long long>(pass), static_cast<double>(samples) / result.seconds,
+              static_cast<unsigned long long>(epoch), static_cast<double>(samples) / result.seconds,
               result.loss, result.test.loss, result.test.accuracy);
   if (result.test.auc)
     std::printf("  auc %.4f", *result.test.auc);
@@ -92,24 +92,24 @@ void print_line(std::uint64_t pass, const pass_result& result, std::uint64_t sam
   std::fflush(stdout);
 }
 
-void print_json(const options& chosen, const std::vector<pass_result>& passes,
+void print_json(const options& chosen, const std::vector<epoch_result>& epochs,
                 std::uint64_t samples, double load_seconds) {
   nlohmann::ordered_json report{{"program", "plain_loop"}, {"data", chosen.data},
                                 {"model", chosen.model},   {"batch", chosen.batch},
                                 {"lr", chosen.lr},         {"optimizer", chosen.optimizer},
                                 {"seed", chosen.seed},     {"load_seconds", load_seconds}};
   double seconds = 0.0;
-  for (const pass_result& pass : passes) {
-    seconds += pass.seconds;
-    nlohmann::ordered_json line{{"seconds", pass.seconds},
-                                {"train_loss", pass.loss},
-                                {"test_loss", pass.test.loss},
-                                {"accuracy", pass.test.accuracy}};
-    if (pass.test.auc)
-      line["auc"] = *pass.test.auc;
+  for (const epoch_result& epoch : epochs) {
+    seconds += epoch.seconds;
+    nlohmann::ordered_json line{{"seconds", epoch.seconds},
+                                {"train_loss", epoch.loss},
+                                {"test_loss", epoch.test.loss},
+                                {"accuracy", epoch.test.accuracy}};
+    if (epoch.test.auc)
+      line["auc"] = *epoch.test.auc;
     report["passes"].push_back(std::move(line));
   }
-  report["samples_per_second"] = static_cast<double>(samples * passes.size()) / seconds;
+  report["samples_per_second"] = static_cast<double>(samples * epochs.size()) / seconds;
   std::printf("%s\n", report.dump().c_str());
 }
 
@@ -123,7 +123,7 @@ troupe::job_spec job_of(const options& chosen, const dataset& data, const model&
   job.seed = chosen.seed;
   job.samples = data.train.labels.size();
   job.batch_samples = chosen.batch;
-  job.passes = chosen.epochs;
+  job.epochs = chosen.epochs;
   job.tables = shape.tables(
     {}, {.kind = required(troupe::parse_optimizer(chosen.optimizer)), .learning_rate = chosen.lr});
   return job;
@@ -153,13 +153,13 @@ void train(const options& chosen) {
   const auto trainer = make_trainer(shape, data);
   const auto evaluator = make_evaluator(shape, data);
   troupe::sampler sampler(job);
-  std::vector<pass_result> passes;
+  std::vector<epoch_result> epochs;
   const troupe::kernels::flush_denormals guard; // As a worker does for its trainer.
-  for (std::uint64_t pass = 0; pass < job.passes; ++pass) {
-    pass_result result;
+  for (std::uint64_t epoch = 0; epoch < job.epochs; ++epoch) {
+    epoch_result result;
     const auto start = std::chrono::steady_clock::now();
-    for (std::uint64_t i = 0; i < job.batches_per_pass(); ++i) {
-      const std::uint64_t number = pass * job.batches_per_pass() + i;
+    for (std::uint64_t i = 0; i < job.batches_per_epoch(); ++i) {
+      const std::uint64_t number = epoch * job.batches_per_epoch() + i;
       const auto work = sampler.at({number});
       const double loss = trainer->gradient(work, parameters, gradients);
       result.loss += loss * static_cast<double>(work.samples.size());
@@ -171,12 +171,12 @@ void train(const options& chosen) {
     result.seconds = seconds_since(start);
     result.loss /= static_cast<double>(job.samples);
     result.test = evaluator->evaluate(parameters);
-    passes.push_back(result);
+    epochs.push_back(result);
     if (!chosen.json)
-      print_line(pass + 1, result, job.samples);
+      print_line(epoch + 1, result, job.samples);
   }
   if (chosen.json)
-    print_json(chosen, passes, job.samples, load_seconds);
+    print_json(chosen, epochs, job.samples, load_seconds);
 }
 
 } // namespace

@@ -34,13 +34,13 @@ shared_devices::shared_devices(std::vector<troupe::device_place> places,
 
 troupe::device_place shared_devices::place_of(std::uint32_t worker) const {
   auto place = places_[worker % places_.size()];
-  if (place.kind == troupe::device_kind::twin)
+  if (place.kind == troupe::device_kind::emulated)
     place.device = worker % workers_per_process_;
   return place;
 }
 
 result<std::shared_ptr<device_platform>> shared_devices::open(troupe::device_kind kind) const {
-  if (kind == troupe::device_kind::twin)
+  if (kind == troupe::device_kind::emulated)
     return std::shared_ptr<device_platform>{twins_.open()};
   auto opened = troupe::open_cuda();
   if (!opened)

@@ -4,7 +4,7 @@
 #include "kernels/devices/device_choice.hpp"
 #include "kernels/devices/device_group.hpp"
 #include "kernels/devices/emulated_platform.hpp"
-#include "kernels/devices/parameter_board.hpp"
+#include "kernels/devices/shared_parameters.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,8 @@ namespace async_sgd {
 /// What devices of one kind do together.
 struct device_team {
   std::shared_ptr<troupe::device_group> group; ///< Adds up what was left on them.
-  std::shared_ptr<troupe::parameter_board> parameters = std::make_shared<troupe::parameter_board>();
+  std::shared_ptr<troupe::shared_parameters> parameters =
+    std::make_shared<troupe::shared_parameters>();
 };
 
 /// Nothing is opened before it is needed. Thread-safe.

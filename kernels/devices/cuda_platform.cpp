@@ -144,7 +144,7 @@ public:
     return error == cudaSuccess;
   }
 
-  void link_peers(std::span<const std::uint32_t> devices) override {
+  void link_replicas(std::span<const std::uint32_t> devices) override {
     for (const std::uint32_t from : devices)
       for (const std::uint32_t to : devices) {
         int possible = 0;

@@ -41,8 +41,8 @@ result<device_choice> device_choice::parse(const std::string& text) {
       next.kind = part_kind::cpu;
     } else if (word == "auto") {
       next.kind = part_kind::automatic;
-    } else if (word == "cuda-twin") {
-      next.kind = part_kind::twin;
+    } else if (word == "emulated" || word == "cuda-twin") {
+      next.kind = part_kind::emulated;
     } else if (word == "cuda:all") {
       next.kind = part_kind::all;
     } else if (word.starts_with("cuda:")) {
@@ -56,7 +56,7 @@ result<device_choice> device_choice::parse(const std::string& text) {
     } else {
       return {errc::invalid_argument,
               fmt::format("--device {}: '{}' is unknown; known: cpu, auto, cuda:all, cuda:0,1, "
-                          "cuda-twin, and several of them for workers in turn, as in cuda:0+cpu",
+                          "emulated, and several of them for workers in turn, as in cuda:0+cpu",
                           text, word)};
     }
     made.parts_.push_back(std::move(next));
@@ -65,8 +65,9 @@ result<device_choice> device_choice::parse(const std::string& text) {
 }
 
 bool device_choice::asks_for_cuda() const {
-  return std::ranges::any_of(
-    parts_, [](const part& x) { return x.kind != part_kind::cpu && x.kind != part_kind::twin; });
+  return std::ranges::any_of(parts_, [](const part& x) {
+    return x.kind != part_kind::cpu && x.kind != part_kind::emulated;
+  });
 }
 
 result<std::vector<device_place>> device_choice::places(const result<std::uint32_t>& cuda) const {
@@ -83,7 +84,7 @@ result<std::vector<device_place>> device_choice::places(const result<std::uint32
                           text_, cuda.error().text)};
     switch (one.kind) {
     case part_kind::cpu: all.push_back({device_kind::cpu, 0}); break;
-    case part_kind::twin: all.push_back({device_kind::twin, 0}); break;
+    case part_kind::emulated: all.push_back({device_kind::emulated, 0}); break;
     case part_kind::all: add_all(); break;
     case part_kind::automatic:
       if (cuda)

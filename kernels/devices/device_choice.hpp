@@ -4,7 +4,7 @@
 //   cuda:all     the CUDA devices of the machine, one worker after the other
 //   cuda:0,1     these of them
 //   auto         cuda:all where there is a device, else cpu
-//   cuda-twin    an emulated device on the host: what a GPU's worker does, without a GPU
+//   emulated    an emulated device on the host: what a GPU's worker does, without a GPU
 //   A+B+...      worker i takes part i, and the parts begin again behind the last: cuda:0+cpu
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace troupe {
 
-enum class device_kind : std::uint8_t { cpu, cuda, twin };
+enum class device_kind : std::uint8_t { cpu, cuda, emulated };
 
 struct device_place {
   device_kind kind = device_kind::cpu;
@@ -40,7 +40,7 @@ public:
   const std::string& text() const { return text_; }
 
 private:
-  enum class part_kind : std::uint8_t { cpu, twin, automatic, all, listed };
+  enum class part_kind : std::uint8_t { cpu, emulated, automatic, all, listed };
   struct part {
     part_kind kind = part_kind::cpu;
     std::vector<std::uint32_t> devices; ///< Of `listed`.

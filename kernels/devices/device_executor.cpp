@@ -27,7 +27,7 @@ result<void> device_executor::prepare(const kernels::schedule& plan,
                                       std::uint32_t streams) {
   devices_ = plan.devices;
   count_ = count;
-  on_->link_peers(devices);
+  on_->link_replicas(devices);
   const std::size_t chunk_max = plan.chunks == 0 ? 0 : count / plan.chunks + 1;
   for (const std::uint32_t device : devices)
     for (std::uint32_t i = 0; i < streams; ++i) {

@@ -41,7 +41,7 @@ device_sum::device_sum(std::unique_ptr<device_platform> on, const device_sum_opt
 
 result<void> device_sum::fetch(std::uint32_t device, std::span<const float> values,
                                host_stretches to) {
-  const auto from = seat_at(device);
+  const auto from = slot_at(device);
   if (!from)
     return from.error();
   land(**from, values, 0);
@@ -74,25 +74,25 @@ result<void> device_sum::add_up(std::span<const device_share> shares, host_stret
   return hand_out(devices, to);
 }
 
-result<device_sum::seat*> device_sum::seat_at(std::uint32_t device) {
+result<device_sum::slot*> device_sum::slot_at(std::uint32_t device) {
   if (landing_.size() < count_)
     if (auto made = put(landing_, make_pinned<float>(*on_, count_)); !made)
       return made.error();
-  if (const auto known = seats_.find(device); known != seats_.end())
+  if (const auto known = slots_.find(device); known != slots_.end())
     return &known->second;
-  seat made;
+  slot made;
   if (auto ready = put(made.stream, make_stream(*on_, device)); !ready)
     return ready.error();
-  return &seats_.emplace(device, std::move(made)).first->second;
+  return &slots_.emplace(device, std::move(made)).first->second;
 }
 
 /// What the shares of one device add up to, in memory of its own.
 result<void> device_sum::gather(std::uint32_t device, std::span<const device_share> shares,
                                 host_stretches to) {
-  const auto found = seat_at(device);
+  const auto found = slot_at(device);
   if (!found)
     return found.error();
-  seat& here = **found;
+  slot& here = **found;
   if (here.sum.size() < count_)
     if (auto made = put(here.sum, make_memory<float>(*on_, device, count_)); !made)
       return made;
@@ -156,7 +156,7 @@ result<void> device_sum::reduce(const device_list& devices) {
   team& with = **found;
   std::vector<std::span<float>> sums;
   for (const std::uint32_t device : devices)
-    sums.push_back(seats_.at(device).sum.span());
+    sums.push_back(slots_.at(device).sum.span());
   if (with.executor)
     if (auto done = with.executor->run(sums); !done)
       return done;
@@ -164,7 +164,7 @@ result<void> device_sum::reduce(const device_list& devices) {
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const auto range = kernels::range_of_chunk(count_, chunks, chunk);
     const std::uint32_t home = with.homes[chunk];
-    land(seats_.at(devices[home]), sums[home].subspan(range.begin, range.size), range.begin);
+    land(slots_.at(devices[home]), sums[home].subspan(range.begin, range.size), range.begin);
   }
   return {};
 }
@@ -182,7 +182,7 @@ result<void> device_sum::reduce_by_nccl(const device_list& devices) {
   }
   std::vector<nccl_group::share> all;
   for (const std::uint32_t device : devices) {
-    auto& x = seats_.at(device);
+    auto& x = slots_.at(device);
     if (x.received.size() < count_)
       if (auto made = put(x.received, make_memory<float>(*on_, device, count_)); !made)
         return made;
@@ -192,7 +192,7 @@ result<void> device_sum::reduce_by_nccl(const device_list& devices) {
     return done;
   if (group->second.left().size() < all.size()) // Its share is missing in the sum.
     return {errc::device_failed, "a device was lost while NCCL added up"};
-  const auto& first = seats_.at(devices.front());
+  const auto& first = slots_.at(devices.front());
   land(first, first.received.span(), 0);
   return {};
 }
@@ -203,14 +203,14 @@ void device_sum::tell(const std::string& line) const {
 }
 
 /// Is there when the stream was waited for.
-void device_sum::land(const seat& from, std::span<const float> values, std::size_t first) {
+void device_sum::land(const slot& from, std::span<const float> values, std::size_t first) {
   assert(first + values.size() <= count_);
   on_->copy(from.stream.get(), landing_.data() + first, values.data(), values.size_bytes());
 }
 
 result<void> device_sum::synchronize(const device_list& devices) {
   for (const std::uint32_t device : devices)
-    if (auto done = on_->synchronize(seats_.at(device).stream.get()); !done)
+    if (auto done = on_->synchronize(slots_.at(device).stream.get()); !done)
       return done;
   return {};
 }

@@ -63,7 +63,7 @@ public:
 private:
   using device_list = std::vector<std::uint32_t>;
 
-  struct seat {
+  struct slot {
     owned_stream stream;
     device_memory<float> sum, received; ///< The second one for NCCL alone.
   };
@@ -74,7 +74,7 @@ private:
     std::vector<std::uint32_t> homes{0};     ///< Of each chunk: which of them has the sum.
   };
 
-  result<seat*> seat_at(std::uint32_t device);
+  result<slot*> slot_at(std::uint32_t device);
   result<void> gather(std::uint32_t device, std::span<const device_share> shares,
                       host_stretches to);
   result<team*> team_of(const device_list& devices);
@@ -82,14 +82,14 @@ private:
   result<void> reduce(const device_list& devices);
   result<void> reduce_by_nccl(const device_list& devices);
   void tell(const std::string& line) const;
-  void land(const seat& from, std::span<const float> values, std::size_t first);
+  void land(const slot& from, std::span<const float> values, std::size_t first);
   result<void> synchronize(const device_list& devices);
   result<void> hand_out(const device_list& devices, host_stretches to);
 
   std::unique_ptr<device_platform> on_; ///< First: all others give back to it.
   device_sum_options options_;
   std::size_t count_;
-  std::map<std::uint32_t, seat> seats_;
+  std::map<std::uint32_t, slot> slots_;
   std::map<device_list, team> teams_;
   std::optional<nccl_api> nccl_; ///< None: it is missing, or has failed.
   std::map<device_list, nccl_group> connected_;

@@ -272,7 +272,7 @@ public:
     return own(event)->reached == own(event)->recorded;
   }
 
-  void link_peers(std::span<const std::uint32_t>) override {}
+  void link_replicas(std::span<const std::uint32_t>) override {}
 
   double elapsed_ms(device_event* from, device_event* to) override {
     return std::chrono::duration<double, std::milli>(own(to)->time - own(from)->time).count();

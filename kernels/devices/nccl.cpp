@@ -1,6 +1,6 @@
 #include "kernels/devices/nccl.hpp"
 
-#include "base/progress.hpp"
+#include "base/shared_counter.hpp"
 #include "kernels/devices/shared_library.hpp"
 
 #include "fmt/core.h"
@@ -108,7 +108,7 @@ result<void> nccl_group::await() {
   // Small sums are done before the thread sleeps; of others 50 us more are nothing, and its core is
   // free for who reads the next batch.
   constexpr auto spin = 200us, pause = 50us;
-  const kernels::progress clock; // Which nobody advances: waits for it are pauses.
+  const kernels::shared_counter clock; // Which nobody advances: waits for it are pauses.
   const auto begun = steady_clock::now();
   for (std::size_t i = 0; i < communicators_.size();) {
     int error = 0;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +66,7 @@ public:
   /// Whether it has come to that. Errors: as above.
   virtual result<bool> done(device_event* event) = 0;
   /// Lets these devices read each other's memory without the host, where they can.
-  virtual void link_peers(std::span<const std::uint32_t> devices) = 0;
+  virtual void link_replicas(std::span<const std::uint32_t> devices) = 0;
   /// Milliseconds between two events that are done.
   virtual double elapsed_ms(device_event* from, device_event* to) = 0;
 };

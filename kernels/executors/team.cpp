@@ -44,16 +44,16 @@ team_member::team_member(team_memory& memory, std::uint32_t rank, const team_opt
     : memory_(memory), ranks_(memory.ranks()), rank_(rank), options_(options) {
   assert(rank < ranks_);
   auto& line = memory_.line(rank_);
-  assert(line.seat.load() == team_seat::empty);
+  assert(line.slot.load() == rank_slot::empty);
   if (memory_.descriptor() >= 0)
-    lock_ = memory_.lock_seat(rank_);
+    lock_ = memory_.lock_slot(rank_);
   line.locked = lock_ >= 0;
-  line.seat = team_seat::taken;
+  line.slot = rank_slot::taken;
 }
 
 team_member::~team_member() {
   auto& line = memory_.line(rank_);
-  line.seat = team_seat::left;
+  line.slot = rank_slot::left;
   line.done.wake();
   if (lock_ >= 0)
     close(lock_);
@@ -208,9 +208,9 @@ bool team_member::wait_for(std::uint32_t rank, std::uint32_t value) {
       return true;
     if (failure() != team_outcome::done)
       return false;
-    const auto seat = line.seat.load();
-    const bool gone = seat == team_seat::left
-                      || (seat == team_seat::taken && line.locked && !memory_.seat_is_locked(rank));
+    const auto slot = line.slot.load();
+    const bool gone = slot == rank_slot::left
+                      || (slot == rank_slot::taken && line.locked && !memory_.slot_is_locked(rank));
     // What it did as its last is done.
     if (gone && !line.done.reached(value))
       fail(team_outcome::peer_lost);

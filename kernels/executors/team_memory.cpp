@@ -143,7 +143,7 @@ std::optional<std::uint64_t> team_memory::offset_of(std::span<const float> numbe
   return static_cast<std::uint64_t>(from - begin_);
 }
 
-int team_memory::lock_seat(std::uint32_t rank) const {
+int team_memory::lock_slot(std::uint32_t rank) const {
   // A lock belongs to an open file: one of its own ends with this process, however it ends, and
   // not with a copy of the team's descriptor.
   const auto path = "/proc/self/fd/" + std::to_string(descriptor_);
@@ -160,7 +160,7 @@ int team_memory::lock_seat(std::uint32_t rank) const {
   return own;
 }
 
-bool team_memory::seat_is_locked(std::uint32_t rank) const {
+bool team_memory::slot_is_locked(std::uint32_t rank) const {
   if (descriptor_ < 0)
     return true;
   struct flock lock {};

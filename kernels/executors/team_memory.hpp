@@ -3,7 +3,7 @@
 // descriptor, by which other processes of this host attach to it.
 #pragma once
 
-#include "base/progress.hpp"
+#include "base/shared_counter.hpp"
 
 #include <array>
 #include <atomic>
@@ -24,13 +24,13 @@ struct team_entry {
   std::uint64_t staging = 0; ///< Of the staging place, counted alike; rank 0 says it.
 };
 
-enum class team_seat : std::uint32_t { empty, taken, left };
+enum class rank_slot : std::uint32_t { empty, taken, left };
 
 struct team_line {
-  progress done;
+  shared_counter done;
   std::array<team_entry, 2> entries; ///< Of sums with even and odd numbers.
-  std::atomic<team_seat> seat{team_seat::empty};
-  std::atomic<bool> locked{false}; ///< Whether lock_seat() worked, so that its end is noticed.
+  std::atomic<rank_slot> slot{rank_slot::empty};
+  std::atomic<bool> locked{false}; ///< Whether lock_slot() worked, so that its end is noticed.
 };
 
 /// Room for each rank's numbers in a small sum, twice: who is done already writes the next one.
@@ -72,9 +72,9 @@ public:
 
   /// Takes the lock that says that this process lives, by a descriptor of its own, which stays open
   /// as long as the process is of the team. -1: not to be had.
-  int lock_seat(std::uint32_t rank) const;
+  int lock_slot(std::uint32_t rank) const;
   /// Whether a process holds that lock; true where that can't be known, as of threads.
-  bool seat_is_locked(std::uint32_t rank) const;
+  bool slot_is_locked(std::uint32_t rank) const;
 
 private:
   team_memory(int descriptor, std::byte* begin, std::size_t size)

@@ -76,16 +76,18 @@ answer_message read(schema::Answer::Reader from, body_reader& body);
 reply_message read(schema::Reply::Reader from, body_reader& body);
 failure_message read(schema::FailureReply::Reader from);
 /// `keys`: one for each list of rows, or none where all are brought.
-void write(const update& from, std::span<const key_use> keys, schema::Update::Builder to,
+void write(const push_request& from, std::span<const key_use> keys, schema::PushRequest::Builder to,
            body_parts& body);
-void write(const query& from, std::span<const key_use> keys, schema::Query::Builder to,
+void write(const pull_request& from, std::span<const key_use> keys, schema::PullRequest::Builder to,
            body_parts& body);
-void write(const receipt& from, schema::Receipt::Builder to);
-void write(const values& from, schema::Values::Builder to, body_parts& body);
-update read(schema::Update::Reader from, std::span<const key_use> keys, body_reader& body);
-query read(schema::Query::Reader from, std::span<const key_use> keys, body_reader& body);
-receipt read(schema::Receipt::Reader from);
-values read(schema::Values::Reader from, body_reader& body);
+void write(const push_reply& from, schema::PushReply::Builder to);
+void write(const pull_reply& from, schema::PullReply::Builder to, body_parts& body);
+push_request read(schema::PushRequest::Reader from, std::span<const key_use> keys,
+                  body_reader& body);
+pull_request read(schema::PullRequest::Reader from, std::span<const key_use> keys,
+                  body_reader& body);
+push_reply read(schema::PushReply::Reader from);
+pull_reply read(schema::PullReply::Reader from, body_reader& body);
 void write(const step_header& from, schema::Step::Builder to);
 void write(const range& from, schema::Range::Builder to);
 void write(const row_keys& from, schema::Rows::Builder to);
@@ -104,11 +106,11 @@ replica_message read(schema::Peer::Reader from, body_reader& body);
 
 // -- wire_link.cpp --
 void write(const hello& from, schema::Hello::Builder to);
-void write(const refusal& from, schema::Refusal::Builder to);
+void write(const rejection& from, schema::Rejection::Builder to);
 void write(const failure& from, schema::Failure::Builder to, std::size_t text_max);
 void write(const member_id& from, schema::Member::Builder to);
 hello read(schema::Hello::Reader from);
-refusal read(schema::Refusal::Reader from);
+rejection read(schema::Rejection::Reader from);
 failure read(schema::Failure::Reader from);
 member_id read(schema::Member::Reader from);
 
@@ -127,25 +129,25 @@ worker_counters read(schema::WorkerCounters::Reader from);
 server_counters read(schema::ServerCounters::Reader from);
 
 // -- wire_report.cpp --
-void write(const report& from, schema::Report::Builder to);
+void write(const status_message& from, schema::StatusMessage::Builder to);
 void write(const lease_progress& from, schema::LeaseProgress::Builder to);
 void write(const file_entry& from, schema::FileEntry::Builder to);
-void write(const chain_report& from, schema::ChainReport::Builder to);
-report read(schema::Report::Reader from);
+void write(const replica_status& from, schema::ReplicaStatus::Builder to);
+status_message read(schema::StatusMessage::Reader from);
 lease_progress read(schema::LeaseProgress::Reader from);
 file_entry read(schema::FileEntry::Reader from);
-chain_report read(schema::ChainReport::Reader from);
+replica_status read(schema::ReplicaStatus::Reader from);
 
 // -- wire_orders.cpp --
-void write(const orders& from, schema::Orders::Builder to);
+void write(const desired_state& from, schema::DesiredState::Builder to);
 void write(const chain_entry& from, schema::ChainEntry::Builder to);
 void write(const server_address& from, schema::ServerAddress::Builder to);
-void write(const chain_orders& from, schema::ChainOrders::Builder to);
+void write(const desired_chain& from, schema::DesiredChain::Builder to);
 void write(const member_status& from, schema::MemberStatus::Builder to);
-orders read(schema::Orders::Reader from);
+desired_state read(schema::DesiredState::Reader from);
 chain_entry read(schema::ChainEntry::Reader from);
 server_address read(schema::ServerAddress::Reader from);
-chain_orders read(schema::ChainOrders::Reader from);
+desired_chain read(schema::DesiredChain::Reader from);
 member_status read(schema::MemberStatus::Reader from);
 
 // -- wire_job.cpp --

@@ -62,8 +62,12 @@ stored_image seen(partition_id partition, const slab_image& image) {
           image.count * (image.row_floats * sizeof(float) + sizeof(std::uint64_t))};
 }
 
-record encoded(std::string_view key, const block_image& image) { return encode_block(key, image); }
-record encoded(std::string_view key, const slab_image& image) { return encode_slab(key, image); }
+stored_value encoded(std::string_view key, const block_image& image) {
+  return encode_block(key, image);
+}
+stored_value encoded(std::string_view key, const slab_image& image) {
+  return encode_slab(key, image);
+}
 
 template <class Visit>
 void for_each_image(const cut& what, Visit visit) {
@@ -86,7 +90,7 @@ public:
       : database_(database), options_(write_options()),
         batch_(0, 0, options_.protection_bytes_per_key, 0) {}
 
-  rocksdb::Status put(const std::string& key, const record& what) {
+  rocksdb::Status put(const std::string& key, const stored_value& what) {
     const std::array<rocksdb::Slice, 1> keys{key};
     const auto slice = [](std::string_view part) {
       return rocksdb::Slice{part.data(), part.size()};

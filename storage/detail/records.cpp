@@ -62,8 +62,8 @@ std::shared_ptr<const T> copy_numbers(std::string_view bytes, buffer_pool& pool)
   return {memory, reinterpret_cast<const T*>(memory.get())};
 }
 
-record record_of(std::string_view key, std::string numbers,
-                 const std::array<std::string_view, 3>& rest) {
+stored_value stored_value_of(std::string_view key, std::string numbers,
+                             const std::array<std::string_view, 3>& rest) {
   return {envelope(sum_of(key, numbers, rest)) + numbers, rest};
 }
 
@@ -109,31 +109,31 @@ std::string meta_key(partition_id partition) {
 
 std::string complete_key() { return "z"; }
 
-record encode_block(std::string_view key, const block_image& image) {
-  return record_of(key,
-                   byte_writer{}
-                     .little(image.version)
-                     .little(image.steps)
-                     .little(image.count)
-                     .little(image.state_count)
-                     .take(),
-                   {bytes_of_numbers(image.values, image.count),
-                    bytes_of_numbers(image.state, image.state_count),
-                    {}});
+stored_value encode_block(std::string_view key, const block_image& image) {
+  return stored_value_of(key,
+                         byte_writer{}
+                           .little(image.version)
+                           .little(image.steps)
+                           .little(image.count)
+                           .little(image.state_count)
+                           .take(),
+                         {bytes_of_numbers(image.values, image.count),
+                          bytes_of_numbers(image.state, image.state_count),
+                          {}});
 }
 
-record encode_slab(std::string_view key, const slab_image& image) {
+stored_value encode_slab(std::string_view key, const slab_image& image) {
   const std::uint64_t steps = image.steps ? 1 : 0;
-  return record_of(key,
-                   byte_writer{}
-                     .little(image.version)
-                     .little(image.count)
-                     .little(image.row_floats)
-                     .little(steps)
-                     .take(),
-                   {bytes_of_numbers(image.keys, image.count),
-                    bytes_of_numbers(image.steps, steps * image.count),
-                    bytes_of_numbers(image.rows, image.count * image.row_floats)});
+  return stored_value_of(key,
+                         byte_writer{}
+                           .little(image.version)
+                           .little(image.count)
+                           .little(image.row_floats)
+                           .little(steps)
+                           .take(),
+                         {bytes_of_numbers(image.keys, image.count),
+                          bytes_of_numbers(image.steps, steps * image.count),
+                          bytes_of_numbers(image.rows, image.count * image.row_floats)});
 }
 
 std::string encode_meta(std::string_view key, const partition_image& image) {

@@ -49,13 +49,13 @@ std::string meta_key(partition_id partition);
 std::string complete_key();
 
 /// A value in stretches that follow each other; all but the first are borrowed from the image.
-struct record {
+struct stored_value {
   std::string header;
   std::array<std::string_view, 3> rest;
 };
 
-record encode_block(std::string_view key, const block_image& image);
-record encode_slab(std::string_view key, const slab_image& image);
+stored_value encode_block(std::string_view key, const block_image& image);
+stored_value encode_slab(std::string_view key, const slab_image& image);
 std::string encode_meta(std::string_view key, const partition_image& image);
 std::string encode_complete(std::string_view key, const cut_complete& what);
 

@@ -76,21 +76,21 @@ struct actor_fixture {
   std::shared_ptr<outcome<Part>> ask(const Target& to, const request& what,
                                      std::optional<Part> reply::*part) {
     auto found = std::make_shared<outcome<Part>>();
-    const auto asker = [=](caf::event_based_actor* self) {
+    const auto responder = [=](caf::event_based_actor* self) {
       self->request(to, std::chrono::minutes{60}, what)
         .then([=](reply& answer) { found->reply = std::move(answer.*part); },
               [found](const caf::error& why) { found->error = from_caf(why); });
     };
-    system.spawn(asker);
+    system.spawn(responder);
     sched.run();
     return found;
   }
   template <class Target>
-  auto push(const Target& to, update what) {
+  auto push(const Target& to, push_request what) {
     return ask(to, {std::move(what), {}}, &reply::pushed);
   }
   template <class Target>
-  auto pull(const Target& to, query what) {
+  auto pull(const Target& to, pull_request what) {
     return ask(to, {{}, std::move(what)}, &reply::pulled);
   }
 
@@ -104,8 +104,8 @@ struct actor_fixture {
 /// A kv, also a router, that answers as told, or holds requests until told.
 class fake_kv {
 public:
-  using push_answer = std::variant<receipt, failure>;
-  using pull_answer = std::variant<values, failure>;
+  using push_answer = std::variant<push_reply, failure>;
+  using pull_answer = std::variant<pull_reply, failure>;
 
   explicit fake_kv(actor_fixture& f) : fixture_(f), state_(std::make_shared<state>()) {
     handle_ =
@@ -115,17 +115,17 @@ public:
   router_handle handle() const { return handle_; }
 
   /// Asked for each half of a request; nullopt: hold it.
-  void on_push(std::function<std::optional<push_answer>(const update&)> what) {
+  void on_push(std::function<std::optional<push_answer>(const push_request&)> what) {
     state_->on_push = std::move(what);
   }
-  void on_pull(std::function<std::optional<pull_answer>(const query&)> what) {
+  void on_pull(std::function<std::optional<pull_answer>(const pull_request&)> what) {
     state_->on_pull = std::move(what);
   }
   /// Asks again for everything that is held.
   void release() { fixture_.send(handle_, tick_atom_v); }
 
-  const std::vector<update>& pushes() const { return state_->pushes; }
-  const std::vector<query>& pulls() const { return state_->pulls; }
+  const std::vector<push_request>& pushes() const { return state_->pushes; }
+  const std::vector<pull_request>& pulls() const { return state_->pulls; }
   const std::vector<view>& views() const { return state_->views; }
   std::size_t requests() const { return state_->requests; }
   /// Halves that have no answer yet.
@@ -145,11 +145,11 @@ private:
     caf::typed_response_promise<reply> promise;
   };
   struct state {
-    std::function<std::optional<push_answer>(const update&)> on_push;
-    std::function<std::optional<pull_answer>(const query&)> on_pull;
+    std::function<std::optional<push_answer>(const push_request&)> on_push;
+    std::function<std::optional<pull_answer>(const pull_request&)> on_pull;
     std::size_t requests = 0;
-    std::vector<update> pushes;
-    std::vector<query> pulls;
+    std::vector<push_request> pushes;
+    std::vector<pull_request> pulls;
     std::vector<view> views;
     std::vector<held> open;
   };
@@ -213,10 +213,10 @@ private:
 class fake_coordinator {
 public:
   explicit fake_coordinator(actor_fixture& f)
-      : fixture_(f), reports_(std::make_shared<std::vector<report>>()) {
+      : fixture_(f), reports_(std::make_shared<std::vector<status_message>>()) {
     handle_ = f.owned(f.system.spawn(
       [what = reports_](coordinator_handle::pointer) -> coordinator_handle::behavior_type {
-        return {[=](const report& x, const troupe::member_handle&) { what->push_back(x); }};
+        return {[=](const status_message& x, const troupe::member_handle&) { what->push_back(x); }};
       }));
   }
 
@@ -226,7 +226,7 @@ public:
 
   template <class Handle, class Body>
   void order(const Handle& to, Body body, bool stop = false) {
-    orders what;
+    desired_state what;
     what.term = 1;
     what.sequence = ++sequence;
     what.stop = stop;
@@ -234,7 +234,7 @@ public:
     fixture_.send(to, std::move(what));
   }
 
-  const std::vector<report>& reports() const { return *reports_; }
+  const std::vector<status_message>& reports() const { return *reports_; }
   template <class Body>
   const Body& last() const {
     return std::get<Body>(reports_->back().body);
@@ -244,7 +244,7 @@ public:
 
 private:
   actor_fixture& fixture_;
-  std::shared_ptr<std::vector<report>> reports_;
+  std::shared_ptr<std::vector<status_message>> reports_;
   coordinator_handle handle_;
 };
 

@@ -26,10 +26,10 @@ inline kv_service spawn_answering(
       [](const request&) -> caf::result<reply> { return caf::sec::unexpected_message; },
       [self, answer, seen](const request_list& what, const answer_sink& to) {
         seen(what.items.size());
-        ready_answers ready;
+        reply_batcher ready;
         for (const auto& each : what.items)
           if (auto made = answer(each.what)) {
-            asker by = numbered_asker{to, each.number};
+            responder by = numbered_responder{to, each.number};
             ready.add(by, *std::move(made));
           }
         ready.send(self);

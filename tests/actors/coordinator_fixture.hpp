@@ -54,8 +54,8 @@ struct coordinator_fixture {
   void keep(const coordinator_effects& effects) {
     for (const auto& effect : effects) {
       if (const auto* x = std::get_if<send_effect>(&effect)) {
-        last[x->orders.to] = x->orders;
-        ++sent[x->orders.to];
+        last[x->desired_state.to] = x->desired_state;
+        ++sent[x->desired_state.to];
       } else if (const auto* find = std::get_if<find_checkpoint_effect>(&effect)) {
         ++finds;
         passed_over = find->unreadable;
@@ -69,14 +69,14 @@ struct coordinator_fixture {
     }
   }
 
-  void receive(const member_id& from, decltype(report::body) body) {
-    report what{from, fingerprint(job), ++sequence, 0, std::move(body)};
+  void receive(const member_id& from, decltype(status_message::body) body) {
+    status_message what{from, fingerprint(job), ++sequence, 0, std::move(body)};
     coordinator_effects effects;
     boss->receive(what, now, effects);
     keep(effects);
   }
 
-  void worker(std::uint32_t index, std::uint64_t incarnation, worker_report body = {}) {
+  void worker(std::uint32_t index, std::uint64_t incarnation, worker_status body = {}) {
     body.generation = persisted.back().generation;
     receive({role::worker, index, {incarnation}}, std::move(body));
   }
@@ -85,7 +85,7 @@ struct coordinator_fixture {
   /// promised clock 0.
   void server(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks = 0) {
     const member_id who{role::server, index, {incarnation}};
-    server_report body;
+    server_status body;
     body.address = "s" + std::to_string(incarnation);
     if (!last.contains(who))
       receive(who, body); // It has just started.
@@ -100,18 +100,18 @@ struct coordinator_fixture {
   }
 
   /// What a server says that does as it is told and knows all workers.
-  server_report obeying(const member_id& who, std::uint64_t marks) {
-    const auto& mine = std::get<server_orders>(last.at(who).body);
-    server_report body;
+  server_status obeying(const member_id& who, std::uint64_t marks) {
+    const auto& mine = std::get<desired_server>(last.at(who).body);
+    server_status body;
     for (const auto& [chain, record] : mine.chains) {
       const auto& newest = record.proposed ? *record.proposed : record.active;
       const bool goes_on = newest.generation == record.active.generation;
       const bool is_tail = !record.active.members.empty() && record.active.members.back() == who;
-      chain_report replica;
+      replica_status replica;
       replica.chain = chain;
       replica.recovered = recovered;
-      replica.status = {newest.generation, goes_on ? record.active.epoch : epoch_id{}, newest.epoch,
-                        members_of(record).contains(who),
+      replica.status = {newest.generation, goes_on ? record.active.config : config_id{},
+                        newest.config, members_of(record).contains(who),
                         goes_on && is_tail && record.active.joiner.has_value()};
       if (leads(record, who)) {
         replica.marks = batch_set(batch_id{marks});
@@ -129,7 +129,7 @@ struct coordinator_fixture {
   void part(std::uint32_t index, std::uint64_t incarnation, std::uint64_t marks,
             std::uint64_t failed = 0) {
     const member_id who{role::server, index, {incarnation}};
-    const auto& mine = std::get<server_orders>(last.at(who).body);
+    const auto& mine = std::get<desired_server>(last.at(who).body);
     auto body = obeying(who, marks);
     for (auto& replica : body.chains) {
       if (!leads(record(replica.chain.value), who))
@@ -143,7 +143,7 @@ struct coordinator_fixture {
   }
 
   /// It could not read the checkpoint that its chain is to begin with.
-  server_report unreadable(std::uint32_t index, std::uint64_t incarnation, std::uint64_t checkpoint,
+  server_status unreadable(std::uint32_t index, std::uint64_t incarnation, std::uint64_t checkpoint,
                            const std::string& why) {
     const member_id who{role::server, index, {incarnation}};
     auto body = obeying(who, 0);
@@ -151,17 +151,17 @@ struct coordinator_fixture {
       if (!members_of(record(replica.chain.value)).contains(who))
         continue;
       replica.status.complete = false;
-      replica.status.epoch = {};
+      replica.status.config = {};
       replica.unreadable = checkpoint;
       replica.failed = why;
     }
     return body;
   }
 
-  void observer(observer_report body = {}) { receive({role::observer, 0, {900}}, std::move(body)); }
+  void observer(observer_status body = {}) { receive({role::observer, 0, {900}}, std::move(body)); }
   void death(role kind, std::uint32_t index, std::uint64_t incarnation) {
     deaths.push_back({{kind, index, {incarnation}}});
-    observer_report body;
+    observer_status body;
     body.deaths = deaths;
     observer(body);
   }
@@ -214,20 +214,20 @@ struct coordinator_fixture {
       worker(1, 201);
     }
     REQUIRE(boss->phase() == job_phase::training);
-    REQUIRE(orders_of(0, 200).admitted);
-    REQUIRE_FALSE(orders_of(0, 200).leases.empty());
+    REQUIRE(desired_of(0, 200).admitted);
+    REQUIRE_FALSE(desired_of(0, 200).leases.empty());
   }
 
-  const worker_orders& orders_of(std::uint32_t index, std::uint64_t incarnation) {
-    return std::get<worker_orders>(last.at({role::worker, index, {incarnation}}).body);
+  const desired_worker& desired_of(std::uint32_t index, std::uint64_t incarnation) {
+    return std::get<desired_worker>(last.at({role::worker, index, {incarnation}}).body);
   }
-  const server_orders& orders_of_server(std::uint32_t index, std::uint64_t incarnation) {
-    return std::get<server_orders>(last.at({role::server, index, {incarnation}}).body);
+  const desired_server& desired_of_server(std::uint32_t index, std::uint64_t incarnation) {
+    return std::get<desired_server>(last.at({role::server, index, {incarnation}}).body);
   }
   /// The chains in which it has a part, as it was told.
-  std::vector<chain_orders> chains_of(std::uint32_t index, std::uint64_t incarnation) {
-    auto chains = orders_of_server(index, incarnation).chains;
-    std::erase_if(chains, [&](const chain_orders& x) {
+  std::vector<desired_chain> chains_of(std::uint32_t index, std::uint64_t incarnation) {
+    auto chains = desired_of_server(index, incarnation).chains;
+    std::erase_if(chains, [&](const desired_chain& x) {
       return !members_of(x.record).contains({role::server, index, {incarnation}});
     });
     return chains;
@@ -257,10 +257,10 @@ struct coordinator_fixture {
         add(*config.joiner, "+");
       return all;
     };
-    const auto& [active, origin, proposed] = record(chain);
+    const auto& [active, base_checkpoint, proposed] = record(chain);
     return text(active) + (proposed ? ", then " + text(*proposed) : "");
   }
-  const orders& all_orders(role kind, std::uint32_t index, std::uint64_t incarnation) {
+  const desired_state& all_desired(role kind, std::uint32_t index, std::uint64_t incarnation) {
     return last.at({kind, index, {incarnation}});
   }
   bool told(const std::string& text) const {
@@ -274,7 +274,7 @@ struct coordinator_fixture {
   time_point now{10s};
   std::optional<coordinator> boss;
   std::uint64_t sequence = 0;
-  std::map<member_id, orders> last;
+  std::map<member_id, desired_state> last;
   std::map<member_id, int> sent;
   std::vector<troupe::death> deaths;
   int finds = 0;

@@ -59,7 +59,7 @@ TEST_CASE("actors_run_on_the_thread_of_their_lane_and_so_do_those_they_send_to")
   std::this_thread::sleep_for(50ms);
   f.seen.clear();
   f.threads.clear();
-  lane here{f.system, 100};
+  inline_executor here{f.system, 100};
   for (int i = 1; i <= 3; ++i)
     here.send(first, i);
   CHECK(f.seen.empty());
@@ -75,7 +75,7 @@ TEST_CASE("beyond_its_turns_a_lane_leaves_the_rest_to_the_scheduler") {
   const auto counter = f.system.spawn(
     [&](caf::event_based_actor*) -> caf::behavior { return {[&](int) { ++handled; }}; });
   {
-    lane here{f.system, 1};
+    inline_executor here{f.system, 1};
     for (int i = 0; i < 1000; ++i)
       here.send(counter, i);
     here.run();
@@ -91,7 +91,7 @@ TEST_CASE("what_was_sent_on_a_lane_that_ends_is_handled_all_the_same") {
   const auto counter = f.system.spawn(
     [&](caf::event_based_actor*) -> caf::behavior { return {[&](int) { ++handled; }}; });
   {
-    lane here{f.system, 1};
+    inline_executor here{f.system, 1};
     here.send(counter, 1);
   }
   for (int i = 0; i < 1000 && handled < 1; ++i)

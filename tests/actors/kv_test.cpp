@@ -16,7 +16,7 @@ TEST_CASE("a_failure_survives_its_way_through_caf") {
 }
 
 TEST_CASE("a_member_ends_with_an_error_where_its_orders_name_one") {
-  orders what;
+  desired_state what;
   what.stop = true;
   CHECK_FALSE(reason_to_end(what));
   what.failed = "worker 1 is already running elsewhere";

@@ -17,16 +17,16 @@ struct fixture : actor_fixture {
   fixture() : coordinator(*this) {
     handle = owned(system.spawn([this](troupe::member_handle::pointer self) {
       port.open(self, {role::worker, 3, {77}}, 1234, coordinator.connector());
-      return troupe::member_handle::behavior_type{[](const orders&) {}};
+      return troupe::member_handle::behavior_type{[](const desired_state&) {}};
     }));
   }
 
   bool takes(std::uint64_t term, std::uint64_t sequence) {
-    return port.take<worker_orders>({{}, term, sequence, false, "", worker_orders{}}) != nullptr;
+    return port.take<desired_worker>({{}, term, sequence, false, "", desired_worker{}}) != nullptr;
   }
 
   void report() {
-    port.send(worker_report{});
+    port.send(worker_status{});
     sched.run();
   }
 
@@ -65,7 +65,7 @@ TEST_CASE("orders that are repeated, overtaken, of an older term or not for it a
   CHECK(f.takes(1, 5));
   CHECK_FALSE(f.takes(1, 5));
   CHECK_FALSE(f.takes(1, 4));
-  CHECK(f.port.take<worker_orders>({{}, 9, 1, false, "", server_orders{}}) == nullptr);
+  CHECK(f.port.take<desired_worker>({{}, 9, 1, false, "", desired_server{}}) == nullptr);
   CHECK(f.takes(2, 1));
   CHECK_FALSE(f.takes(1, 6));
 }

@@ -40,7 +40,7 @@ struct asking_fixture {
                     promise.deliver(1);
               }};
     }));
-    asker = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+    responder = f.owned(f.system.spawn([this](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self](int x) { ask(self, x); },
               [this, self](tick_atom what) { ask(self, what); },
               [this, self](const request& what) { ask(self, what); },
@@ -59,31 +59,31 @@ struct asking_fixture {
   actor_fixture f;
   std::vector<caf::typed_response_promise<int>> held;
   bool failing = false; ///< What was held is answered with an error.
-  caf::actor partner, asker;
+  caf::actor partner, responder;
 };
 
 } // namespace
 
 TEST_CASE("an open request ends with its reply and has no deadline any more") {
   asking_fixture t{late_replies::ignored};
-  t.f.send(t.asker, 7);
+  t.f.send(t.responder, 7);
   CHECK(t.log == std::vector<std::string>{"reply 7"});
   CHECK(t.requests.empty());
   t.f.advance(2s);
-  t.f.send(t.asker, step_atom_v);
+  t.f.send(t.responder, step_atom_v);
   CHECK(t.log.size() == 1);
 }
 
 TEST_CASE("an open request ends at its deadline, and a late reply is ignored") {
   asking_fixture t{late_replies::ignored};
-  t.f.send(t.asker, tick_atom_v);
+  t.f.send(t.responder, tick_atom_v);
   t.f.advance(500ms);
-  t.f.send(t.asker, tick_atom_v);
+  t.f.send(t.responder, tick_atom_v);
   t.f.advance(490ms);
-  t.f.send(t.asker, step_atom_v);
+  t.f.send(t.responder, step_atom_v);
   CHECK(t.log.empty());
   t.f.advance(10ms);
-  t.f.send(t.asker, step_atom_v);
+  t.f.send(t.responder, step_atom_v);
   CHECK(t.log == std::vector<std::string>{"no answer in time"});
   t.f.send(t.partner, step_atom_v);
   CHECK(t.log == std::vector<std::string>{"no answer in time", "reply 1"});
@@ -94,9 +94,9 @@ TEST_CASE("a late reply is delivered where that is wanted, a late error is not")
   asking_fixture t{late_replies::delivered};
   for (const bool failing : {true, false}) {
     t.failing = failing;
-    t.f.send(t.asker, tick_atom_v);
+    t.f.send(t.responder, tick_atom_v);
     t.f.advance(1s);
-    t.f.send(t.asker, step_atom_v);
+    t.f.send(t.responder, step_atom_v);
     t.f.send(t.partner, step_atom_v);
   }
   CHECK(t.log == std::vector<std::string>{"no answer in time", "no answer in time", "reply 1"});
@@ -107,7 +107,7 @@ TEST_CASE("an open request ends at once where its receiver is gone") {
   asking_fixture t{late_replies::ignored};
   caf::anon_send_exit(t.partner, caf::exit_reason::kill);
   t.f.sched.run();
-  t.f.send(t.asker, 1);
+  t.f.send(t.responder, 1);
   CHECK(t.log == std::vector<std::string>{"the receiver is gone"});
   CHECK(t.requests.empty());
 }
@@ -115,21 +115,21 @@ TEST_CASE("an open request ends at once where its receiver is gone") {
 TEST_CASE("a deadline leaves time for the payload, and for those that are open before it") {
   asking_fixture t{late_replies::ignored};
   const std::uint64_t count = payload_bytes_per_second_min * 10 / sizeof(float);
-  const request ten_seconds{{}, query{{}, false, {{{0}, 0, count}}}};
+  const request ten_seconds{{}, pull_request{{}, false, {{{0}, 0, count}}}};
   const auto expired = [&](std::chrono::milliseconds after) {
     t.f.advance(after, 100ms);
-    t.f.send(t.asker, step_atom_v);
+    t.f.send(t.responder, step_atom_v);
     return t.log.size();
   };
-  t.f.send(t.asker, ten_seconds);
-  t.f.send(t.asker, ten_seconds);
+  t.f.send(t.responder, ten_seconds);
+  t.f.send(t.responder, ten_seconds);
   CHECK(expired(10'900ms) == 0);
   CHECK(expired(100ms) == 1); // 1 s and its own 10 s.
   CHECK(expired(9'900ms) == 1);
   CHECK(expired(100ms) == 2); // 10 s more.
-  t.f.send(t.asker, ten_seconds);
+  t.f.send(t.responder, ten_seconds);
   t.f.send(t.partner, step_atom_v); // What is answered counts no more.
-  t.f.send(t.asker, tick_atom_v);
+  t.f.send(t.responder, tick_atom_v);
   t.log.clear();
   CHECK(expired(1000ms) == 1);
 }

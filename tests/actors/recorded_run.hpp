@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/protocol/worker/router.hpp"
-#include "actors/roles/server/push_recorder.hpp"
+#include "actors/roles/server/trace_recorder.hpp"
 #include "actors/tables/table_store.hpp"
 #include "actors/training/cached_values.hpp"
 #include "actors/training/gradient_computer.hpp"
@@ -33,7 +33,7 @@ inline job_spec recorded_job(const consistency& sync) {
   job.workers = 3;
   job.samples = 60;
   job.batch_samples = 2;
-  job.passes = 4;
+  job.epochs = 4;
   job.tables = {table_of("w", 9000), table_of("rows", 1)};
   job.tables[1].kind = table_kind::sparse;
   job.tables[1].shape = {};
@@ -72,7 +72,7 @@ inline trainer_factory noisy_trainers() {
 class recorded_run {
 public:
   recorded_run(const job_spec& job, std::uint64_t seed) : job_(job), random_(seed) {
-    view_.epoch = {1};
+    view_.config = {1};
     view_.chain_of = make_partition_map(job_, 2, {});
     for (std::uint32_t c = 0; c < 2; ++c) {
       view_.chains.push_back({{c}, {}, {}, true});
@@ -82,16 +82,15 @@ public:
           here.push_back({p});
       auto& made = chains_.emplace_back();
       made.values = std::make_unique<table_store>(job_, here, pool_);
-      made.recorder = std::make_unique<push_recorder>(
+      made.recorder = std::make_unique<trace_recorder>(
         record_options{folder_.path()},
-        storage::push_record_header{
-          fingerprint(job_), {c}, {1}, 0, {role::server, c, {c + 1}}, here});
+        storage::trace_header{fingerprint(job_), {c}, {1}, 0, {role::server, c, {c + 1}}, here});
     }
     for (std::uint64_t b = 0; b < job_.batches(); ++b)
       todo_.push_back({b});
     for (std::uint32_t w = 0; w < job_.workers; ++w)
       hire(w);
-    if (!storage::begin_push_record(folder_.path(), job_))
+    if (!storage::begin_trace(folder_.path(), job_))
       throw std::runtime_error{"no record begun"};
   }
 
@@ -147,9 +146,9 @@ public:
   }
 
   /// All dense elements and some rows.
-  query question(const std::vector<std::uint64_t>& keys) const {
+  pull_request question(const std::vector<std::uint64_t>& keys) const {
     const auto kept = std::make_shared<std::vector<std::uint64_t>>(keys);
-    query all;
+    pull_request all;
     all.latest = true;
     all.ranges = {{{0}, 0, 9000}};
     all.rows = {{{1}, 4, kept->size(), {kept, kept->data()}}};
@@ -159,7 +158,7 @@ public:
 private:
   struct chain {
     std::unique_ptr<table_store> values;
-    std::unique_ptr<push_recorder> recorder;
+    std::unique_ptr<trace_recorder> recorder;
     std::uint64_t version = 0;
     std::set<batch_id> marks;
   };
@@ -208,7 +207,7 @@ private:
     todo_.pop_front();
     who.self.batch = *who.busy;
     who.rows = who.computer->keys({0, *who.busy}).rows;
-    ask(who, {{}, query{who.self, false, {{{0}, 0, 9000}}, who.rows}});
+    ask(who, {{}, pull_request{who.self, false, {{{0}, 0, 9000}}, who.rows}});
   }
 
   void ask(worker& who, request what) {
@@ -230,18 +229,18 @@ private:
     }
   }
 
-  void compute(worker& who, const values& answer) {
+  void compute(worker& who, const pull_reply& answer) {
     buffer_pool pool;
-    const auto whole = *hold(job_, *hold_nothing(job_), answer, pool);
+    const auto whole = *hold(job_, *empty_cache(job_), answer, pool);
     gradient_task task{0, *who.busy, whole->tables, who.rows, answer.version, {}};
     task.parameters[1] = answer.rows[0].values;
     auto outcome = who.computer->compute(task);
-    ask(who, {update{who.self,
-                     {{0}, {1}},
-                     answer.version,
-                     outcome.norm,
-                     std::move(outcome.pieces),
-                     std::move(outcome.rows)},
+    ask(who, {push_request{who.self,
+                           {{0}, {1}},
+                           answer.version,
+                           outcome.norm,
+                           std::move(outcome.pieces),
+                           std::move(outcome.rows)},
               {}});
   }
 
@@ -262,7 +261,7 @@ private:
     follow(who, effects);
   }
 
-  receipt apply(chain& to, const update& push) {
+  push_reply apply(chain& to, const push_request& push) {
     if (!to.marks.insert(push.step.batch).second) {
       ++repeated_;
       to.recorder->repeated(now_, push.step, push.base_version);
@@ -270,7 +269,7 @@ private:
     }
     const auto staleness = to.version - std::min(to.version, push.base_version);
     staleness_ += staleness;
-    const update* const only = &push;
+    const push_request* const only = &push;
     if (!to.values->apply({{{0}, {1}}, {}, staleness, 1}, {&only, 1}))
       throw std::runtime_error{"a step failed"};
     to.recorder->applied(now_, ++to.version, {&only, 1}, false);

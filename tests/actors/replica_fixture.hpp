@@ -25,28 +25,29 @@ inline member_id server(std::uint32_t index, std::uint64_t incarnation = 1) {
 
 /// The state of a replica on its way to a joiner.
 struct state_copy {
-  epoch_id epoch;
+  config_id config;
   std::uint64_t index = 0;
   std::uint64_t clock_max = 0;
   std::vector<shard_partition> partitions;
   std::vector<std::string> steps;
 };
 /// A joiner asks for it.
-struct copy_wish {
-  epoch_id epoch;
+struct copy_request_of {
+  config_id config;
 };
 
-struct letter {
+struct letter_variant {
   member_id from;
   member_id to;
-  std::variant<decltype(replica_message::what), copy_wish, state_copy> what;
+  std::variant<decltype(replica_message::what), copy_request_of, state_copy> what;
 };
 
 struct replica_node {
-  replica_node(const job_spec& of, member_id who, bool founds, replica_options options = {})
+  replica_node(const job_spec& of, member_id who, bool starts_generation,
+               replica_options options = {})
       : job(of), self(who),
-        decide(job, self, {1}, {1}, founds ? fresh(job, {0, 1}) : std::vector<shard_partition>{},
-               options) {}
+        decide(job, self, {1}, {1},
+               starts_generation ? fresh(job, {0, 1}) : std::vector<shard_partition>{}, options) {}
 
   template <class Event>
   void event(Event what) {
@@ -58,8 +59,8 @@ struct replica_node {
     }
   }
 
-  void obey(const chain_metadata& record) {
-    event([&](auto& effects) { decide.obey(record, now, effects); });
+  void reconcile(const chain_metadata& record) {
+    event([&](auto& effects) { decide.reconcile(record, now, effects); });
   }
   void list(const std::vector<clock_entry>& workers) {
     event([&](auto& effects) { decide.set_workers(workers, now, effects); });
@@ -67,24 +68,24 @@ struct replica_node {
   void tick() {
     event([&](auto& effects) { decide.tick(now, effects); });
   }
-  void push(std::uint64_t token, std::shared_ptr<const update> what) {
+  void push(std::uint64_t token, std::shared_ptr<const push_request> what) {
     event([&](auto& effects) { decide.push({token}, std::move(what), now, effects); });
   }
   void pull(std::uint64_t token, const step_header& step, bool latest = true) {
-    read(token, query{.step = step, .latest = latest, .ranges = {}});
+    read(token, pull_request{.step = step, .latest = latest, .ranges = {}});
   }
   /// Of table 0.
-  void read(std::uint64_t token, query what) {
+  void read(std::uint64_t token, pull_request what) {
     what.ranges = {{{0}, 0, 0}};
     event([&](auto& effects) { decide.pull({token}, what, now, effects); });
   }
 
-  void receive(const letter& what) {
+  void receive(const letter_variant& what) {
     event([&](replica_effects& effects) {
       if (const auto* message = std::get_if<decltype(replica_message::what)>(&what.what))
         std::visit([&](const auto& x) { take(what.from, x, effects); }, *message);
-      else if (const auto* wish = std::get_if<copy_wish>(&what.what))
-        copy_to(what.from, wish->epoch);
+      else if (const auto* wanted = std::get_if<copy_request_of>(&what.what))
+        copy_to(what.from, wanted->config);
       else
         install(std::get<state_copy>(what.what), effects);
     });
@@ -96,16 +97,16 @@ struct replica_node {
       decide.receive(from, x, now, effects);
   }
 
-  void copy_to(const member_id& to, epoch_id epoch) {
-    if (const auto index = decide.copy_for(to, epoch)) {
+  void copy_to(const member_id& to, config_id config) {
+    if (const auto index = decide.copy_for(to, config)) {
       const auto& state = *decide.state();
       sent.push_back(
-        {self, to, state_copy{epoch, *index, state.pull_clock_max(), state.partitions(), steps}});
+        {self, to, state_copy{config, *index, state.pull_clock_max(), state.partitions(), steps}});
     }
   }
 
   void install(const state_copy& x, replica_effects& effects) {
-    if (decide.install(x.epoch, x.index, x.clock_max, x.partitions, now, effects))
+    if (decide.install(x.config, x.index, x.clock_max, x.partitions, now, effects))
       steps = x.steps;
   }
 
@@ -125,7 +126,7 @@ struct replica_node {
     else
       decide.discarded({errc::non_finite, "nan"}, now, more);
   }
-  void run(peer_effect& effect, replica_effects&) {
+  void run(replica_send_effect& effect, replica_effects&) {
     sent.push_back({self, effect.to, std::move(effect.what)});
   }
   void run(write_effect& effect, replica_effects&) {
@@ -135,7 +136,7 @@ struct replica_node {
     told.push_back("take back beyond " + std::to_string(effect.last));
   }
   void run(request_copy_effect& effect, replica_effects&) {
-    sent.push_back({self, effect.from, copy_wish{effect.epoch}});
+    sent.push_back({self, effect.from, copy_request_of{effect.config}});
   }
   template <class Effect>
   void run(Effect& effect, replica_effects&) {
@@ -149,15 +150,15 @@ struct replica_node {
   time_point now{0};
   replica decide;
   std::vector<std::string> steps; ///< Its values.
-  std::deque<letter> sent;
+  std::deque<letter_variant> sent;
   lines told; ///< To those who asked.
   std::function<void(const shard_effect&)> on_told;
 };
 
-inline std::shared_ptr<const update> gradient_of(const job_spec& job, std::uint32_t worker,
-                                                 std::uint64_t batch, std::uint64_t clock,
-                                                 std::uint64_t base_version = 0) {
-  auto what = std::make_shared<update>();
+inline std::shared_ptr<const push_request> gradient_of(const job_spec& job, std::uint32_t worker,
+                                                       std::uint64_t batch, std::uint64_t clock,
+                                                       std::uint64_t base_version = 0) {
+  auto what = std::make_shared<push_request>();
   what->step = {{worker}, first_start(worker), {1}, {batch}, clock};
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
     what->tables.push_back({i});
@@ -165,9 +166,9 @@ inline std::shared_ptr<const update> gradient_of(const job_spec& job, std::uint3
   return what;
 }
 
-inline chain_config config_of(std::uint64_t epoch, std::vector<member_id> members,
+inline chain_config config_of(std::uint64_t config, std::vector<member_id> members,
                               std::optional<member_id> joiner = std::nullopt) {
-  return {{epoch}, {1}, std::move(members), joiner};
+  return {{config}, {1}, std::move(members), joiner};
 }
 
 } // namespace troupe::test

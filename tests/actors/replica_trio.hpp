@@ -25,7 +25,7 @@ struct trio {
 
   void become(const chain_config& config) {
     for (auto* x : all())
-      x->obey({config, 0, std::nullopt});
+      x->reconcile({config, 0, std::nullopt});
   }
   void renew() {
     for (auto* x : all())
@@ -44,7 +44,7 @@ struct trio {
       any = false;
       for (auto* from : all())
         for (; !from->sent.empty(); any = true) {
-          const letter what = std::move(from->sent.front());
+          const letter_variant what = std::move(from->sent.front());
           from->sent.pop_front();
           all().at(what.to.index)->receive(what);
         }

@@ -34,8 +34,8 @@ inline job_spec routed_job() {
 inline member_id routed_server(std::uint32_t index) { return {role::server, index, {100 + index}}; }
 
 /// Partition p is of chain p % 2, whose head is the server of its number; all serve.
-inline view routed_view(const job_spec& job, std::uint64_t epoch = 1) {
-  view made{{epoch}, {1}, {}, {}};
+inline view routed_view(const job_spec& job, std::uint64_t config = 1) {
+  view made{{config}, {1}, {}, {}};
   for (std::uint32_t s = 0; s < job.servers; ++s)
     made.chains.push_back({{s}, routed_server(s), "", true});
   for (std::uint32_t p = 0; p < job.partitions; ++p)
@@ -52,8 +52,8 @@ inline std::shared_ptr<float> numbers(std::size_t count) {
 }
 
 /// A push of all tables.
-inline update whole_update(const job_spec& job, std::uint64_t batch = 0) {
-  update made;
+inline push_request whole_push(const job_spec& job, std::uint64_t batch = 0) {
+  push_request made;
   made.step.batch = {batch};
   made.gradient_norm = 2;
   for (std::uint32_t t = 0; t < job.tables.size(); ++t) {
@@ -63,8 +63,8 @@ inline update whole_update(const job_spec& job, std::uint64_t batch = 0) {
   return made;
 }
 
-inline query whole_query(const job_spec& job, std::uint64_t batch = 0) {
-  query made;
+inline pull_request whole_pull(const job_spec& job, std::uint64_t batch = 0) {
+  pull_request made;
   made.step.batch = {batch};
   for (std::uint32_t t = 0; t < job.tables.size(); ++t)
     made.ranges.push_back({{t}, 0, job.tables[t].size()});
@@ -72,8 +72,8 @@ inline query whole_query(const job_spec& job, std::uint64_t batch = 0) {
 }
 
 /// What a server answers to `asked`.
-inline values answer_to(const query& asked, std::uint64_t version) {
-  values made{version, {}};
+inline pull_reply answer_to(const pull_request& asked, std::uint64_t version) {
+  pull_reply made{version, {}};
   for (const auto& where : asked.ranges)
     made.pieces.push_back({where, numbers(where.count)});
   return made;
@@ -89,9 +89,9 @@ inline std::string text_of(const router_effect& effect) {
     std::string operator()(const answered_effect& x) const {
       const auto number = std::to_string(x.request.value);
       std::string line;
-      if (const auto& receipt = x.answer.pushed)
-        line = "pushed " + number + " version " + std::to_string(receipt->version)
-               + (receipt->duplicate ? " duplicate" : "");
+      if (const auto& push_reply = x.answer.pushed)
+        line = "pushed " + number + " version " + std::to_string(push_reply->version)
+               + (push_reply->duplicate ? " duplicate" : "");
       if (const auto& values = x.answer.pulled) {
         std::uint64_t count = 0;
         for (const auto& one : values->pieces)
@@ -117,10 +117,10 @@ struct router_fixture {
       set_view(routed_view(job));
   }
 
-  texts push(std::uint64_t token) { return push(token, whole_update(job)); }
-  texts push(std::uint64_t token, update what) { return ask(token, {std::move(what), {}}); }
-  texts pull(std::uint64_t token) { return pull(token, whole_query(job)); }
-  texts pull(std::uint64_t token, query what) { return ask(token, {{}, std::move(what)}); }
+  texts push(std::uint64_t token) { return push(token, whole_push(job)); }
+  texts push(std::uint64_t token, push_request what) { return ask(token, {std::move(what), {}}); }
+  texts pull(std::uint64_t token) { return pull(token, whole_pull(job)); }
+  texts pull(std::uint64_t token, pull_request what) { return ask(token, {{}, std::move(what)}); }
   texts ask(std::uint64_t token, request what) {
     return run([&](auto& effects) { decide.ask({token}, std::move(what), now, effects); });
   }
@@ -130,7 +130,7 @@ struct router_fixture {
   texts answered(std::uint64_t part, reply answer) {
     return run([&](auto& effects) { decide.answered({part}, std::move(answer), now, effects); });
   }
-  texts pushed(std::uint64_t part, receipt answer = {}) { return answered(part, {answer, {}}); }
+  texts pushed(std::uint64_t part, push_reply answer = {}) { return answered(part, {answer, {}}); }
   /// With just what was asked for.
   texts pulled(std::uint64_t part, std::uint64_t version = 0) {
     return answered(part, {{}, answer_to(*last_of(part).what.pull, version)});
@@ -171,7 +171,7 @@ struct router_fixture {
   router decide;
   time_point now{0};
   std::vector<send_part_effect> sent;
-  values last_values;
+  pull_reply last_values;
 };
 
 } // namespace troupe::test

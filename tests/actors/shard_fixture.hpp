@@ -83,8 +83,8 @@ inline std::string text_of(const shard_effect& effect) {
                                        : text + " late " + std::to_string(x.staleness_versions);
     }
     std::string operator()(const acknowledge_effect& x) const {
-      return "ack " + std::to_string(x.push.value) + " version " + std::to_string(x.receipt.version)
-             + (x.receipt.duplicate ? " duplicate" : "");
+      return "ack " + std::to_string(x.push.value) + " version "
+             + std::to_string(x.push_reply.version) + (x.push_reply.duplicate ? " duplicate" : "");
     }
     std::string operator()(const refuse_effect& x) const {
       return "refuse " + std::to_string(x.request.value) + " " + to_string(x.why.code) + ": "

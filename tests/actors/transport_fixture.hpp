@@ -84,7 +84,7 @@ inline std::shared_ptr<float> pattern(std::size_t count, std::uint32_t seed) {
 }
 
 inline request_message push_of(std::uint64_t number, std::size_t count, std::uint32_t seed = 0) {
-  update push;
+  push_request push;
   push.tables = {{2}};
   push.pieces = {{{{2}, 5, count}, pattern(count, seed)}};
   return {number, {std::move(push), {}}};

@@ -32,7 +32,7 @@ struct watcher_state {
   std::promise<run_result>* end = nullptr;
   bool asked = false;
   bool told = false;
-  observer_report mine;
+  observer_status mine;
   coordinator_handle coordinator;
   std::uint64_t sequence = 0;
 };
@@ -47,7 +47,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
   state.coordinator = connect(caf::actor_cast<member_handle>(self));
   self->send(self, tick_atom_v);
   const auto fetch = [=, &state] {
-    query everything;
+    pull_request everything;
     everything.latest = true;
     for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
       everything.ranges.push_back({{i}, 0, job.tables[i].size()});
@@ -65,7 +65,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
         [&state](const caf::error& why) { state.mine.failed = from_caf(why).text; });
   };
   return {
-    [=, &state](const orders& what) {
+    [=, &state](const desired_state& what) {
       const auto* news = std::get_if<job_status>(&what.body);
       if (news == nullptr || state.told)
         return;
@@ -83,7 +83,7 @@ inline watcher::behavior_type run_watcher(watcher::stateful_pointer<watcher_stat
     [=, &state](tick_atom) {
       self->send(
         state.coordinator,
-        report{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
+        status_message{{role::observer, 0, {1}}, fingerprint(job), ++state.sequence, 0, state.mine},
         caf::actor_cast<member_handle>(self));
       self->delayed_send(self, std::chrono::milliseconds{20}, tick_atom_v);
     },
@@ -97,7 +97,7 @@ inline run_options options_of(const consistency& sync) {
   options.workers = 2;
   options.servers = 2;
   options.batch_samples = 4;
-  options.passes = 5;
+  options.epochs = 5;
   options.partitions = 8;
   options.optimizer.learning_rate = 0.5f;
   return options;

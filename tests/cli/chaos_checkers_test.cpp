@@ -58,126 +58,127 @@ run_facts good_run() {
   return run;
 }
 
-judgement verdict(finding (*check)(const run_facts&), const run_facts& run) {
+evaluation_message verdict(check_result (*check)(const run_facts&), const run_facts& run) {
   return check(run).verdict;
 }
 
 } // namespace
 
 TEST_CASE("a_good_run_violates_nothing") {
-  const auto findings = judge(good_run());
-  CHECK(violated(findings).empty());
-  for (const auto& each : findings) {
+  const auto results = check_all(good_run());
+  CHECK(violated(results).empty());
+  for (const auto& each : results) {
     CAPTURE(each.checker);
     const bool needs_other_faults =
       each.checker == "full disk" || each.checker == "C8 no bad checkpoint";
-    CHECK(each.verdict == (needs_other_faults ? judgement::not_judged : judgement::holds));
+    CHECK(each.verdict
+          == (needs_other_faults ? evaluation_message::not_judged : evaluation_message::holds));
   }
 }
 
 TEST_CASE("a_wrong_element_is_not_exactly_once") {
   auto run = good_run();
   run.counted->right = 63;
-  CHECK(verdict(check_exactly_once, run) == judgement::violated);
+  CHECK(verdict(check_exactly_once, run) == evaluation_message::violated);
   run.counted.reset();
-  CHECK(verdict(check_exactly_once, run) == judgement::violated);
-  CHECK(verdict(check_conservation, run) == judgement::violated);
+  CHECK(verdict(check_exactly_once, run) == evaluation_message::violated);
+  CHECK(verdict(check_conservation, run) == evaluation_message::violated);
 }
 
 TEST_CASE("sums_and_batches_are_conserved") {
   auto run = good_run();
   run.counted->most = 1501;
-  CHECK(verdict(check_conservation, run) == judgement::violated);
+  CHECK(verdict(check_conservation, run) == evaluation_message::violated);
   run = good_run();
   run.batches = 1001;
-  CHECK(verdict(check_conservation, run) == judgement::violated);
+  CHECK(verdict(check_conservation, run) == evaluation_message::violated);
 }
 
 TEST_CASE("with_two_replicas_nothing_is_rolled_back") {
   auto run = good_run();
   read_launcher_line("[   4.3 s] chain 0 restored from checkpoint 2: 0 updates rolled back", 4.3,
                      run);
-  CHECK(verdict(check_durability, run) == judgement::holds);
+  CHECK(verdict(check_durability, run) == evaluation_message::holds);
   read_launcher_line("[   4.3 s] chain 0 restored from checkpoint 2: 10 updates rolled back", 4.3,
                      run);
-  CHECK(verdict(check_durability, run) == judgement::violated);
+  CHECK(verdict(check_durability, run) == evaluation_message::violated);
   run.replicas = 1;
-  CHECK(verdict(check_durability, run) == judgement::not_judged);
+  CHECK(verdict(check_durability, run) == evaluation_message::not_judged);
   run = good_run();
   run.rolled_back = 1;
-  CHECK(verdict(check_durability, run) == judgement::violated);
+  CHECK(verdict(check_durability, run) == evaluation_message::violated);
 }
 
 TEST_CASE("where_faults_overlap_only_the_rest_of_the_run_is_judged") {
   auto run = good_run();
   run.faults[1].overlaps = true; // From 3.0 to 4.2 s, when all were seen active.
   run.rolled_back = 10;
-  CHECK(verdict(check_durability, run) == judgement::holds);
+  CHECK(verdict(check_durability, run) == evaluation_message::holds);
   const auto rolled_back_at = [&run](double at) {
     auto changed = run;
     read_launcher_line("[   4.0 s] chain 0 restored from checkpoint 2: 10 updates rolled back", at,
                        changed);
     return verdict(check_durability, changed);
   };
-  CHECK(rolled_back_at(2.9) == judgement::violated);
-  CHECK(rolled_back_at(3.0) == judgement::holds);
-  CHECK(rolled_back_at(4.2) == judgement::holds);
-  CHECK(rolled_back_at(4.3) == judgement::violated);
-  CHECK(verdict(check_vacuity, run) == judgement::holds);
+  CHECK(rolled_back_at(2.9) == evaluation_message::violated);
+  CHECK(rolled_back_at(3.0) == evaluation_message::holds);
+  CHECK(rolled_back_at(4.2) == evaluation_message::holds);
+  CHECK(rolled_back_at(4.3) == evaluation_message::violated);
+  CHECK(verdict(check_vacuity, run) == evaluation_message::holds);
 }
 
 TEST_CASE("a_run_of_overlapping_faults_proves_nothing") {
   auto run = good_run();
   run.faults[1].overlaps = run.faults[2].overlaps = true;
-  CHECK(verdict(check_durability, run) == judgement::not_judged);
-  CHECK(violated(judge(run)) == "C13 vacuity");
+  CHECK(verdict(check_durability, run) == evaluation_message::not_judged);
+  CHECK(violated(check_all(run)) == "C13 vacuity");
   read_launcher_line("[   2.5 s] chain 0 restored from checkpoint 2: 10 updates rolled back", 2.5,
                      run);
-  CHECK(verdict(check_durability, run) == judgement::violated); // Before they did.
+  CHECK(verdict(check_durability, run) == evaluation_message::violated); // Before they did.
   run.replicas = 1; // Goes back to its checkpoint anyway.
-  CHECK(violated(judge(run)).empty());
+  CHECK(violated(check_all(run)).empty());
 }
 
 TEST_CASE("a_damaged_checkpoint_is_refused_and_not_restored") {
   auto run = good_run();
   run.replicas = 1;
   run.flips.push_back({4, "chain-0/000007.sst", 5.0, true});
-  CHECK(verdict(check_checkpoints, run) == judgement::violated); // No restore met it.
+  CHECK(verdict(check_checkpoints, run) == evaluation_message::violated); // No restore met it.
   read_launcher_line("[   5.1 s] checkpoint passed over: checkpoint 4 is damaged", 5.1, run);
   read_launcher_line("[   5.2 s] chain 0 restored from checkpoint 3: 9 updates rolled back", 5.2,
                      run);
-  CHECK(verdict(check_checkpoints, run) == judgement::holds);
+  CHECK(verdict(check_checkpoints, run) == evaluation_message::holds);
   auto wrong = run;
   wrong.flips[0].refused = false;
-  CHECK(verdict(check_checkpoints, wrong) == judgement::violated);
+  CHECK(verdict(check_checkpoints, wrong) == evaluation_message::violated);
   wrong = run;
   read_launcher_line("[   6.2 s] chain 0 restored from checkpoint 4: 9 updates rolled back", 6.2,
                      wrong);
-  CHECK(verdict(check_checkpoints, wrong) == judgement::violated);
+  CHECK(verdict(check_checkpoints, wrong) == evaluation_message::violated);
   wrong.flips[0].at = 7; // It was sound then.
-  CHECK(verdict(check_checkpoints, wrong) == judgement::holds);
+  CHECK(verdict(check_checkpoints, wrong) == evaluation_message::holds);
   wrong = run;
   wrong.checkpoints_kept = 1;
   wrong.flips[0].refused.reset();
-  CHECK(verdict(check_checkpoints, wrong) == judgement::violated); // Where has it gone?
+  CHECK(verdict(check_checkpoints, wrong) == evaluation_message::violated); // Where has it gone?
   read_launcher_line("[   6.3 s] checkpoint 5 committed", 6.3, wrong);
   read_launcher_line("[   7.3 s] checkpoint 6 committed", 7.3, wrong);
-  CHECK(verdict(check_checkpoints, wrong) == judgement::holds); // It was removed.
+  CHECK(verdict(check_checkpoints, wrong) == evaluation_message::holds); // It was removed.
 }
 
 TEST_CASE("a_full_disk_costs_checkpoints_and_no_more") {
   auto run = good_run();
   fault(run, fault_kind::full_disk, {}, 5, 8);
   run.ended_at = 10;
-  CHECK(verdict(check_full_disk, run) == judgement::violated); // None since.
+  CHECK(verdict(check_full_disk, run) == evaluation_message::violated); // None since.
   read_launcher_line("[   9.0 s] checkpoint 7 committed", 9, run);
-  CHECK(verdict(check_full_disk, run) == judgement::holds); // It waited for room.
+  CHECK(verdict(check_full_disk, run) == evaluation_message::holds); // It waited for room.
   read_launcher_line("[   7.0 s] checkpoint 6 committed", 7, run);
-  CHECK(verdict(check_full_disk, run) == judgement::violated); // It was not full.
+  CHECK(verdict(check_full_disk, run) == evaluation_message::violated); // It was not full.
   read_launcher_line("[   4.2 s] checkpoint 5 failed: server 0 was lost", 4.2, run);
-  CHECK(verdict(check_full_disk, run) == judgement::violated); // That was before.
+  CHECK(verdict(check_full_disk, run) == evaluation_message::violated); // That was before.
   read_launcher_line("[   7.5 s] checkpoint 8 failed: no space", 7.5, run);
-  CHECK(verdict(check_full_disk, run) == judgement::holds);
+  CHECK(verdict(check_full_disk, run) == evaluation_message::holds);
 }
 
 TEST_CASE("a_chain_that_goes_on_without_a_server_is_not_a_restored_one") {
@@ -199,16 +200,17 @@ TEST_CASE("a_chain_that_goes_on_without_a_server_is_not_a_restored_one") {
 TEST_CASE("nobody_is_given_up_without_a_fault_of_its_own") {
   auto run = good_run();
   read_launcher_line("[  30.0 s] server 0 lost (silent for too long)", 30, run);
-  CHECK(verdict(check_evictions, run) == judgement::violated); // Its fault was long ago.
+  CHECK(verdict(check_evictions, run) == evaluation_message::violated); // Its fault was long ago.
   run = good_run();
   read_launcher_line("[   5.0 s] worker 0 stayed slow and is out for 30 s; 9 ms", 5, run);
-  CHECK(verdict(check_evictions, run) == judgement::violated);
+  CHECK(verdict(check_evictions, run) == evaluation_message::violated);
   run = good_run();
   fault(run, fault_kind::flip, {role::server, 1}, 5, 5);
   read_launcher_line("[   5.5 s] server 1 hangs: killing it", 5.5, run);
-  CHECK(verdict(check_evictions, run) == judgement::violated); // A flip alone strikes nobody.
+  CHECK(verdict(check_evictions, run)
+        == evaluation_message::violated); // A flip alone strikes nobody.
   run.replicas = 1;
-  CHECK(verdict(check_evictions, run) == judgement::holds);
+  CHECK(verdict(check_evictions, run) == evaluation_message::holds);
 }
 
 TEST_CASE("a_job_comes_to_rest_and_to_its_end") {
@@ -216,7 +218,7 @@ TEST_CASE("a_job_comes_to_rest_and_to_its_end") {
   const auto violates = [](auto change) {
     auto run = good_run();
     change(run);
-    return verdict(check_liveness, run) == judgement::violated;
+    return verdict(check_liveness, run) == evaluation_message::violated;
   };
   CHECK(violates([](run_facts& x) { x.exit_status.reset(); }));
   CHECK(violates([](run_facts& x) { x.exit_status = 1; }));
@@ -236,14 +238,14 @@ TEST_CASE("a_job_comes_to_rest_after_each_fault") {
   fault(run, fault_kind::kill_worker, {role::worker, 0}, 12, 12);
   fault(run, fault_kind::kill_worker, {role::worker, 1}, 30, 30);
   line(31, 4);
-  CHECK(verdict(check_liveness, run) == judgement::violated); // Not from 12 s to 30 s.
+  CHECK(verdict(check_liveness, run) == evaluation_message::violated); // Not from 12 s to 30 s.
   run.heal_limit = 18.5;
-  CHECK(verdict(check_liveness, run) == judgement::holds);
+  CHECK(verdict(check_liveness, run) == evaluation_message::holds);
   line(32, 3);
   fault(run, fault_kind::stop_lease, {role::worker, 1}, 49, 50); // The job ended meanwhile.
-  CHECK(verdict(check_liveness, run) == judgement::holds);
+  CHECK(verdict(check_liveness, run) == evaluation_message::holds);
   run.faults.back().ended = 49.5;
-  CHECK(verdict(check_liveness, run) == judgement::violated);
+  CHECK(verdict(check_liveness, run) == evaluation_message::violated);
 }
 
 TEST_CASE("checkpoints_and_restores_are_counted_once") {
@@ -265,23 +267,23 @@ TEST_CASE("checkpoints_and_restores_are_counted_once") {
 TEST_CASE("memory_and_descriptors_have_limits") {
   auto run = good_run();
   run.rss_mb.take(101, "worker 0");
-  CHECK(verdict(check_resources, run) == judgement::violated);
+  CHECK(verdict(check_resources, run) == evaluation_message::violated);
   run = good_run();
   run.descriptors.take(101, "worker 0");
-  CHECK(verdict(check_resources, run) == judgement::violated);
+  CHECK(verdict(check_resources, run) == evaluation_message::violated);
   run = good_run();
   run.rss_mb = {};
-  CHECK(verdict(check_resources, run) == judgement::violated);
+  CHECK(verdict(check_resources, run) == evaluation_message::violated);
 }
 
 TEST_CASE("a_run_without_its_faults_proves_nothing") {
   auto run = good_run();
   run.minimum = 2;
-  CHECK(verdict(check_vacuity, run) == judgement::violated);
+  CHECK(verdict(check_vacuity, run) == evaluation_message::violated);
   run = good_run();
   run.asked.stop = true;
-  CHECK(verdict(check_vacuity, run) == judgement::violated);
-  CHECK(violated(judge(run)) == "C13 vacuity");
+  CHECK(verdict(check_vacuity, run) == evaluation_message::violated);
+  CHECK(violated(check_all(run)) == "C13 vacuity");
 }
 
 } // namespace chaos_checkers_test

@@ -8,8 +8,8 @@ namespace troupe::record_test {
 
 namespace {
 
-storage::push_record record_at(std::uint64_t ms, std::uint64_t version, std::uint64_t base) {
-  storage::push_record made;
+storage::trace_entry record_at(std::uint64_t ms, std::uint64_t version, std::uint64_t base) {
+  storage::trace_entry made;
   made.time_ns = ms * 1'000'000;
   made.version = version;
   made.base_version = base;
@@ -31,7 +31,7 @@ storage::push_history sample_history() {
   auto& two = all.chains.emplace_back();
   two.chain = {1};
   two.generation = {2};
-  two.origin = 4;
+  two.base_checkpoint = 4;
   two.applied = {record_at(1001, 7, 6)};
   two.read = {record_at(1001, 0, 6)};
   two.read[0].event = storage::push_event::read;

@@ -17,7 +17,7 @@ struct fixture {
   explicit fixture(resize_request request, std::uint32_t chains = 12)
       : watch(std::move(request), job_of(chains), "host:1", 60s, now) {
     news.term = 1;
-    news.orders.phase = job_phase::training;
+    news.desired_state.phase = job_phase::training;
   }
 
   static job_spec job_of(std::uint32_t chains) {
@@ -31,20 +31,20 @@ struct fixture {
   /// The servers of the job, and whether each has its share.
   void have(const std::map<std::uint32_t, member_state>& servers,
             std::vector<server_id> draining = {}) {
-    news.orders.servers.clear();
-    news.orders.members.clear();
+    news.desired_state.servers.clear();
+    news.desired_state.members.clear();
     for (const auto& [index, state] : servers) {
-      news.orders.servers.push_back({index});
+      news.desired_state.servers.push_back({index});
       member_status one;
       one.member = {role::server, index, {1}};
       one.state = state;
-      news.orders.members.push_back(one);
+      news.desired_state.members.push_back(one);
     }
-    news.orders.draining = std::move(draining);
+    news.desired_state.draining = std::move(draining);
   }
   void tell(const std::string& event) {
-    news.orders.events.push_back(event);
-    ++news.orders.events_total;
+    news.desired_state.events.push_back(event);
+    ++news.desired_state.events_total;
   }
   lines look() { return watch.look(news, now); }
   std::string failure() {
@@ -67,12 +67,12 @@ TEST_CASE("servers_that_are_added_get_free_indices_and_are_waited_for") {
   f.tell("server 1 joined");
   f.have({{0, active}, {2, active}});
   CHECK(f.look() == lines{"asked for server 1, server 3"});
-  CHECK(f.watch.wish() == resize{{{1}, {3}}, {}});
+  CHECK(f.watch.wanted() == resize{{{1}, {3}}, {}});
   f.have({{0, active}, {1, absent}, {2, active}, {3, absent}});
   f.tell("server 3 joined");
   f.tell("server 30 joined");
   CHECK(f.look() == lines{"server 3 joined"});
-  CHECK(f.watch.wish() == resize{}); // It was heard.
+  CHECK(f.watch.wanted() == resize{}); // It was heard.
   CHECK_FALSE(f.watch.outcome());
   f.have({{0, active}, {1, active}, {2, active}, {3, member_state::restoring}});
   CHECK(f.look().empty());
@@ -88,17 +88,17 @@ TEST_CASE("a_server_that_the_chains_cannot_use_is_added_with_a_word") {
   f.have({{0, active}, {1, active}});
   CHECK(f.look()
         == lines{"asked for server 2", "server 2 of digits will be without work, as there are "
-                                       "enough servers; --chains is chosen when a job begins"});
+                                       "enough servers; --shards is chosen when a job begins"});
 }
 
 TEST_CASE("servers_that_leave_are_gone_when_the_job_does_not_have_them_any_more") {
   fixture f{{.drain = {{0}, {1}}}};
   f.have({{0, active}, {1, active}, {2, active}});
   CHECK(f.look() == lines{"asked server 0, server 1 to leave"});
-  CHECK(f.watch.wish() == resize{{}, {{0}, {1}}});
+  CHECK(f.watch.wanted() == resize{{}, {{0}, {1}}});
   f.have({{0, active}, {1, active}, {2, active}}, {{0}, {1}});
   CHECK(f.look().empty());
-  CHECK(f.watch.wish() == resize{});
+  CHECK(f.watch.wanted() == resize{});
   f.have({{1, active}, {2, active}}, {{1}});
   CHECK(f.look().empty());
   CHECK_FALSE(f.watch.outcome());
@@ -112,7 +112,7 @@ TEST_CASE("a_server_that_never_was_there_has_not_left") {
   f.have({{0, active}});
   f.look();
   CHECK_FALSE(f.watch.outcome());
-  CHECK(f.watch.wish() == resize{{}, {{7}}}); // The coordinator says what is wrong with it.
+  CHECK(f.watch.wanted() == resize{{}, {{7}}}); // The coordinator says what is wrong with it.
   f.news.stop = true;
   f.news.failed = "no such server";
   f.look();
@@ -125,8 +125,8 @@ TEST_CASE("events_of_a_new_coordinator_are_shown_from_the_first") {
   f.tell("server 1 was here");
   f.look();
   f.news.term = 2;
-  f.news.orders.events = {"server 1 joined"};
-  f.news.orders.events_total = 1;
+  f.news.desired_state.events = {"server 1 joined"};
+  f.news.desired_state.events_total = 1;
   CHECK(f.look() == lines{"server 1 joined"});
   CHECK(f.look().empty());
 }

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
     troupe::graph g;
     auto parameters = g.servers(options.configured({{.name = "line", .shape = {2}}}));
     g.workers(10'000, std::make_unique<line_trainer>).into(parameters);
-    g.judge(std::make_unique<line_evaluator>).of(parameters);
+    g.evaluator(std::make_unique<line_evaluator>).of(parameters);
     return g;
   });
 }

@@ -30,7 +30,7 @@ class Apart(two_hosts.Hosts):
 
     def test_a_chain_goes_on_without_one_of_two_that_cannot_talk(self):
         common = ("--elements", 1000, "--batch", 1, "--samples", 6000, "--epochs", 1,
-                  "--servers", 3, "--replicas", 2, "--chains", 1, "--workers", 2, "--slow", "0:2",
+                  "--servers", 3, "--replicas", 2, "--shards", 1, "--workers", 2, "--slow", "0:2",
                   "--slow", "1:2", "--checkpoint", self.home / "checkpoints",
                   "--allow-plaintext-on-network")
         here = self.start(*common, "--listen", f"{HOSTS['a']}:{two_hosts.PORT}", "--here",

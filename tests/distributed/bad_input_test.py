@@ -88,7 +88,7 @@ COMMAND_LINES = [
     ("--sync hogwild --listen 127.0.0.1:0", 2, "--sync hogwild is one process"),
     ("--sync hogwild --apply-batch 4", 2, "leave out --apply-batch"),
     ("--sync bsp --apply-batch 4", 2, "leave out --apply-batch"),
-    ("--sync ssp:3 --pipeline 1", 2, "--sync ssp:3 waits .*leave out --pipeline"),
+    ("--sync ssp:3 --pull-ahead 1", 2, "--sync ssp:3 waits .*leave out --pull-ahead"),
     ("--listen 127.0.0.1:0 --here worker:9", 2, "no worker 9, only 0 to 3"),
     ("--join 127.0.0.1:1 --here worker:0 --report {home}/r.json", 2, "--report is for the host"),
     ("--join 127.0.0.1:1 --here worker:0 --export {home}/p.npz", 2, "--export is for the host"),
@@ -101,10 +101,10 @@ COMMAND_LINES = [
     ("--slow 0", 2, "WORKER:MILLISECONDS"),
     ("--slow 9:5", 2, "no worker 9"),
     ("--stragglers shoot", 2, "'shoot' is none of off, watch, relieve, backup, evict"),
-    ("--threads --stragglers evict", 2, "cannot start a worker again: use --stragglers backup"),
-    ("--sync hogwild --stragglers relieve", 2, "use --stragglers watch or off"),
-    ("--straggler-speed 0", 2, "--straggler-speed"),
-    ("--straggler-speed nan", 2, "--straggler-speed"),
+    ("--threads --stragglers evict", 2, "cannot start a worker again: use --stragglers demote"),
+    ("--sync hogwild --stragglers rebalance", 2, "use --stragglers warn or off"),
+    ("--straggler-time-scale 0", 2, "--straggler-time-scale"),
+    ("--straggler-time-scale nan", 2, "--straggler-time-scale"),
     ("--replicas 3", 2, "--replicas 3 needs as many --servers, not 2"),
     ("--durability disk", 2, "memory or log, not 'disk'"),
     ("--threads --durability log", 2, "leave out --durability"),
@@ -246,7 +246,7 @@ class BadInput(cluster.ClusterTest):
     def test_more_members_than_full_partitions(self):
         """A model of few values leaves most partitions empty; each chain gets one all the same."""
         for words in ("--servers 4 --partitions 4", "--servers 4 --partitions 4 --threads",
-                      "--servers 4 --partitions 4 --simulate", "--chains 62",
+                      "--servers 4 --partitions 4 --simulate", "--shards 62",
                       "--servers 64 --threads", "--servers 16"):
             with self.subTest(words):
                 run = self.finish(*words.split(), common=self.small, processes=False)

@@ -5,7 +5,7 @@ BATCHES = 2 * 469  # Of 60,000 drawn digits, 128 at a time, twice.
 
 
 class Mixed(cluster.ClusterTest):
-    common = ("--device", "cuda-twin+cpu", "--model", "mlp:16", "--batch", 128, "--workers", 2,
+    common = ("--device", "emulated+cpu", "--model", "mlp:16", "--batch", 128, "--workers", 2,
               "--epochs", 2)
 
     def test_each_sync(self):
@@ -40,7 +40,7 @@ class Together(cluster.ClusterTest):
     def test_each_sync(self):
         for sync in ("asp", "ssp:3", "bsp"):
             with self.subTest(sync=sync):
-                run = self.finish("--device", "cuda-twin", "--sync", sync, name=sync.replace(":", "-"))
+                run = self.finish("--device", "emulated", "--sync", sync, name=sync.replace(":", "-"))
                 self.assert_trained(run)
                 sums = run.report["reducers"]
                 self.assertEqual(sums["device_sums"] > BATCHES / 8, sync != "bsp")
@@ -48,13 +48,13 @@ class Together(cluster.ClusterTest):
                 self.assertEqual(self.adds_up in run.logs["worker-0"], sync != "bsp")
 
     def test_with_a_worker_on_the_cpu(self):
-        run = self.finish("--device", "cuda-twin+cpu")
+        run = self.finish("--device", "emulated+cpu")
         self.assert_trained(run)
         self.assertGreater(run.report["reducers"]["sums"], BATCHES / 8)
         self.assertLess(run.report["reducers"]["device_sums"], run.report["reducers"]["sums"])
 
     def test_their_process_killed(self):
-        run = self.finish("--device", "cuda-twin", "--kill", "worker:0@0.2", "--kill",
+        run = self.finish("--device", "emulated", "--kill", "worker:0@0.2", "--kill",
                           "worker:0@0.6")
         self.assert_trained(run)
         self.assertEqual(cluster.unrecovered(run.report), [])

@@ -26,7 +26,7 @@ class Reads(cluster.ClusterTest):
 
     def test_one_chain(self):
         """The servers behind its head answer as much as the head, and where it alone is asked, nothing."""
-        common = (*MODEL, *SERVERS, "--chains", 1, "--workers", 3, "--epochs", 1, "--sync", "bsp")
+        common = (*MODEL, *SERVERS, "--shards", 1, "--workers", 3, "--epochs", 1, "--sync", "bsp")
         self.assert_spread(self.finish(*common, "--reads", "any"))
         head = self.finish(*common)
         self.assertEqual(sorted(head.report["pulls"])[:2], [0, 0])
@@ -46,7 +46,7 @@ class Reads(cluster.ClusterTest):
     def test_record(self):
         """What each gradient was computed from is known, also of deltas and where servers die."""
         run = self.finish(*MODEL, *SERVERS, "--reads", "any", "--workers", 4, "--epochs", 4,
-                          "--delta-pulls", "--pipeline", 1, *cluster.slow([3] * 4),
+                          "--delta-pulls", "--pull-ahead", 1, *cluster.slow([3] * 4),
                           "--kill", "server:0@0.7", "--kill", "worker:2@1.1",
                           "--record", "record", "--export", "trained.npz")
         self.assert_recovered(run, ("server", 0), ("worker", 2))
@@ -56,7 +56,7 @@ class Reads(cluster.ClusterTest):
     def test_stops_and_kills(self):
         self.program = "count_batches"
         run = self.start("--elements", 100_000, "--batch", 1, "--samples", 8000, "--epochs", 1,
-                         "--workers", 4, *SERVERS, "--chains", 1, "--reads", "any",
+                         "--workers", 4, *SERVERS, "--shards", 1, "--reads", "any",
                          *cluster.slow([4] * 4))
         run.await_text("training with")
         time.sleep(1)

@@ -101,7 +101,7 @@ class Replay(cluster.ClusterTest):
         self.assertIn("--compare needs its end", self.replay(run, (*MODEL, "--until", 1), status=2))
 
     def test_pipeline_and_update_buffer(self):
-        self.check("--pipeline", 2, "--apply-batch", 8, "--delta-pulls", "--clip-norm", 1)
+        self.check("--pull-ahead", 2, "--apply-batch", 8, "--delta-pulls", "--clip-norm", 1)
 
     def test_ssp(self):
         self.check("--sync", "ssp:3", "--optimizer", "momentum", "--lr", 0.01)

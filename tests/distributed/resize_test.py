@@ -14,7 +14,7 @@ SLOW = cluster.slow([10] * WORKERS)
 class Resizing(cluster.ClusterTest):
     program = "count_batches"
     common = ("--elements", ELEMENTS, "--batch", 1, "--workers", WORKERS, "--servers", 2,
-              "--chains", 12, "--checkpoint-every", "1s", *SLOW)
+              "--shards", 12, "--checkpoint-every", "1s", *SLOW)
 
     def troupe(self, *words, status=0, seconds=60):
         """What the command says; its exit status must be this one."""

@@ -60,8 +60,8 @@ class SimTest(unittest.TestCase):
         self.assertTrue(said.endswith("\nas it should be"), said)
 
     def test_a_wrong_judge_is_noticed(self):
-        for flag, wrong in (("--careless", "healthy workers were put out"),
-                            ("--timid", "stragglers were never put out")):
+        for flag, wrong in (("--oversensitive", "healthy workers were put out"),
+                            ("--passive", "stragglers were never put out")):
             status, said = sim("--stragglers", flag, "--worker-hours", 10)
             with self.subTest(flag=flag):
                 self.assertEqual(status, 1, said)
@@ -75,12 +75,12 @@ class SimTest(unittest.TestCase):
                 (("--world", "flat"), "--world: 'flat' is not chain, job or both"),
                 (("--mutant", "typo"), "no mistake is called 'typo' (see troupe sim --mutants)"),
                 (("--threads", "0"), "--threads"),
-                (("--careless",), "--stragglers"),
+                (("--oversensitive",), "--stragglers"),
                 (("--worker-hours", "9"), "--stragglers"),
                 (("--stragglers", "--worker-hours", "0"), "--worker-hours"),
                 (("--stragglers", "--worker-hours", "nan"),
                  "--worker-hours: 'nan' is not a number from 1 to 1e9"),
-                (("--stragglers", "--timid", "--careless"), "--timid"),
+                (("--stragglers", "--passive", "--oversensitive"), "--passive"),
                 (("--nonsense",), "--nonsense")):
             status, said = sim(*words)
             with self.subTest(words=words):

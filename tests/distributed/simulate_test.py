@@ -34,7 +34,7 @@ class Simulate(cluster.ClusterTest):
 
     def test_record(self):
         exported, run = self.parameters("--record", "record", "--optimizer", "adam", "--lr", 0.001,
-                                        "--servers", 3, "--pipeline", 1)
+                                        "--servers", 3, "--pull-ahead", 1)
         words = [cluster.arguments.programs / self.program, *MODEL, "--replay", "record",
                  "--compare", "trained.npz"]
         done = subprocess.run([str(word) for word in words], cwd=run.home, capture_output=True,

@@ -44,7 +44,7 @@ class Sparse(cluster.ClusterTest):
         dense, _ = self.loss("dense", "--sync", "bsp")
         sparse, run = self.loss("sparse", "--sync", "bsp", "--sparse")
         self.assertEqual(dense, sparse)
-        bookless, other = self.loss("bookless", "--sync", "bsp", "--sparse", "--no-key-book")
+        bookless, other = self.loss("bookless", "--sync", "bsp", "--sparse", "--no-key-cache")
         self.assertEqual(sparse, bookless)
         self.assertLess(run.report["wire_bytes"]["sent"], other.report["wire_bytes"]["sent"])
         alone, _ = self.loss("threads", "--sync", "bsp", "--sparse", "--threads",
@@ -58,9 +58,9 @@ class Sparse(cluster.ClusterTest):
         """The rows of features stay with the CPU, beside a worker of the CPU alone, too."""
         self.common = ("--batch", 50, "--workers", 2, "--model", "mlp:16", "--sparse", "--lr", 0.5)
         alone, _ = self.loss("alone", "--sync", "bsp")
-        split, _ = self.loss("split", "--sync", "bsp", "--device", "cuda-twin")
+        split, _ = self.loss("split", "--sync", "bsp", "--device", "emulated")
         self.assertAlmostEqual(alone, split, places=3)
-        _, mixed = self.loss("mixed", "--device", "cuda-twin+cpu", "--kill", "worker:0@0.1")
+        _, mixed = self.loss("mixed", "--device", "emulated+cpu", "--kill", "worker:0@0.1")
         self.assertEqual(mixed.report["pushes"]["applied"], 3 * SAMPLES // 50)
 
     def test_restores_on_another_number_of_servers(self):

@@ -11,7 +11,7 @@ class Degrees(cluster.ClusterTest):
     program = "count_batches"
     elements = 10_000
     common = ("--elements", elements, "--batch", 1, "--epochs", 1, "--workers", 8,
-              "--checkpoint-every", "1s", "--straggler-speed", 4)
+              "--checkpoint-every", "1s", "--straggler-time-scale", 4)
 
     def test_told_relieved_backup_evicted_and_back(self):
         # 70 batches/s. The times of the rules are a quarter: out for 7.5 s, not for 30 s.

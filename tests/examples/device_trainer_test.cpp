@@ -75,7 +75,7 @@ void check_close(const std::vector<std::vector<float>>& wanted,
       REQUIRE(std::fabs(wanted[t][i] - got[t][i]) <= 2e-5f * (1.0f + std::fabs(wanted[t][i])));
 }
 
-constexpr troupe::device_place twin{troupe::device_kind::twin, 0};
+constexpr troupe::device_place emulated{troupe::device_kind::emulated, 0};
 
 } // namespace
 
@@ -88,7 +88,7 @@ TEST_CASE("a device's trainer computes the gradients of the CPU's") {
       const auto shape = parse_model(name, *data);
       REQUIRE(shape);
       const auto cpu = make_trainer(*shape, data),
-                 there = make_trainer_at(twin, shared_devices{{twin}, 1}, *shape, data);
+                 there = make_trainer_at(emulated, shared_devices{{emulated}, 1}, *shape, data);
       for (const std::vector<std::uint32_t>& batch :
            {std::vector<std::uint32_t>{3, 1, 4}, {5}, {9, 2, 6, 5, 35, 0, 11, 11}, {7, 8}}) {
         one_side a(*shape), b(*shape);
@@ -112,7 +112,7 @@ TEST_CASE("rows of features are the CPU's, the dense layers above them the devic
     const auto shape = parse_model(name, *data, true);
     REQUIRE(shape);
     const auto cpu = make_trainer(*shape, data),
-               split = make_trainer_at(twin, shared_devices{{twin}, 1}, *shape, data);
+               split = make_trainer_at(emulated, shared_devices{{emulated}, 1}, *shape, data);
     for (const std::vector<std::uint32_t>& batch :
          {std::vector<std::uint32_t>{3, 1, 4}, {5}, {9, 2, 6, 5, 35, 0, 11, 11}, {7, 8}}) {
       troupe::batch work;
@@ -181,9 +181,9 @@ TEST_CASE("a gradient that stays on its device is the one that would have come d
   const std::vector<std::uint32_t> batch{3, 1, 4, 1, 5};
   troupe::batch work;
   work.samples = batch;
-  const shared_devices devices{{twin}, 2};
-  const auto here = make_trainer_at(twin, devices, *shape, data);
-  const auto there = make_trainer_at({troupe::device_kind::twin, 1}, devices, *shape, data);
+  const shared_devices devices{{emulated}, 2};
+  const auto here = make_trainer_at(emulated, devices, *shape, data);
+  const auto there = make_trainer_at({troupe::device_kind::emulated, 1}, devices, *shape, data);
   one_side wanted(*shape), found(*shape);
   const double loss = here->gradient(work, wanted.views, wanted.gradient_views);
   std::vector<troupe::device_gradient> left;
@@ -216,7 +216,7 @@ TEST_CASE("gradients that stay are ordered whichever stream of which device is s
     auto first = device_network::make(machine.open(), 0, shape->widths);
     auto second = device_network::make(machine.open(), 1, shape->widths);
     REQUIRE((first && second));
-    troupe::parameter_board board;
+    troupe::shared_parameters board;
     for (std::size_t step = 0; step < batches.size(); ++step) {
       CAPTURE(step);
       one_side wanted(*shape, step + 1), here(*shape, step + 1);
@@ -245,7 +245,7 @@ TEST_CASE("a gradient that stays on its device is known not to be finite") {
   const std::vector<std::uint32_t> batch{3, 1};
   troupe::batch work;
   work.samples = batch;
-  const auto there = make_trainer_at(twin, shared_devices{{twin}, 1}, *shape, data);
+  const auto there = make_trainer_at(emulated, shared_devices{{emulated}, 1}, *shape, data);
   one_side here(*shape);
   CHECK(std::isfinite(there->gradient_on_device(work, here.views, {})->squares));
   here.parameters[1][2] = INFINITY;
@@ -260,10 +260,10 @@ TEST_CASE("the same parameters go up once, and from there to the other devices")
   troupe::batch work;
   work.samples = batch;
   const std::uint64_t batch_bytes = batch.size() * (23 + 1) * 4; // Features and labels.
-  const shared_devices devices{{twin}, 4};
+  const shared_devices devices{{emulated}, 4};
   std::vector<std::unique_ptr<troupe::trainer>> trainers;
   for (std::uint32_t i = 0; i < 4; ++i)
-    trainers.push_back(make_trainer_at({troupe::device_kind::twin, i}, devices, *shape, data));
+    trainers.push_back(make_trainer_at({troupe::device_kind::emulated, i}, devices, *shape, data));
   one_side here(*shape);
   std::uint64_t parameter_bytes = 0;
   for (const auto& table : here.parameters)
@@ -302,7 +302,7 @@ TEST_CASE("a device whose parameters were on a lost one has them from the host")
   REQUIRE(shape);
   const troupe::emulated_machine machine{{.devices = 2}};
   const std::vector<std::uint32_t> batch{3, 1, 4};
-  troupe::parameter_board board;
+  troupe::shared_parameters board;
   troupe::value_identity which;
   const auto memory = std::make_shared<const float>();
   which.add(memory);
@@ -317,11 +317,11 @@ TEST_CASE("a device whose parameters were on a lost one has them from the host")
 
 TEST_CASE("workers of a process have emulated devices of their own, and GPUs in turn") {
   const troupe::device_place gpu{troupe::device_kind::cuda, 5};
-  const shared_devices devices{{twin, gpu, {}}, 2};
-  CHECK(devices.place_of(0) == twin);
+  const shared_devices devices{{emulated, gpu, {}}, 2};
+  CHECK(devices.place_of(0) == emulated);
   CHECK(devices.place_of(1) == gpu);
   CHECK(devices.place_of(2) == troupe::device_place{});
-  CHECK(devices.place_of(3) == troupe::device_place{troupe::device_kind::twin, 1});
+  CHECK(devices.place_of(3) == troupe::device_place{troupe::device_kind::emulated, 1});
   CHECK(devices.place_of(7) == gpu);
 }
 
@@ -351,18 +351,18 @@ TEST_CASE("places are chosen for what the job is") {
   REQUIRE(shape);
   REQUIRE(rows);
   troupe::run_options options;
-  const auto places = choose_places("cpu+cuda-twin", *shape, options);
+  const auto places = choose_places("cpu+emulated", *shape, options);
   REQUIRE(places);
-  CHECK(*places == std::vector<troupe::device_place>{{}, twin});
+  CHECK(*places == std::vector<troupe::device_place>{{}, emulated});
   CHECK(choose_places("cpu", *rows, options));
-  CHECK(choose_places("cuda-twin", *rows, options));
+  CHECK(choose_places("emulated", *rows, options));
   const auto no_dense_layer = parse_model("softmax", *data, true);
   REQUIRE(no_dense_layer);
-  CHECK_FALSE(choose_places("cuda-twin", *no_dense_layer, options));
+  CHECK_FALSE(choose_places("emulated", *no_dense_layer, options));
   CHECK_FALSE(choose_places("gpu", *shape, options));
   options.record_directory = "somewhere";
   CHECK(choose_places("cpu", *shape, options));
-  CHECK_FALSE(choose_places("cuda-twin", *shape, options));
+  CHECK_FALSE(choose_places("emulated", *shape, options));
   options.record_directory.reset();
   options.here = {{troupe::role::server, 0}};
   CHECK(choose_places("cuda:1023", *shape, options)); // Nobody here computes.

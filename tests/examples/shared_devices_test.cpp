@@ -15,8 +15,8 @@ using namespace async_sgd;
 
 namespace {
 
-constexpr std::uint32_t features = 64, classes = 4, samples = 256, batch_samples = 4, passes = 10;
-constexpr std::uint64_t batches = passes * samples / batch_samples;
+constexpr std::uint32_t features = 64, classes = 4, samples = 256, batch_samples = 4, epochs = 10;
+constexpr std::uint64_t batches = epochs * samples / batch_samples;
 constexpr std::uint64_t parameter_bytes = (features + 1) * classes * sizeof(float);
 
 /// Class i has its ones where the others have zeros.
@@ -57,7 +57,7 @@ troupe::copied_bytes train(const std::string& sync, std::uint32_t workers_per_pr
   const auto data = clear_cut();
   const auto shape = *parse_model("softmax", *data);
   const auto devices = std::make_shared<const shared_devices>(
-    std::vector{troupe::device_place{troupe::device_kind::twin, 0}}, workers_per_process);
+    std::vector{troupe::device_place{troupe::device_kind::emulated, 0}}, workers_per_process);
   bool found = false;
   std::vector<std::string> words{"train",
                                  "--simulate",
@@ -68,7 +68,7 @@ troupe::copied_bytes train(const std::string& sync, std::uint32_t workers_per_pr
                                  "--batch",
                                  std::to_string(batch_samples),
                                  "--epochs",
-                                 std::to_string(passes),
+                                 std::to_string(epochs),
                                  "--workers",
                                  "4",
                                  "--workers-per-process",
@@ -86,7 +86,7 @@ troupe::copied_bytes train(const std::string& sync, std::uint32_t workers_per_pr
                   return make_trainer_at(devices->place_of(worker), *devices, shape, data);
                 })
         .into(parameters);
-      g.judge([&] { return std::make_unique<class_finder>(found); }).of(parameters);
+      g.evaluator([&] { return std::make_unique<class_finder>(found); }).of(parameters);
       return g;
     });
   CHECK(status == 0);

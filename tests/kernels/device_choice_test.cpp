@@ -10,7 +10,7 @@ namespace {
 
 using places = std::vector<device_place>;
 
-constexpr device_place cpu{device_kind::cpu, 0}, twin{device_kind::twin, 0};
+constexpr device_place cpu{device_kind::cpu, 0}, emulated{device_kind::emulated, 0};
 constexpr device_place gpu(std::uint32_t device) { return {device_kind::cuda, device}; }
 
 const result<std::uint32_t> none{errc::device_failed, "no CUDA driver here"};
@@ -19,7 +19,7 @@ places places_of(const std::string& text, const result<std::uint32_t>& cuda) {
   return test::must(test::must(device_choice::parse(text)).places(cuda));
 }
 
-std::string refusal(const std::string& text, const result<std::uint32_t>& cuda) {
+std::string rejection(const std::string& text, const result<std::uint32_t>& cuda) {
   const auto choice = device_choice::parse(text);
   const auto found = choice ? choice->places(cuda) : choice.error();
   REQUIRE_FALSE(found);
@@ -31,12 +31,12 @@ std::string refusal(const std::string& text, const result<std::uint32_t>& cuda) 
 
 TEST_CASE("--device names places, which workers take in turn") {
   CHECK(places_of("cpu", none) == places{cpu});
-  CHECK(places_of("cuda-twin", none) == places{twin});
+  CHECK(places_of("emulated", none) == places{emulated});
   CHECK(places_of("cuda:0", 1u) == places{gpu(0)});
   CHECK(places_of("cuda:3,1", 4u) == places{gpu(3), gpu(1)});
   CHECK(places_of("cuda:all", 3u) == places{gpu(0), gpu(1), gpu(2)});
   CHECK(places_of("cuda:all+cpu", 2u) == places{gpu(0), gpu(1), cpu});
-  CHECK(places_of("cuda:1+cuda-twin+cpu+cpu", 2u) == places{gpu(1), twin, cpu, cpu});
+  CHECK(places_of("cuda:1+emulated+cpu+cpu", 2u) == places{gpu(1), emulated, cpu, cpu});
 }
 
 TEST_CASE("--device auto takes what there is") {
@@ -46,31 +46,31 @@ TEST_CASE("--device auto takes what there is") {
 }
 
 TEST_CASE("--device fails for what was asked for by name and is not there") {
-  CHECK(refusal("cuda:7", 2u)
+  CHECK(rejection("cuda:7", 2u)
         == "--device cuda:7: there is no CUDA device 7; there are cuda:0 to cuda:1");
-  CHECK(refusal("cuda:0,1", 1u)
+  CHECK(rejection("cuda:0,1", 1u)
         == "--device cuda:0,1: there is no CUDA device 1; the only one is cuda:0");
-  CHECK(refusal("cuda:all", none)
+  CHECK(rejection("cuda:all", none)
         == "--device cuda:all: no CUDA driver here; use --device cpu, or auto, which takes what "
            "there is");
-  CHECK(refusal("cpu+cuda:0", none).starts_with("--device cpu+cuda:0: no CUDA driver here;"));
+  CHECK(rejection("cpu+cuda:0", none).starts_with("--device cpu+cuda:0: no CUDA driver here;"));
 }
 
 TEST_CASE("--device refuses what it does not know") {
   for (const char* text : {"", "gpu", "cuda", "CPU", "cpu+", "+cpu", "cpu,cpu"})
-    CHECK(refusal(text, 1u).find("known: cpu, auto") != std::string::npos);
+    CHECK(rejection(text, 1u).find("known: cpu, auto") != std::string::npos);
   for (const char* text :
        {"cuda:", "cuda:x", "cuda:all,0", "cuda:-1", "cuda:0,", "cuda:1024", "cuda:1 "})
-    CHECK(refusal(text, 1u).find("is no number of a device") != std::string::npos);
+    CHECK(rejection(text, 1u).find("is no number of a device") != std::string::npos);
 }
 
 TEST_CASE("--device tells whether anyone need look for CUDA") {
   CHECK_FALSE(test::must(device_choice::parse("cpu")).asks_for_cuda());
-  CHECK_FALSE(test::must(device_choice::parse("cpu+cuda-twin")).asks_for_cuda());
+  CHECK_FALSE(test::must(device_choice::parse("cpu+emulated")).asks_for_cuda());
   CHECK(test::must(device_choice::parse("cpu+auto")).asks_for_cuda());
   CHECK(test::must(device_choice::parse("cuda:0")).asks_for_cuda());
   CHECK(test::must(device_choice::parse("cpu")).cpu_only());
-  CHECK_FALSE(test::must(device_choice::parse("cpu+cuda-twin")).cpu_only());
+  CHECK_FALSE(test::must(device_choice::parse("cpu+emulated")).cpu_only());
 }
 
 } // namespace troupe::device_choice_test

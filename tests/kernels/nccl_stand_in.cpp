@@ -2,7 +2,7 @@
 // names. Its streams are emulated queues.
 #include "tests/kernels/nccl_stand_in.hpp"
 
-#include "kernels/stream.hpp"
+#include "kernels/device_stream.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -60,12 +60,12 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 /// The header's definition of the order of a reduction, in words of its own.
 double dot_by_lanes(std::span<const float> x, std::span<const float> y) {
-  std::array<double, 16> lane{};
+  std::array<double, 16> inline_executor{};
   for (std::size_t i = 0; i < x.size(); ++i)
-    lane[i % 16] += double{x[i]} * double{y[i]};
+    inline_executor[i % 16] += double{x[i]} * double{y[i]};
   std::array<double, 8> a;
   for (std::size_t i = 0; i < 8; ++i)
-    a[i] = lane[i] + lane[i + 8];
+    a[i] = inline_executor[i] + inline_executor[i + 8];
   return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]));
 }
 

@@ -42,7 +42,7 @@ inline job_spec golden_job() {
   job.workers = 3;
   job.samples = 60'000;
   job.batch_samples = 128;
-  job.passes = 4;
+  job.epochs = 4;
   table_spec table{.name = "layer1.weight",
                    .shape = {784, 128},
                    .sync = {},
@@ -143,7 +143,7 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   const std::vector<clock_entry> clocks{{{0}, {5}, 12, true}, {{1}, {6}, 0, false}};
   batch_set marks{{70}};
   marks.insert({200});
-  const server_report of_server{
+  const server_status of_server{
     .address = "127.0.0.1:4000",
     .clock_ns = 123'456'789,
     .chains = {{.chain = {1},
@@ -158,15 +158,15 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                 .clocks = clocks,
                 .version = 200}},
     .counters = golden_server_counters()};
-  const server_orders to_server{.job = golden_replicated_job(),
-                                .generation = {2},
-                                .chains = {{{1}, golden_record()}},
-                                .chain_of = {{0}, {2}},
-                                .servers = {{server, "127.0.0.1:4001"}},
-                                .heard_ns = 123'456'788,
-                                .workers = clocks,
-                                .checkpoint = 7,
-                                .checkpoint_clock = 12};
+  const desired_server to_server{.job = golden_replicated_job(),
+                                 .generation = {2},
+                                 .chains = {{{1}, golden_record()}},
+                                 .chain_of = {{0}, {2}},
+                                 .servers = {{server, "127.0.0.1:4001"}},
+                                 .heard_ns = 123'456'788,
+                                 .workers = clocks,
+                                 .checkpoint = 7,
+                                 .checkpoint_clock = 12};
   const job_status to_observer{.view = golden_view(),
                                .phase = job_phase::training,
                                .batches_done = 71,
@@ -180,39 +180,39 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
                                .job = golden_replicated_job(),
                                .coordinator = 2,
                                .directory_mark = 0}; // As messages of earlier versions are read.
-  const update push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
-  const auto pushed = std::make_shared<const update>(push);
-  const auto pushed_rows = std::make_shared<const update>(
-    update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}});
+  const push_request push{step, {{1}, {2}}, 41, 0.75f, golden_pieces()};
+  const auto pushed = std::make_shared<const push_request>(push);
+  const auto pushed_rows = std::make_shared<const push_request>(
+    push_request{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}});
   auto sum = push;
   sum.others = {step, {{5}, {56}, {2}, {1235}, 98}};
-  const auto pushed_sum = std::make_shared<const update>(sum);
-  query shared{step, false, {{{1}, 4096, 3}}};
+  const auto pushed_sum = std::make_shared<const push_request>(sum);
+  pull_request shared{step, false, {{{1}, 4096, 3}}};
   shared.others = sum.others;
-  const query pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
+  const pull_request pull{step, true, {{{1}, 4096, 3}, {{2}, 0, 2}}};
   auto rows_read = golden_rows();
   rows_read.where.keys = nullptr;
   request_list two_requests{request_message{12, {push, {}}}};
   two_requests.items.push_back({13, {{}, pull}});
-  answer_list two_answers{reply_message{12, {receipt{42, true}, {}}}};
+  answer_list two_answers{reply_message{12, {push_reply{42, true}, {}}}};
   two_answers.items.push_back(failure_message{13, {errc::not_ready, "soon"}});
   auto named = golden_rows();
   named.where.keys = nullptr;
-  query delta{step, false, {{{1}, 4096, 3, 77}, {{2}, 0, 2}}};
+  pull_request delta{step, false, {{{1}, 4096, 3, 77}, {{2}, 0, 2}}};
   delta.delta = true;
-  values changed{45, golden_pieces(), {}, {{{1}, 0, 4096}}};
+  pull_reply changed{45, golden_pieces(), {}, {{{1}, 0, 4096}}};
   changed.pieces[0].where.stamp = 78;
-  const query anywhere{step, false, {{{2}, 0, 2}}, {}, false, {{3}, 44}, true};
-  update packed_push{step, {{1}}, 41, 0.75f, {}};
+  const pull_request anywhere{step, false, {{{2}, 0, 2}}, {}, false, {{3}, 44}, true};
+  push_request packed_push{step, {{1}}, 41, 0.75f, {}};
   packed_push.packed = golden_packed();
-  query packed_pull{step, false, {{{1}, 0, 40}}};
+  pull_request packed_pull{step, false, {{{1}, 0, 40}}};
   packed_pull.packed_as = encoding::int8;
-  values packed_values{46, {}};
-  packed_values.packed = golden_packed();
-  packed_values.packed[1].where.stamp = 79;
+  pull_reply packed_reply{46, {}};
+  packed_reply.packed = golden_packed();
+  packed_reply.packed[1].where.stamp = 79;
   auto replicated = golden_view();
   replicated.chains.front().others = {{{role::server, 3, {13}}, "10.0.0.3:4001"}};
-  const chain_report stuck{
+  const replica_status stalled{
     .chain = {1},
     .status = {{3}, {8}, {8}, true, false, true},
     .failed = "",
@@ -223,21 +223,21 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
   };
   return {
     {"hello", hello{wire::protocol_version, 0x1122334455667788, 9, server}},
-    {"refusal", refusal{{errc::wrong_job, "another job: 1, not 2"}}},
+    {"refusal", rejection{{errc::wrong_job, "another job: 1, not 2"}}},
     {"request_push", request_message{7, {push, {}, {2}}}},
     {"request_pull", request_message{8, {{}, pull}}},
     {"request_both", request_message{9, {push, pull}}},
     {"request_sum", request_message{15, {sum, shared}}},
-    {"reply_pushed", reply_message{7, {receipt{42, true}, {}}}},
-    {"reply_pulled", reply_message{8, {{}, values{43, golden_pieces()}}}},
-    {"reply_both", reply_message{9, {receipt{42, true}, values{43, golden_pieces()}}}},
+    {"reply_pushed", reply_message{7, {push_reply{42, true}, {}}}},
+    {"reply_pulled", reply_message{8, {{}, pull_reply{43, golden_pieces()}}}},
+    {"reply_both", reply_message{9, {push_reply{42, true}, pull_reply{43, golden_pieces()}}}},
     {"request_rows",
      request_message{11,
-                     {update{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}},
-                      query{step, false, {}, {golden_rows().where}}}}},
+                     {push_request{step, {{3}}, 41, 0.75f, golden_pieces(), {golden_rows()}},
+                      pull_request{step, false, {}, {golden_rows().where}}}}},
     {"request_slots", request_message{12,
-                                      {update{step, {{3}}, 41, 0.75f, {}, {named}},
-                                       query{step, false, {}, {golden_rows().where}}},
+                                      {push_request{step, {{3}}, 41, 0.75f, {}, {named}},
+                                       pull_request{step, false, {}, {golden_rows().where}}},
                                       {{key_use::how::named, 5}, {key_use::how::kept, 6}},
                                       {6, 1023}}},
     {"request_delta", request_message{13, {{}, delta}}},
@@ -245,40 +245,42 @@ inline std::vector<std::pair<std::string, message>> golden_messages() {
     {"request_anywhere", request_message{14, {{}, anywhere}}},
     {"hello_of_codec", hello{wire::protocol_version, 7, 9, server, all_encodings, 0x12}},
     {"request_packed", request_message{15, {packed_push, packed_pull}}},
-    {"reply_packed", reply_message{15, {receipt{42, false}, packed_values}}},
-    {"reply_of_generation", reply_message{14, {receipt{42, false}, {}, {3}}}},
+    {"reply_packed", reply_message{15, {push_reply{42, false}, packed_reply}}},
+    {"reply_of_generation", reply_message{14, {push_reply{42, false}, {}, {3}}}},
     {"orders_worker_replicated",
-     orders{{role::worker, 0, {5}}, 1, 2, false, "", worker_orders{replicated, {}, 12, true}}},
+     desired_state{
+       {role::worker, 0, {5}}, 1, 2, false, "", desired_worker{replicated, {}, 12, true}}},
     {"report_server_stuck",
-     report{server, 1, 2, 3, server_report{"10.0.0.2:4001", 9, {stuck}, {}}}},
-    {"reply_rows", reply_message{11, {{}, values{44, golden_pieces(), {rows_read}}}}},
+     status_message{server, 1, 2, 3, server_status{"10.0.0.2:4001", 9, {stalled}, {}}}},
+    {"reply_rows", reply_message{11, {{}, pull_reply{44, golden_pieces(), {rows_read}}}}},
     {"requests", two_requests},
     {"answers", two_answers},
     {"failure", failure_message{10, {errc::not_yet, "waiting for worker 1 at clock 3"}}},
-    {"report_worker", report{{role::worker, 0, {5}},
-                             1,
-                             2,
-                             3,
-                             worker_report{{2},
-                                           {{{6, {64}, 16, 1}, {{64}, {66}}}},
-                                           12,
-                                           golden_worker_counters(),
-                                           "node7",
-                                           "cannot go on"}}},
-    {"report_server", report{server, 1, 2, 3, of_server}},
-    {"report_observer", report{{role::observer, 0, {1}},
-                               1,
-                               2,
-                               3,
-                               observer_report{{{server}}, true, true, "gave up", {{{5}}, {{2}}}}}},
-    {"orders_worker", orders{{role::worker, 0, {5}},
-                             1,
-                             2,
-                             true,
-                             "the job failed",
-                             worker_orders{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
-    {"orders_server", orders{server, 1, 2, false, "", to_server}},
-    {"orders_observer", orders{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
+    {"report_worker", status_message{{role::worker, 0, {5}},
+                                     1,
+                                     2,
+                                     3,
+                                     worker_status{{2},
+                                                   {{{6, {64}, 16, 1}, {{64}, {66}}}},
+                                                   12,
+                                                   golden_worker_counters(),
+                                                   "node7",
+                                                   "cannot go on"}}},
+    {"report_server", status_message{server, 1, 2, 3, of_server}},
+    {"report_observer",
+     status_message{{role::observer, 0, {1}},
+                    1,
+                    2,
+                    3,
+                    observer_status{{{server}}, true, true, "gave up", {{{5}}, {{2}}}}}},
+    {"orders_worker", desired_state{{role::worker, 0, {5}},
+                                    1,
+                                    2,
+                                    true,
+                                    "the job failed",
+                                    desired_worker{golden_view(), {{6, {64}, 16, 1}}, 12, true}}},
+    {"orders_server", desired_state{server, 1, 2, false, "", to_server}},
+    {"orders_observer", desired_state{{role::observer, 0, {1}}, 1, 2, false, "", to_observer}},
     {"peer_entry",
      replica_message{
        {1}, server, entry_message{{{8}, 201, 200}, {{pushed, pushed_rows}, {{1}, {3}}}}}},

@@ -16,7 +16,7 @@ job_spec small_job() {
   job.name = "small";
   job.samples = 1000;
   job.batch_samples = 64;
-  job.passes = 3;
+  job.epochs = 3;
   job.workers = 3;
   job.tables = {{.name = "w", .shape = {10, 20}, .sync = {}, .optimizer = {}, .init = {}},
                 {.name = "b", .shape = {20}, .sync = {}, .optimizer = {}, .init = {}}};
@@ -99,8 +99,8 @@ TEST_CASE("each defect of a job is named") {
     {"samples", [](job_spec& x) { x.samples = 0; }},
     {"samples", [](job_spec& x) { x.samples = std::uint64_t{1} << 32; }},
     {"batch_samples", [](job_spec& x) { x.batch_samples = 0; }},
-    {"passes", [](job_spec& x) { x.passes = 0; }},
-    {"passes", [](job_spec& x) { x.passes = ~std::uint64_t{0}; }},
+    {"passes", [](job_spec& x) { x.epochs = 0; }},
+    {"passes", [](job_spec& x) { x.epochs = ~std::uint64_t{0}; }},
     {"tables", [](job_spec& x) { x.tables.clear(); }},
     {"tables", [](job_spec& x) { x.tables.resize(4097); }},
     {"a table's name", [](job_spec& x) { x.tables[0].name = ""; }},
@@ -206,7 +206,7 @@ TEST_CASE("a chain's share must travel in one frame") {
         == failure{errc::invalid_argument,
                    "the tables have 536870916 bytes for each of 1 chains of "
                    "servers, at most 536870912: use more --servers or "
-                   "--chains"});
+                   "--shards"});
   CHECK(!with(2 * half, 2)); // The partitions may differ by a block.
   CHECK(with(2 * half - 524288, 2));
   CHECK(with(2 * half, 2, 3));
@@ -253,7 +253,7 @@ TEST_CASE("the fingerprint ignores what may differ or change") {
     [](job_spec& x) { x.replicas = 2; },
     [](job_spec& x) { x.chains = 7; },
     [](job_spec& x) { x.workers = 7; },
-    [](job_spec& x) { x.passes = 7; },
+    [](job_spec& x) { x.epochs = 7; },
     [](job_spec& x) { x.tables[0].optimizer.learning_rate = 7; },
     [](job_spec& x) {
       x.tables[0].sync = {consistency_mode::ssp, 7};
@@ -287,7 +287,7 @@ TEST_CASE("bsp clocks partition the batches and never span passes") {
       const auto end = bsp_end(job, clock);
       CHECK(end > batch);
       CHECK(end.value - batch.value <= job.workers);
-      CHECK((end.value - 1) / job.batches_per_pass() == batch.value / job.batches_per_pass());
+      CHECK((end.value - 1) / job.batches_per_epoch() == batch.value / job.batches_per_epoch());
       for (; batch < end; ++batch.value)
         CHECK(bsp_clock(job, batch) == clock);
     }

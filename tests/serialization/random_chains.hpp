@@ -72,28 +72,28 @@ constexpr std::size_t peer_kinds = std::variant_size_v<decltype(replica_message:
 /// `kind` below peer_kinds: one for each alternative.
 inline replica_message random_peer(random_source& random, std::size_t kind) {
   replica_message made{{random.number32()}, random_member(random), {}};
-  const epoch_id epoch{random.number()};
+  const config_id config{random.number()};
   switch (kind) {
   case 0: {
-    entry_message entry{{epoch, random.number(), random.number()},
+    entry_message entry{{config, random.number(), random.number()},
                         {{}, random.several([&] { return table_id{random.number32()}; })}};
     for (auto pushes = 1 + random.below(3); pushes > 0; --pushes)
-      entry.entry.pushes.push_back(std::make_shared<const update>(random_push(random)));
+      entry.entry.pushes.push_back(std::make_shared<const push_request>(random_push(random)));
     made.what = std::move(entry);
     break;
   }
-  case 1: made.what = committed_message{epoch, random.number()}; break;
-  case 2: made.what = joined_message{epoch, random.number()}; break;
+  case 1: made.what = committed_message{config, random.number()}; break;
+  case 2: made.what = joined_message{config, random.number()}; break;
   case 3:
     made.what =
-      copy_request{epoch, random.number32(), random.several([&] {
+      copy_request{config, random.number32(), random.several([&] {
                      return held_version{
                        {random.number32()}, {random.number32()}, random.number(), random.number()};
                    })};
     break;
   default:
-    made.what =
-      copy_part{epoch, random.number(), random.number32(), random.number32(), random_image(random)};
+    made.what = copy_part{config, random.number(), random.number32(), random.number32(),
+                          random_image(random)};
   }
   return made;
 }
@@ -121,7 +121,7 @@ inline bool same(const partition_image& a, const partition_image& b) {
 }
 
 inline bool same(const append_message& a, const append_message& b) {
-  return a.epoch == b.epoch && a.index == b.index && a.committed == b.committed;
+  return a.config == b.config && a.index == b.index && a.committed == b.committed;
 }
 
 inline bool same(const entry_message& a, const entry_message& b) {
@@ -131,19 +131,19 @@ inline bool same(const entry_message& a, const entry_message& b) {
 }
 
 inline bool same(const committed_message& a, const committed_message& b) {
-  return a.epoch == b.epoch && a.index == b.index;
+  return a.config == b.config && a.index == b.index;
 }
 
 inline bool same(const joined_message& a, const joined_message& b) {
-  return a.epoch == b.epoch && a.last == b.last;
+  return a.config == b.config && a.last == b.last;
 }
 
 inline bool same(const copy_request& a, const copy_request& b) {
-  return a.epoch == b.epoch && a.part == b.part && a.held == b.held;
+  return a.config == b.config && a.part == b.part && a.held == b.held;
 }
 
 inline bool same(const copy_part& a, const copy_part& b) {
-  return a.epoch == b.epoch && a.index == b.index && a.part == b.part && a.parts == b.parts
+  return a.config == b.config && a.index == b.index && a.part == b.part && a.parts == b.parts
          && same(a.image, b.image);
 }
 

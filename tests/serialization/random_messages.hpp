@@ -98,7 +98,7 @@ inline job_spec random_job(random_source& random) {
   job.durability = static_cast<durability_mode>(random.below(2));
   job.samples = 1 + random.below(100'000);
   job.batch_samples = static_cast<std::uint32_t>(1 + random.below(100));
-  job.passes = 1 + random.below(10);
+  job.epochs = 1 + random.below(10);
   const auto tables = static_cast<std::uint32_t>(1 + random.below(6));
   for (std::uint32_t i = 0; i < tables; ++i)
     job.tables.push_back(random_table(random, i));
@@ -128,7 +128,7 @@ inline failure random_failure(random_source& random) {
   return {codes[random.below(5)], random.text()};
 }
 
-inline worker_report random_worker_report(random_source& random) {
+inline worker_status random_worker_report(random_source& random) {
   return {{random.number()},
           random.several([&] {
             return lease_progress{random_lease(random),
@@ -140,8 +140,8 @@ inline worker_report random_worker_report(random_source& random) {
           random.text()};
 }
 
-inline chain_report random_chain_report(random_source& random) {
-  chain_report made;
+inline replica_status random_replica_status(random_source& random) {
+  replica_status made;
   made.chain = {random.number32()};
   made.status = random_status(random);
   made.failed = random.text();
@@ -161,9 +161,9 @@ inline chain_report random_chain_report(random_source& random) {
   return made;
 }
 
-inline server_report random_server_report(random_source& random) {
+inline server_status random_server_status(random_source& random) {
   return {random.text(), random.number(),
-          random.several([&] { return random_chain_report(random); }),
+          random.several([&] { return random_replica_status(random); }),
           random_server_counters(random)};
 }
 
@@ -171,7 +171,7 @@ inline std::vector<server_id> random_servers(random_source& random) {
   return random.several([&] { return server_id{random.number32()}; });
 }
 
-inline observer_report random_observer_report(random_source& random) {
+inline observer_status random_observer_status(random_source& random) {
   return {random.several([&] { return death{random_member(random)}; }),
           random.chance(),
           random.chance(),
@@ -202,11 +202,11 @@ inline job_status random_job_status(random_source& random) {
           random.number()};
 }
 
-inline server_orders random_server_orders(random_source& random) {
+inline desired_server random_desired_server(random_source& random) {
   return {random.chance() ? random_job(random) : job_spec{},
           {random.number()},
           random.several([&] {
-            return chain_orders{{random.number32()}, random_record(random)};
+            return desired_chain{{random.number32()}, random_record(random)};
           }),
           random.several([&] { return chain_id{random.number32()}; }),
           random.several([&] {
@@ -224,12 +224,12 @@ constexpr std::size_t message_kinds = 13 + peer_kinds;
 /// replica_message.
 inline message random_message(random_source& random, std::size_t kind) {
   auto a_report = [&](auto body) {
-    return report{random_member(random), random.number(), random.number(), random.number(),
-                  std::move(body)};
+    return status_message{random_member(random), random.number(), random.number(), random.number(),
+                          std::move(body)};
   };
-  auto some_orders = [&](auto body) {
-    return orders{random_member(random), random.number(), random.number(),
-                  random.chance(),       random.text(),   std::move(body)};
+  auto some_desired_state = [&](auto body) {
+    return desired_state{random_member(random), random.number(), random.number(),
+                         random.chance(),       random.text(),   std::move(body)};
   };
   auto rows_without_keys = [&] {
     auto rows = random.several([&] { return random_row_piece(random); });
@@ -244,7 +244,7 @@ inline message random_message(random_source& random, std::size_t kind) {
     return made;
   };
   auto push = [&] {
-    update made = random_push(random);
+    push_request made = random_push(random);
     made.packed = random_packed(random);
     return made;
   };
@@ -262,12 +262,12 @@ inline message random_message(random_source& random, std::size_t kind) {
     reply_message made{random.number(), {}};
     made.what.generation = {random.number()};
     if (random.chance())
-      made.what.pushed = receipt{random.number(), random.chance()};
+      made.what.pushed = push_reply{random.number(), random.chance()};
     if (random.chance())
       made.what.pulled = random.chance()
-                           ? values{random.number(), random_pieces(random), rows_without_keys()}
-                           : values{random.number(), stamped_pieces(), rows_without_keys(),
-                                    random.several([&] { return random_range(random); })};
+                           ? pull_reply{random.number(), random_pieces(random), rows_without_keys()}
+                           : pull_reply{random.number(), stamped_pieces(), rows_without_keys(),
+                                        random.several([&] { return random_range(random); })};
     if (made.what.pulled)
       made.what.pulled->packed = random_packed(random);
     if (made.what.pulled && random.chance())
@@ -285,21 +285,21 @@ inline message random_message(random_source& random, std::size_t kind) {
   case 0:
     return hello{wire::protocol_version, random.number(),   random.number(),
                  random_member(random),  random.number32(), random.number32()};
-  case 1: return refusal{random_failure(random)};
+  case 1: return rejection{random_failure(random)};
   case 2: return request_message{random.number(), {random_push(random), {}}};
   case 3: return request_message{random.number(), {{}, random_pull(random)}};
   case 4: return several(request(), request);
   case 5: return reply_message{random.number(), {}};
   case 6: return several(answer(), answer);
   case 7: return a_report(random_worker_report(random));
-  case 8: return a_report(random_server_report(random));
-  case 9: return a_report(random_observer_report(random));
+  case 8: return a_report(random_server_status(random));
+  case 9: return a_report(random_observer_status(random));
   case 10:
-    return some_orders(worker_orders{random_view(random),
-                                     random.several([&] { return random_lease(random); }),
-                                     random.number(), random.chance()});
-  case 11: return some_orders(random_server_orders(random));
-  case 12: return some_orders(random_job_status(random));
+    return some_desired_state(desired_worker{random_view(random),
+                                             random.several([&] { return random_lease(random); }),
+                                             random.number(), random.chance()});
+  case 11: return some_desired_state(random_desired_server(random));
+  case 12: return some_desired_state(random_job_status(random));
   default: return random_peer(random, kind - 13);
   }
 }

@@ -92,7 +92,7 @@ inline std::vector<packed_piece> random_packed(random_source& random) {
   });
 }
 
-inline update random_push(random_source& random) {
+inline push_request random_push(random_source& random) {
   return {random_step(random),
           random.several([&] { return table_id{random.number32()}; }),
           random.number(),
@@ -103,7 +103,7 @@ inline update random_push(random_source& random) {
           random.several([&] { return random_step(random); })};
 }
 
-inline query random_pull(random_source& random) {
+inline pull_request random_pull(random_source& random) {
   const bool delta = random.chance();
   return {random_step(random),
           random.chance(),
@@ -155,13 +155,13 @@ inline bool same(const std::vector<packed_piece>& a, const std::vector<packed_pi
                     });
 }
 
-inline bool same(const update& a, const update& b) {
+inline bool same(const push_request& a, const push_request& b) {
   return a.step == b.step && a.tables == b.tables && a.base_version == b.base_version
          && a.gradient_norm == b.gradient_norm && same(a.pieces, b.pieces) && same(a.rows, b.rows)
          && same(a.packed, b.packed) && a.others == b.others;
 }
 
-inline bool same(const query& a, const query& b) {
+inline bool same(const pull_request& a, const pull_request& b) {
   return a.step == b.step && a.latest == b.latest && a.ranges == b.ranges && a.delta == b.delta
          && a.seen == b.seen && a.anywhere == b.anywhere && a.others == b.others
          && a.packed_as == b.packed_as
@@ -170,9 +170,9 @@ inline bool same(const query& a, const query& b) {
                        [](const row_keys& x, const row_keys& y) { return same(x, y); });
 }
 
-inline bool same(const receipt& a, const receipt& b) { return a == b; }
+inline bool same(const push_reply& a, const push_reply& b) { return a == b; }
 
-inline bool same(const values& a, const values& b) {
+inline bool same(const pull_reply& a, const pull_reply& b) {
   return a.version == b.version && same(a.pieces, b.pieces) && same(a.rows, b.rows)
          && a.unchanged == b.unchanged && same(a.packed, b.packed);
 }

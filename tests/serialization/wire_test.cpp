@@ -13,11 +13,11 @@ namespace troupe::test::wire_test {
 namespace {
 
 request_message push_of(std::vector<piece> pieces) {
-  return {0, {update{{}, {}, 0, 0, std::move(pieces)}, {}}};
+  return {0, {push_request{{}, {}, 0, 0, std::move(pieces)}, {}}};
 }
 
 request_message pull_of(std::vector<range> ranges) {
-  return {0, {{}, query{{}, false, std::move(ranges)}}};
+  return {0, {{}, pull_request{{}, false, std::move(ranges)}}};
 }
 
 std::uint32_t word32(const std::vector<std::byte>& bytes, std::size_t offset) {
@@ -69,18 +69,19 @@ TEST_CASE("a message much larger than was guessed survives the wire") {
     big.members.push_back({.member = random_member(random),
                            .worker = random_worker_counters(random),
                            .server = random_server_counters(random)});
-  const message sent = orders{.to = {}, .failed = {}, .body = big};
+  const message sent = desired_state{.to = {}, .failed = {}, .body = big};
   const auto received = decode_frame(flatten(wire::encode(sent)));
   REQUIRE(received);
   CHECK(same(sent, *received));
 }
 
 TEST_CASE("numbers at their limits and special floats survive the wire") {
-  worker_report body;
+  worker_status body;
   body.counters.loss_sum = -std::numeric_limits<double>::infinity();
   body.counters.samples = ~std::uint64_t{0};
   body.leases = {{{~std::uint64_t{0}, {batches_max}, 1u << 16, ~0u}, {{~std::uint64_t{0}}}}};
-  const message sent = report{.from = {role::observer, ~0u, {~std::uint64_t{0}}}, .body = body};
+  const message sent =
+    status_message{.from = {role::observer, ~0u, {~std::uint64_t{0}}}, .body = body};
   const auto received = decode_frame(flatten(wire::encode(sent)));
   REQUIRE(received);
   CHECK(same(sent, *received));
@@ -141,11 +142,11 @@ TEST_CASE("a stranger's bytes are not taken for another version") {
 }
 
 TEST_CASE("a refusal fits into the first frame, however long its text") {
-  const auto bytes = flatten(wire::encode(refusal{{errc::wrong_job, std::string(100'000, 'x')}}));
+  const auto bytes = flatten(wire::encode(rejection{{errc::wrong_job, std::string(100'000, 'x')}}));
   CHECK(bytes.size() <= wire::hello_bytes_max);
   const auto received = decode_frame(bytes);
   REQUIRE(received);
-  CHECK(std::get<refusal>(*received).why.text == std::string(1024, 'x'));
+  CHECK(std::get<rejection>(*received).why.text == std::string(1024, 'x'));
 }
 
 TEST_CASE("texts are cut by the sender to what receivers accept") {
@@ -195,8 +196,8 @@ TEST_CASE("values must be as many as the pieces say") {
 TEST_CASE("an entry's pushes share its body, each beginning at a multiple of eight bytes") {
   auto push_with = [](std::size_t count) {
     const auto values = std::make_shared<std::vector<float>>(count, 1.0f);
-    return std::make_shared<const update>(
-      update{{}, {}, 0, 0, {{{{0}, 0, count}, {values, values->data()}}}});
+    return std::make_shared<const push_request>(
+      push_request{{}, {}, 0, 0, {{{{0}, 0, count}, {values, values->data()}}}});
   };
   const message sent =
     replica_message{{}, {}, entry_message{{}, {{push_with(3), push_with(5)}, {}}}};
@@ -254,7 +255,7 @@ TEST_CASE("packed pieces that nobody makes are refused") {
 }
 
 TEST_CASE("an entry with packed pieces is refused: servers pass on floats") {
-  auto push = std::make_shared<update>();
+  auto push = std::make_shared<push_request>();
   push->packed.push_back({{{0}, 0, 5}, encoding::int8, 0, nullptr});
   const message sent = replica_message{{}, {}, entry_message{{}, {{push}, {}}}};
   CHECK(contains(refused(decode_frame(flatten(wire::encode(sent)))).text, "packed pieces"));
@@ -302,7 +303,7 @@ TEST_CASE("enumerators that do not exist are refused") {
 
   job_status body;
   body.phase = static_cast<job_phase>(5);
-  CHECK(!decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+  CHECK(!decode_frame(flatten(wire::encode(desired_state{.to = {}, .failed = {}, .body = body}))));
 }
 
 TEST_CASE("lists that are longer than any honest one are refused") {
@@ -313,11 +314,12 @@ TEST_CASE("lists that are longer than any honest one are refused") {
   push.what.push->tables.resize(4097);
   CHECK(contains(refused(decode_frame(flatten(wire::encode(push)))).text, "too many tables"));
 
-  worker_orders body;
+  desired_worker body;
   body.view.chain_of.resize(4097);
-  CHECK(contains(
-    refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body})))).text,
-    "too many partitions"));
+  CHECK(contains(refused(decode_frame(flatten(
+                           wire::encode(desired_state{.to = {}, .failed = {}, .body = body}))))
+                   .text,
+                 "too many partitions"));
 }
 
 TEST_CASE("a list of very many empty elements costs nothing") {
@@ -330,9 +332,9 @@ TEST_CASE("a list of very many empty elements costs nothing") {
 
 TEST_CASE("a batch set with batches that no job has is refused") {
   auto received = [](batch_set marks) {
-    server_report body;
+    server_status body;
     body.chains.emplace_back().marks = std::move(marks);
-    return decode_frame(flatten(wire::encode(report{.from = {}, .body = body})));
+    return decode_frame(flatten(wire::encode(status_message{.from = {}, .body = body})));
   };
   CHECK(received(batch_set{{batches_max}}));
   CHECK(!received(batch_set{{batches_max + 1}}));
@@ -341,9 +343,9 @@ TEST_CASE("a batch set with batches that no job has is refused") {
 
 TEST_CASE("a lease that no job has is refused") {
   auto received = [](const lease& what) {
-    worker_orders body;
+    desired_worker body;
     body.leases = {what};
-    return decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body})));
+    return decode_frame(flatten(wire::encode(desired_state{.to = {}, .failed = {}, .body = body})));
   };
   CHECK(received({1, {batches_max}, 1 << 16, 1}));
   for (const lease& bad :
@@ -356,12 +358,12 @@ TEST_CASE("a lease that no job has is refused") {
 
 TEST_CASE("orders bring a usable job or none") {
   random_source random{3};
-  auto body = random_server_orders(random);
+  auto body = random_desired_server(random);
   body.job = random_job(random);
-  CHECK(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+  CHECK(decode_frame(flatten(wire::encode(desired_state{.to = {}, .failed = {}, .body = body}))));
   body.job.partitions = 0;
-  const auto why =
-    refused(decode_frame(flatten(wire::encode(orders{.to = {}, .failed = {}, .body = body}))));
+  const auto why = refused(
+    decode_frame(flatten(wire::encode(desired_state{.to = {}, .failed = {}, .body = body}))));
   CHECK(contains(why.text, "partitions must be"));
 }
 

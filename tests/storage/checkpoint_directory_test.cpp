@@ -276,7 +276,7 @@ TEST_CASE("another job's checkpoint stops the search") {
   }
   auto same_model = job;
   same_model.servers = 7;
-  same_model.passes = 9;
+  same_model.epochs = 9;
   CHECK(newest_good(home.path(), same_model)->newest);
 }
 

@@ -88,7 +88,7 @@ private:
 };
 
 /// As etcd 3.4 refuses: in chunks, with a trailer.
-std::string refusal(const std::string& status, const std::string& body) {
+std::string rejection(const std::string& status, const std::string& body) {
   std::ostringstream size;
   size << std::hex << body.size();
   return "HTTP/1.1 " + status
@@ -195,8 +195,8 @@ TEST_CASE("what etcd refuses is told in its words and not tried again") {
 
 TEST_CASE("a refusal with trailers is told in etcd's words, with what to do") {
   const raw_gateway full{
-    refusal("429 Too Many Requests",
-            R"({"message":"etcdserver: mvcc: database space exceeded","code":8})")};
+    rejection("429 Too Many Requests",
+              R"({"message":"etcdserver: mvcc: database space exceeded","code":8})")};
   const auto refused = etcd_client{{full.where()}}.write({{}, "key", "value"}, 2s);
   REQUIRE(!refused);
   CHECK(refused.error().code == errc::io_failed);
@@ -205,7 +205,7 @@ TEST_CASE("a refusal with trailers is told in etcd's words, with what to do") {
              + " refuses: etcdserver: mvcc: database space exceeded; make room in it (compact, "
                "defragment) and disarm its alarm: etcdctl alarm disarm");
   const raw_gateway locked{
-    refusal("400 Bad Request", R"({"message":"etcdserver: user name is empty","code":3})")};
+    rejection("400 Bad Request", R"({"message":"etcdserver: user name is empty","code":3})")};
   const auto unknown = etcd_client{{locked.where()}}.get("key", 2s);
   REQUIRE(!unknown);
   CHECK(unknown.error().code == errc::io_failed);
@@ -216,7 +216,7 @@ TEST_CASE("a refusal with trailers is told in etcd's words, with what to do") {
 }
 
 TEST_CASE("an answer that is cut off is none") {
-  auto bytes = refusal("200 OK", "{" + header + "}");
+  auto bytes = rejection("200 OK", "{" + header + "}");
   const raw_gateway cut{bytes.substr(0, bytes.find('}'))};
   const auto outcome = etcd_client{{cut.where()}}.get("key", 2s);
   REQUIRE(!outcome);

@@ -62,7 +62,7 @@ std::future<store_ptr> campaign_beside(const etcd_address& etcd, story& told) {
 /// Each call has little time; what did not work is tried again.
 bool buried(const etcd_address& etcd, const std::string& who) {
   for (int i = 0; i < 20; ++i)
-    if (etcd_store::bury(etcd, who))
+    if (etcd_store::mark_dead(etcd, who))
       return true;
   return false;
 }

@@ -8,7 +8,7 @@ namespace troupe::storage::detail::records_test {
 
 namespace {
 
-std::string joined(const record& what) {
+std::string joined(const stored_value& what) {
   auto all = what.header;
   for (const auto part : what.rest)
     all += part;

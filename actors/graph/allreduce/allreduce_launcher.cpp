@@ -133,7 +133,7 @@ private:
       stop(*signal);
     watch_processes(now);
     statistics_.observe(picture(), now);
-    judge(now);
+    evaluate(now);
     if (now - shown_at_ >= show_interval) {
       const auto shown = statistics_.snapshot(now);
       if (const auto line = missing_.look(shown, now))
@@ -148,7 +148,7 @@ private:
       supervisor_->wind_down();
       leaving_at_ = now;
     }
-    if (leaving_at_ && last_judged_
+    if (leaving_at_ && last_evaluated_
         && (supervisor_->running() == 0 || now - *leaving_at_ > last_exits_max))
       over_ = true;
   }
@@ -266,14 +266,14 @@ private:
 
   // -- judging: on a thread of its own, one pass after the other --
 
-  void judge(time_point now) {
+  void evaluate(time_point now) {
     auto& head = board_->head();
-    if (judging_.valid() && judging_.wait_for(0s) == std::future_status::ready)
-      take(judging_.get(), now);
-    if (!judging_.valid() && head.offered != head.taken) {
-      judgement next;
-      next.number = head.pass;
-      judging_last_ = head.last;
+    if (evaluating_.valid() && evaluating_.wait_for(0s) == std::future_status::ready)
+      take(evaluating_.get(), now);
+    if (!evaluating_.valid() && head.offered != head.taken) {
+      evaluation_message next;
+      next.number = head.epoch;
+      evaluating_last_ = head.last;
       auto all = board_->parameters();
       for (const auto& table : job_.tables) {
         const auto own = all.first(static_cast<std::size_t>(table.size()));
@@ -281,13 +281,13 @@ private:
         all = all.subspan(own.size());
       }
       head.taken = head.offered.load();
-      judging_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable {
-        return judged(std::move(next));
+      evaluating_ = std::async(std::launch::async, [this, next = std::move(next)]() mutable {
+        return evaluated(std::move(next));
       });
     }
   }
 
-  judgement judged(judgement what) {
+  evaluation_message evaluated(evaluation_message what) {
     try {
       if (graph_.make_evaluator() && !evaluator_)
         evaluator_ = graph_.make_evaluator()();
@@ -301,11 +301,11 @@ private:
     return what;
   }
 
-  void take(judgement what, time_point now) {
-    take_judgement(what, now, now - started_at_, statistics_, console_);
-    if (!judging_last_)
+  void take(evaluation_message what, time_point now) {
+    take_evaluation(what, now, now - started_at_, statistics_, console_);
+    if (!evaluating_last_)
       return;
-    last_judged_ = true;
+    last_evaluated_ = true;
     statistics_.job_finished(now);
     if (!options_.export_file)
       return;
@@ -363,14 +363,14 @@ private:
   std::optional<supervisor> supervisor_;
   missing_members missing_;
   std::unique_ptr<evaluator> evaluator_;
-  std::future<judgement> judging_;
-  bool judging_last_ = false; ///< What is judged is the end.
+  std::future<evaluation_message> evaluating_;
+  bool evaluating_last_ = false; ///< What is judged is the end.
   std::optional<time_point> training_since_, stop_asked_at_, leaving_at_;
   std::vector<heard_from> heard_; ///< By rank.
   time_point looked_at_{0};
   std::string failure_;
   int stop_signal_ = 0;
-  bool last_judged_ = false;
+  bool last_evaluated_ = false;
   bool exported_ = false;
   bool over_ = false;
   time_point started_at_{0};

@@ -47,8 +47,8 @@ struct chunk_label {
   std::uint64_t fingerprint = 0; ///< Of the sum's schedules.
 };
 
-update to_push(const chunk_label& label) {
-  update push;
+push_request to_push(const chunk_label& label) {
+  push_request push;
   push.tables = {{label.part}};
   push.step.clock = label.count;
   push.base_version = label.fingerprint;
@@ -290,7 +290,7 @@ private:
       send(other, what, to_push({}));
   }
 
-  void send(std::uint32_t to, std::uint32_t what, update push) {
+  void send(std::uint32_t to, std::uint32_t what, push_request push) {
     if (const auto link = meeting_.link_to(to))
       links_.send(*link, request_list{request_message{number_of(what), {std::move(push), {}}}});
   }
@@ -434,7 +434,7 @@ private:
   bucket_flow flow_;
   std::vector<early_item> early_; ///< Of later sums.
   std::optional<failure> failed_;
-  kernels::progress finished_; ///< Sums.
+  kernels::shared_counter finished_; ///< Sums.
   std::atomic<std::uint64_t> moves_{0};
   transport links_; ///< The last one: its thread uses all others.
 };

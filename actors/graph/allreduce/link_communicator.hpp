@@ -23,7 +23,7 @@
 #include "actors/notice_sink.hpp"
 #include "actors/transport/transport.hpp"
 #include "base/error.hpp"
-#include "base/progress.hpp"
+#include "base/shared_counter.hpp"
 
 #include <chrono>
 #include <cstdint>

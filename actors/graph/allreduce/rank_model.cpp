@@ -13,7 +13,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t floats_per_line = 16;
-static_assert(sizeof(rank_model::remarks) <= floats_per_line * sizeof(float));
+static_assert(sizeof(rank_model::step_flags) <= floats_per_line * sizeof(float));
 /// Of a table that begins a part, 64 KiB: to add up fewer takes the time of its messages, so they
 /// had better go with others.
 constexpr std::size_t part_floats_min = 16 * 1024;
@@ -36,7 +36,7 @@ std::uint64_t mixed(std::uint64_t hash, const float* values, std::size_t count) 
 } // namespace
 
 rank_model::rank_model(const job_spec& job, const trainer_factory& make, std::uint32_t rank)
-    : job_(job), rank_(rank), clocks_(bsp_clock_count(job)), nothing_held_(hold_nothing(job)),
+    : job_(job), rank_(rank), clocks_(bsp_clock_count(job)), empty_cache_(empty_cache(job)),
       computer_(job, make) {
   assert(any_bsp(job) && !any_sparse(job) && rank < job.workers);
   for (std::uint32_t i = 0; i < job_.partitions; ++i)
@@ -64,8 +64,8 @@ batch_id rank_model::done() const {
   return finished() ? batch_id{job_.batches()} : bsp_first(job_, clock_);
 }
 
-result<held_ptr> rank_model::values() const {
-  return hold(job_, *nothing_held_, store_->read(query{{}, true, nothing_held_->ranges}, {}),
+result<cached_ptr> rank_model::values() const {
+  return hold(job_, *empty_cache_, store_->read(pull_request{{}, true, empty_cache_->ranges}, {}),
               *pool_);
 }
 
@@ -123,7 +123,7 @@ void rank_model::put_own() {
     else
       put(i);
   }
-  remarks mine;
+  step_flags mine;
   mine.stop = stop_ ? 1.0f : 0.0f;
   mine.unusable = own_.finite ? 0.0f : 1.0f;
   mine.spoiled = !own_.finite && std::ranges::count(left_, true) > 0 ? 1.0f : 0.0f;
@@ -138,18 +138,18 @@ void rank_model::put(std::uint32_t table) {
     to[i] = clip * piece.values.get()[i];
 }
 
-rank_model::remarks rank_model::told() const {
-  remarks all;
+rank_model::step_flags rank_model::told() const {
+  step_flags all;
   std::memcpy(static_cast<void*>(&all), sum_.get(), sizeof(all));
   return all;
 }
 
 bool rank_model::spoiled() const { return told().spoiled > 0; }
 
-rank_model::remarks rank_model::step() {
+rank_model::step_flags rank_model::step() {
   assert(!finished());
   auto all = told();
-  update push;
+  push_request push;
   push.tables = tables_;
   for (const auto table : tables_)
     for (std::uint64_t block = 0; block < block_count(job_.tables[table.value]); ++block) {
@@ -157,7 +157,7 @@ rank_model::remarks rank_model::step() {
       push.pieces.push_back({where, {sum_, sum_.get() + begins_[table.value] + where.first}});
     }
   const auto slots = bsp_end(job_, clock_).value - bsp_first(job_, clock_).value;
-  const update* const pushes[] = {&push};
+  const push_request* const pushes[] = {&push};
   const auto taken = store_->apply({tables_, {}, 0, static_cast<std::size_t>(slots)}, pushes);
   if (!taken)
     all.unusable = static_cast<float>(slots);

@@ -35,7 +35,7 @@ namespace troupe {
 class rank_model {
 public:
   /// What travels with the gradients, added up like them.
-  struct remarks {
+  struct step_flags {
     float stop = 0;     ///< Above 0: someone wants to end here.
     float unusable = 0; ///< Slots whose gradients were not finite; they count as zeros.
     float spoiled = 0;  ///< Above 0: one of those is in the sums in part.
@@ -68,7 +68,7 @@ public:
   double loss() const { return own_.loss; }
   /// Takes the clock's step with what sum() holds. Where that is not finite nothing changes but the
   /// clock, as with servers.
-  remarks step();
+  step_flags step();
   /// Whether the last step was taken without the own gradient, which was not finite, or their sum.
   bool refused() const { return refused_; }
 
@@ -89,11 +89,11 @@ public:
   std::uint64_t checksum() const;
 
 private:
-  result<held_ptr> values() const;
+  result<cached_ptr> values() const;
   gradient_listener early_listener(const std::function<void(std::uint32_t part)>& ready);
   void put_own();
   void put(std::uint32_t table);
-  remarks told() const;
+  step_flags told() const;
 
   job_spec job_;
   std::uint32_t rank_;
@@ -108,7 +108,7 @@ private:
   std::vector<std::span<float>> parts_;
   std::vector<std::uint32_t> part_of_; ///< Of each table.
   std::shared_ptr<table_store> store_;
-  held_ptr nothing_held_;
+  cached_ptr empty_cache_;
   gradient_computer computer_;
   // Of the last gradient:
   bool stop_ = false;

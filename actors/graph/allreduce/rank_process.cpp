@@ -69,7 +69,7 @@ public:
         return team.error();
       team_ = *std::move(team);
       const auto outcome = take_part();
-      if (outcome || hopeless_)
+      if (outcome || permanent_)
         return outcome;
       log_(outcome.error().text);
       team_.reset();
@@ -190,14 +190,14 @@ private:
       return {};
     log_(fmt::format("goes on with clock {}, from rank {}", *newest, from));
     if (auto taken = model_.take_state(state, *newest); !taken)
-      return despair(taken.error());
+      return fail_permanently(taken.error());
     line_.clock = model_.clock();
     return {};
   }
 
   result<void> step() {
     if (auto computed = sum_.compute(*team_, board_.head().stop); !computed)
-      return despair(computed.error());
+      return fail_permanently(computed.error());
     const bool has_slot = model_.samples() > 0;
     line_.computed += has_slot ? 1 : 0;
     const auto waits_from = steady_now();
@@ -211,11 +211,11 @@ private:
     line_.clock = model_.clock();
     line_.rss = peak_rss_bytes();
     if (diverges_)
-      return despair({errc::non_finite, divergence::text()});
+      return fail_permanently({errc::non_finite, divergence::text()});
     if (checkpoints_) {
       if (checkpoints_->due(model_.clock()))
         checkpoints_->begin(model_);
-      if (model_.done().value % cluster_.job.batches_per_pass() == 0)
+      if (model_.done().value % cluster_.job.batches_per_epoch() == 0)
         offer(false);
     }
     return {};
@@ -240,7 +240,7 @@ private:
       return false;
     model_.read_parameters(board_.parameters());
     head.last = last;
-    head.pass = model_.done().value / cluster_.job.batches_per_pass();
+    head.epoch = model_.done().value / cluster_.job.batches_per_epoch();
     head.offered.fetch_add(1);
     return true;
   }
@@ -253,7 +253,7 @@ private:
     if (!all)
       return all.error();
     if (std::ranges::count(*all, checksum) != std::ssize(*all))
-      return despair({errc::damaged, "the ranks' parameters are not equal"});
+      return fail_permanently({errc::damaged, "the ranks' parameters are not equal"});
     if (checkpoints_) {
       checkpoints_->begin(model_);
       const auto saved = checkpoints_->finish();
@@ -278,8 +278,8 @@ private:
     return {};
   }
 
-  result<void> despair(failure why) {
-    hopeless_ = true;
+  result<void> fail_permanently(failure why) {
+    permanent_ = true;
     return why;
   }
 
@@ -300,7 +300,7 @@ private:
   divergence divergence_;
   bool diverges_ = false;
   bool stopping_ = false;
-  bool hopeless_ = false;
+  bool permanent_ = false;
 };
 
 } // namespace

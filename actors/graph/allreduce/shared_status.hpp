@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "base/progress.hpp"
+#include "base/shared_counter.hpp"
 #include "serialization/ids.hpp"
 
 #include <atomic>
@@ -47,7 +47,7 @@ public:
     std::uint32_t ranks = 0;
     std::uint64_t parameters_count = 0;
     /// Grows with each loss of a process; from the launcher. Ranks come together under one number.
-    kernels::progress generation;
+    kernels::shared_counter generation;
     std::atomic<std::uint32_t> losses{0}; ///< The number itself.
     std::atomic<bool> stop{false};        ///< The user asked to end now.
     // From rank 0:
@@ -57,7 +57,7 @@ public:
     /// How often parameters were offered to the launcher; they stay until it has taken them.
     std::atomic<std::uint64_t> offered{0};
     std::atomic<std::uint64_t> taken{0}; ///< From the launcher.
-    std::atomic<std::uint64_t> pass{0};  ///< What is offered is so many passes old ...
+    std::atomic<std::uint64_t> epoch{0}; ///< What is offered is so many passes old ...
     std::atomic<bool> last{false};       ///< ... and final.
     std::atomic<bool> done{false};       ///< All ranks have ended their work, with equal values ...
     std::atomic<std::uint64_t> checksum{0}; ///< ... that have this one.

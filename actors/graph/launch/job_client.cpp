@@ -54,8 +54,8 @@ job_client::~job_client() = default;
 
 std::optional<job_update> job_client::latest() const { return parts_->board->latest(); }
 
-void job_client::wish(const resize& what) {
-  parts_->board->update([&](observer_report& report) { report.resize = what; });
+void job_client::request_resize(const resize& what) {
+  parts_->board->update([&](observer_status& report) { report.resize = what; });
 }
 
 } // namespace troupe

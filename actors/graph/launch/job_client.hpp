@@ -24,7 +24,7 @@ public:
   /// nullopt: no coordinator has answered yet. One that turned the visitor away says `stop`.
   std::optional<job_update> latest() const;
   /// Said again and again until it is another one.
-  void wish(const resize& what);
+  void request_resize(const resize& what);
 
 private:
   struct parts;

@@ -42,16 +42,16 @@ watch_decision job_monitor::follow(const job_update& news, time_point now) {
   hear(news, now, what);
   look_for_coordinator(news, now, what);
   show_events(news, what);
-  if (news.orders.phase == job_phase::training && !training_since_)
+  if (news.desired_state.phase == job_phase::training && !training_since_)
     training_since_ = now;
   if (!options_.joined)
-    ask_judge(news.orders, what);
+    ask_evaluator(news.desired_state, what);
   if (news.stop && !ended_at_) {
     ended_at_ = now;
     what.wind_down = true;
     if (!news.failed.empty()) // It knows why; the processes here only saw what followed.
       failure_ = news.failed;
-    else if (news.orders.phase != job_phase::stopped)
+    else if (news.desired_state.phase != job_phase::stopped)
       fail("the coordinator sent this launcher away while the job went on");
   }
   return what;
@@ -74,10 +74,11 @@ void job_monitor::hear(const job_update& news, time_point now, watch_decision& w
     what.kill_coordinator = true;
     what.events.push_back("the coordinator hangs: killing it");
   }
-  if (news.term >= last_term_ && !news.orders.members.empty()) // The last word says nothing of it.
-    leader_ = news.orders.coordinator;
+  if (news.term >= last_term_
+      && !news.desired_state.members.empty()) // The last word says nothing of it.
+    leader_ = news.desired_state.coordinator;
   last_term_ = std::max(last_term_, news.term);
-  checkpoint_ = std::max(checkpoint_, news.orders.checkpoint);
+  checkpoint_ = std::max(checkpoint_, news.desired_state.checkpoint);
 }
 
 void job_monitor::look_for_coordinator(const job_update& news, time_point now,
@@ -85,7 +86,7 @@ void job_monitor::look_for_coordinator(const job_update& news, time_point now,
   if (!lost_coordinator_)
     return;
   const auto [term, lost_at] = *lost_coordinator_;
-  const bool is_new = news.term > term && news.orders.phase != job_phase::gathering;
+  const bool is_new = news.term > term && news.desired_state.phase != job_phase::gathering;
   // The one that leads was there all the time: a standby was lost.
   const bool goes_on = news.term == term && heard_at_ == now && now - lost_at > late_words;
   if (!is_new && !goes_on)
@@ -101,30 +102,30 @@ void job_monitor::show_events(const job_update& news, watch_decision& what) {
     events_term_ = news.term;
     events_seen_ = 0;
   }
-  const auto& events = news.orders.events;
-  const auto first = news.orders.events_total - events.size();
-  for (auto i = std::max(first, events_seen_); i < news.orders.events_total; ++i)
+  const auto& events = news.desired_state.events;
+  const auto first = news.desired_state.events_total - events.size();
+  for (auto i = std::max(first, events_seen_); i < news.desired_state.events_total; ++i)
     what.events.push_back(events[i - first]);
-  events_seen_ = std::max(events_seen_, news.orders.events_total);
+  events_seen_ = std::max(events_seen_, news.desired_state.events_total);
 }
 
-void job_monitor::ask_judge(const job_status& status, watch_decision& what) {
-  const auto pass = status.batches_done / options_.batches_per_pass;
+void job_monitor::ask_evaluator(const job_status& status, watch_decision& what) {
+  const auto epoch = status.batches_done / options_.batches_per_epoch;
   const bool last = status.phase == job_phase::finished;
-  const bool due = last || (pass > judged_pass_ && options_.judge_passes);
-  if (judging_ || last_judged_ || !due)
+  const bool due = last || (epoch > evaluated_epoch_ && options_.evaluate_epochs);
+  if (evaluating_ || last_evaluated_ || !due)
     return;
-  judging_ = true;
-  judging_last_ = last;
-  judged_pass_ = pass;
-  what.judge = pass;
+  evaluating_ = true;
+  evaluating_last_ = last;
+  evaluated_epoch_ = epoch;
+  what.evaluate = epoch;
 }
 
-bool job_monitor::judged(const std::string& failed) {
-  judging_ = false;
-  if (!judging_last_)
+bool job_monitor::on_evaluated(const std::string& failed) {
+  evaluating_ = false;
+  if (!evaluating_last_)
     return false;
-  last_judged_ = true;
+  last_evaluated_ = true;
   report_.done = true;
   if (!failed.empty())
     fail("trained, but the final parameters were not evaluated: " + failed);

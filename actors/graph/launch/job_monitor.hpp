@@ -1,5 +1,5 @@
 // What the launcher decides while it follows a job: what the user is shown, what the coordinator is
-// told, when the judge is asked, and when it is over, with which failure and exit status.
+// told, when the evaluator is asked, and when it is over, with which failure and exit status.
 #pragma once
 
 #include "actors/graph/launch/supervisor.hpp"
@@ -17,20 +17,21 @@
 namespace troupe {
 
 struct watch_options {
-  bool joined = false;       ///< The job is another host's; this one only lends it processes.
-  bool judge_passes = false; ///< Not only the final parameters.
-  std::uint64_t batches_per_pass = 1;
+  bool joined = false;          ///< The job is another host's; this one only lends it processes.
+  bool evaluate_epochs = false; ///< Not only the final parameters.
+  std::uint64_t batches_per_epoch = 1;
   std::string coordinator;      ///< Its address, for the user.
   bool own_coordinator = false; ///< It is a process of this host, and the only one.
 };
 
 /// What is to be done at once.
 struct watch_decision {
-  std::vector<std::string> events;    ///< Lines for the user.
-  std::optional<std::uint64_t> judge; ///< Judge the present parameters, after so many passes.
-  bool coordinator_back = false;      ///< One answers after the death of one.
-  bool kill_coordinator = false;      ///< It hangs.
-  bool wind_down = false;             ///< Processes that end from now on need no successor.
+  std::vector<std::string> events; ///< Lines for the user.
+  std::optional<std::uint64_t>
+    evaluate;                    ///< Evaluate the present parameters, after this many epochs.
+  bool coordinator_back = false; ///< One answers after the death of one.
+  bool kill_coordinator = false; ///< It hangs.
+  bool wind_down = false;        ///< Processes that end from now on need no successor.
 };
 
 /// A plain state machine; all times are of one clock that only grows.
@@ -52,7 +53,7 @@ public:
   /// another host's, the first.
   watch_decision stop(int signal, time_point now);
   /// The judgement that was asked for is there. `failed`: why it is none. Whether it was the last.
-  bool judged(const std::string& failed);
+  bool on_evaluated(const std::string& failed);
   /// What goes wrong after the training.
   void fail(const std::string& why) { failure_ = why; }
 
@@ -65,7 +66,7 @@ public:
   standing look(time_point now, std::size_t processes);
 
   /// What the coordinator has to know.
-  const observer_report& report() const { return report_; }
+  const observer_status& report() const { return report_; }
   std::optional<time_point> training_since() const { return training_since_; }
   /// Newest committed; 0: none.
   std::uint64_t checkpoint() const { return checkpoint_; }
@@ -79,11 +80,11 @@ private:
   void look_for_coordinator(const job_update& news, time_point now, watch_decision& what);
   void show_events(const job_update& news, watch_decision& what);
   bool is_silent_since(time_point begin, std::chrono::seconds time, time_point now) const;
-  void ask_judge(const job_status& status, watch_decision& what);
+  void ask_evaluator(const job_status& status, watch_decision& what);
 
   watch_options options_;
   time_point started_at_;
-  observer_report report_;
+  observer_status report_;
   std::string failure_;
   std::uint64_t checkpoint_ = 0;
 
@@ -109,10 +110,10 @@ private:
   int stop_signal_ = 0;
   bool stopped_at_once_ = false;
 
-  bool judging_ = false;
-  bool judging_last_ = false;
-  bool last_judged_ = false;
-  std::uint64_t judged_pass_ = 0;
+  bool evaluating_ = false;
+  bool evaluating_last_ = false;
+  bool last_evaluated_ = false;
+  std::uint64_t evaluated_epoch_ = 0;
 };
 
 } // namespace troupe

@@ -51,7 +51,7 @@ using namespace std::chrono_literals;
 /// Where the judge's thread leaves what it found; it may outlive the launcher.
 struct verdict_inbox {
   std::mutex mutex;
-  std::vector<judgement> fresh;
+  std::vector<evaluation_message> fresh;
 };
 
 class launcher {
@@ -62,10 +62,10 @@ public:
         job_(make_job(name, described, options)), statistics_(job_), console_(name) {}
 
   ~launcher() {
-    if (judge_ && is_simulated())
-      caf::anon_send_exit(judge_, caf::exit_reason::user_shutdown);
-    else if (judge_)
-      end_judge(system_, judge_);
+    if (evaluator_ && is_simulated())
+      caf::anon_send_exit(evaluator_, caf::exit_reason::user_shutdown);
+    else if (evaluator_)
+      end_evaluator(system_, evaluator_);
     for (const auto& x :
          {caf::actor_cast<caf::actor>(observer_), caf::actor_cast<caf::actor>(values_)})
       if (x)
@@ -88,7 +88,7 @@ public:
       start_processes();
     start_actors();
     watch_.emplace(watch_options{!is_main(), static_cast<bool>(graph_.make_evaluator()),
-                                 job_.batches_per_pass(), to_string(cluster_.coordinator),
+                                 job_.batches_per_epoch(), to_string(cluster_.coordinator),
                                  is_main() && !in_one_process() && !options_.etcd},
                    started_at_);
     while (goes_on())
@@ -148,9 +148,9 @@ private:
     }
     observer_ = spawn_observer(system_, self_, fingerprint(job_), board_, values_, connect);
     if (is_main())
-      judge_ = spawn_judge(
+      evaluator_ = spawn_evaluator(
         system_, job_, values_, graph_.make_evaluator(),
-        [inbox = verdicts_](judgement x) {
+        [inbox = verdicts_](evaluation_message x) {
           const std::lock_guard lock{inbox->mutex};
           inbox->fresh.push_back(std::move(x));
         },
@@ -182,7 +182,7 @@ private:
       reap_orphans({});
     if (const auto news = board_->latest())
       follow(*news, now);
-    take_judgements(now);
+    take_evaluations(now);
     tell_coordinator();
     if (now - shown_at_ >= show_interval) {
       const auto picture = statistics_.snapshot(now);
@@ -203,8 +203,8 @@ private:
   void carry_out(const watch_decision& what) {
     for (const auto& text : what.events)
       event(text);
-    if (what.judge)
-      caf::anon_send(judge_, judge_atom_v, *what.judge);
+    if (what.evaluate)
+      caf::anon_send(evaluator_, evaluate_atom_v, *what.evaluate);
     if (what.kill_coordinator && processes_)
       processes_->kill_coordinator(time());
     if (what.wind_down && processes_)
@@ -216,7 +216,7 @@ private:
       carry_out(watch_->process_lost(loss));
       statistics_.process_died(loss.member, loss.killed_at, loss.detected_at);
       if (loss.member.role == role::coordinator && options_.etcd)
-        bury(loss);
+        mark_dead(loss);
     }
     for (const auto& line : processes_->notices(now))
       event(line);
@@ -228,31 +228,31 @@ private:
   }
 
   /// On a thread of its own, as etcd may be slow. Where it fails the lease runs out by itself.
-  void bury(const supervisor::loss& loss) {
+  void mark_dead(const supervisor::loss& loss) {
     system_.spawn<caf::detached>(
       [etcd = etcd_of(options_, cluster_.checkpoint_directory),
        who = name_in_etcd(cluster_.coordinator, {loss.member.role, loss.member.index}, loss.pid)] {
-        (void)storage::etcd_store::bury(etcd, who);
+        (void)storage::etcd_store::mark_dead(etcd, who);
       });
   }
 
   void follow(const job_update& news, time_point now) {
-    if (!is_main() && news.orders.job != job_spec{} && news.orders.job != job_)
-      follow_main_host(news.orders.job);
-    if (!is_main() && !is_directory_checked_ && news.orders.directory_mark != 0) {
+    if (!is_main() && news.desired_state.job != job_spec{} && news.desired_state.job != job_)
+      follow_main_host(news.desired_state.job);
+    if (!is_main() && !is_directory_checked_ && news.desired_state.directory_mark != 0) {
       is_directory_checked_ = true;
-      required(check_shared_directory(options_, cluster_, news.orders.directory_mark));
+      required(check_shared_directory(options_, cluster_, news.desired_state.directory_mark));
     }
     const auto what = watch_->follow(news, now);
     if (what.coordinator_back)
       statistics_.coordinator_back(now);
     if (!news.stop) // Processes that left as they were told are no news.
-      statistics_.observe(news.orders, now);
+      statistics_.observe(news.desired_state, now);
     if (processes_ && !news.stop) {
-      for (const auto& line : processes_->follow(news.orders, is_main(), now))
+      for (const auto& line : processes_->follow(news.desired_state, is_main(), now))
         event(line);
-      if (news.orders.phase != job_phase::gathering)
-        for (const auto& line : processes_->kill_hung(news.orders.members, now))
+      if (news.desired_state.phase != job_phase::gathering)
+        for (const auto& line : processes_->kill_hung(news.desired_state.members, now))
           event(line);
     }
     carry_out(what);
@@ -265,21 +265,21 @@ private:
     statistics_.follow(job);
   }
 
-  void take_judgements(time_point now) {
-    std::vector<judgement> fresh;
+  void take_evaluations(time_point now) {
+    std::vector<evaluation_message> fresh;
     {
       const std::lock_guard lock{verdicts_->mutex};
       fresh.swap(verdicts_->fresh);
     }
-    for (auto& verdict : fresh) {
-      take_judgement(verdict, now, now - started_at_, statistics_, console_);
-      if (!watch_->judged(verdict.failed))
+    for (auto& result : fresh) {
+      take_evaluation(result, now, now - started_at_, statistics_, console_);
+      if (!watch_->on_evaluated(result.failed))
         continue;
       statistics_.job_finished(now);
-      if (!verdict.failed.empty() || !options_.export_file)
+      if (!result.failed.empty() || !options_.export_file)
         continue;
       const auto written =
-        export_parameters(*options_.export_file, job_, std::move(verdict.parameters));
+        export_parameters(*options_.export_file, job_, std::move(result.parameters));
       exported_ = static_cast<bool>(written);
       if (!written)
         watch_->fail(written.error().text);
@@ -289,7 +289,7 @@ private:
   void tell_coordinator() {
     if (watch_->report() == board_->report())
       return;
-    board_->update([this](observer_report& report) { report = watch_->report(); });
+    board_->update([this](observer_status& report) { report = watch_->report(); });
     caf::anon_send(observer_, tick_atom_v);
   }
 
@@ -365,7 +365,7 @@ private:
   std::optional<local_cluster> local_;
   router_handle values_;
   observer_handle observer_;
-  judge_handle judge_;
+  evaluator_handle evaluator_;
 
   time_point called_at_ = steady_now(); ///< Of the machine's clock; the others are of time().
   time_point started_at_{0};

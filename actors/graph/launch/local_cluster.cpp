@@ -120,7 +120,7 @@ result<local_cluster> local_cluster::start(caf::actor_system& system, const job_
     how.self = identity(role::worker, i);
     how.job = job;
     how.host = machine_name();
-    how.pipeline.ahead_max = options.pipeline;
+    how.step_planner.ahead_max = options.pull_ahead;
     how.delta_pulls = options.delta_pulls;
     // bsp adds up each slot by itself, on the server.
     how.keep_on_device = options.workers_per_process > 1 && !any_bsp(job);

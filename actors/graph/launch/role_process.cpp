@@ -254,7 +254,7 @@ void run_worker_process(child_process& self, const run_options& options,
     how.self = who;
     how.job = self.cluster.job;
     how.host = machine_name();
-    how.pipeline.ahead_max = options.pipeline;
+    how.step_planner.ahead_max = options.pull_ahead;
     if (is_first) { // One tells of what all share.
       how.window_wait = [&self] { return self.links.window_wait(); };
       how.traffic = [&self] { return self.links.traffic(); };
@@ -322,7 +322,7 @@ int run_child(const child_identity& who, const run_options& options,
     if (!certificate)
       voice.give_up(certificate.error().text);
     send_limits limits;
-    limits.memory_bytes = std::uint64_t{options.memory_cap_mib} << 20;
+    limits.memory_bytes = std::uint64_t{options.push_memory_mib} << 20;
     limits.key_cache = options.key_cache;
     transport_options transport{.admit_without_secret = cluster->open_to_others,
                                 .arena_bytes = arena_bytes_of(cluster->job),

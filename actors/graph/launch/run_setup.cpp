@@ -66,16 +66,16 @@ result<std::filesystem::path> make_new_directory(const std::filesystem::path& wa
 }
 
 /// Batches beyond the end of the job cannot be taken back.
-result<void> check_passes(const storage::manifest& newest, const job_spec& job) {
+result<void> check_epochs(const storage::manifest& newest, const job_spec& job) {
   if (newest.cursor.value <= job.batches())
     return {};
-  const auto pass = newest.cursor.value / job.batches_per_pass();
+  const auto epoch = newest.cursor.value / job.batches_per_epoch();
   return {errc::invalid_argument,
           fmt::format("checkpoint {} is already at pass {:.4g} of {}: give --epochs {} or more",
                       newest.checkpoint,
                       static_cast<double>(newest.cursor.value)
-                        / static_cast<double>(job.batches_per_pass()),
-                      job.passes, pass + 1)};
+                        / static_cast<double>(job.batches_per_epoch()),
+                      job.epochs, epoch + 1)};
 }
 
 result<void> check_resume(const std::filesystem::path& checkpoints, const job_spec& job,
@@ -86,7 +86,7 @@ result<void> check_resume(const std::filesystem::path& checkpoints, const job_sp
   if (found->newest) {
     for (const auto& refused : found->refused)
       remarks.push_back(refused.text);
-    return check_passes(*found->newest, job);
+    return check_epochs(*found->newest, job);
   }
   const auto count = found->refused.size();
   if (count == 0)

@@ -181,7 +181,7 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 16u))
     ->capture_default_str();
   job
-    ->add_option("--chains", options.chains,
+    ->add_option("--shards,--chains", options.shards,
                  "Parts of the parameters that are placed on servers; more than servers where "
                  "servers are to be added later (default: one for each server)")
     ->check(between(1u, 4096u));
@@ -238,7 +238,7 @@ void declare(CLI::App& app, run_options& options) {
   job->add_option("--batch", options.batch_samples, "Samples of one batch")
     ->check(between(1u, 1u << 20))
     ->capture_default_str();
-  job->add_option("--epochs", options.passes, "Passes over the training data")
+  job->add_option("--epochs", options.epochs, "Epochs: passes over the training data")
     ->check(between(std::uint64_t{1}, std::uint64_t{1'000'000}))
     ->capture_default_str();
   job
@@ -250,7 +250,7 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(1u, 4096u))
     ->capture_default_str();
   job
-    ->add_option("--memory-cap", options.memory_cap_mib,
+    ->add_option("--push-memory,--memory-cap", options.push_memory_mib,
                  "MiB of a worker's pushes that are not answered yet; beyond it they wait")
     ->check(between(1u, 1u << 20))
     ->capture_default_str();
@@ -260,7 +260,7 @@ void declare(CLI::App& app, run_options& options) {
     ->check(between(std::size_t{1}, std::size_t{1024}))
     ->capture_default_str();
   job
-    ->add_option("--pipeline", options.pipeline,
+    ->add_option("--pull-ahead,--pipeline", options.pull_ahead,
                  "asp, hogwild: batches whose values a worker pulls while it computes another")
     ->check(between(0u, 2u))
     ->capture_default_str();
@@ -384,8 +384,8 @@ void declare(CLI::App& app, run_options& options) {
                  "Directory of this run's logs (default: runs/NAME-TIME-PID)")
     ->take_last(); // The launcher adds its own to the command line of its processes.
 
-  auto* trials = app.add_option_group("Trials");
-  trials->add_option_function<std::vector<std::string>>(
+  auto* faults = app.add_option_group("Fault injection");
+  faults->add_option_function<std::vector<std::string>>(
     "--slow",
     [&](const std::vector<std::string>& texts) {
       for (const auto& text : texts)
@@ -393,21 +393,21 @@ void declare(CLI::App& app, run_options& options) {
                   [&](const auto& x) { options.slow_workers.insert(x); })(text);
     },
     "WORKER:MS: a straggler, that much slower in each step (repeatable)");
-  trials->add_option_function<std::vector<std::string>>(
+  faults->add_option_function<std::vector<std::string>>(
     "--kill",
     [&](const std::vector<std::string>& texts) {
       for (const auto& text : texts)
         parsed_by("--kill", parse_kill, [&](kill_plan x) { options.kills.push_back(x); })(text);
     },
     "ROLE:INDEX@SECONDS: SIGKILL to a process, so long after training began (repeatable)");
-  trials->add_flag_callback(
-    "--no-key-book", [&] { options.key_cache = false; },
+  faults->add_flag_callback(
+    "--no-key-cache,--no-key-book", [&] { options.key_cache = false; },
     "Send the keys of sparse rows with each request, also those that the server was sent before");
 
-  declare_stragglers(*cluster, *trials, options);
+  declare_stragglers(*cluster, *faults, options);
   auto* recording = declare_recording(app, options);
   app.parse_complete_callback(
-    [groups = std::array<CLI::App*, 5>{job, cluster, files, recording, trials}, &options] {
+    [groups = std::array<CLI::App*, 5>{job, cluster, files, recording, faults}, &options] {
       for (const auto* group : groups)
         for (const auto* option : group->get_options())
           if (option->count() > 0)

@@ -45,18 +45,18 @@ struct run_options {
   std::uint32_t workers = 4;
   std::uint32_t servers = 2;
   std::uint32_t replicas = 1;
-  std::uint32_t chains = 0; ///< 0: as many as servers.
+  std::uint32_t shards = 0; ///< 0: as many as servers.
   durability_mode durability = durability_mode::memory;
   consistency sync{consistency_mode::asp, 0};
   /// Workers add up their gradients among themselves, without servers; `sync` is then bsp.
   bool allreduce = false;
   optimizer_spec optimizer;
   std::uint32_t batch_samples = 64;
-  std::uint64_t passes = 10;
+  std::uint64_t epochs = 10;
   std::uint64_t seed = 1;
   std::uint32_t partitions = 64;
-  std::uint32_t pipeline = 0;                  ///< Batches that a worker pulls values ahead for.
-  std::uint32_t memory_cap_mib = 1024;         ///< Of a process's pushes that are not answered yet.
+  std::uint32_t pull_ahead = 0;                ///< Batches that a worker pulls values ahead for.
+  std::uint32_t push_memory_mib = 1024;        ///< Of a process's pushes that are not answered yet.
   std::size_t apply_batch = 1;                 ///< Waiting pushes that a server applies together.
   bool delta_pulls = false;                    ///< Blocks that did not change are not pulled again.
   read_target reads = read_target::head;       ///< Of replicas that values are asked of.
@@ -68,8 +68,8 @@ struct run_options {
 
   std::uint32_t backup_workers = 0; ///< bsp: beyond `workers`.
   /// What a slow worker is left with at least; nullopt: nobody is judged.
-  std::optional<straggler_measure> stragglers = straggler_measure::out;
-  double straggler_speed = 1.0; ///< Divides the times of the rules.
+  std::optional<straggler_measure> stragglers = straggler_measure::evicted;
+  double straggler_time_scale = 1.0; ///< Divides the times of the rules.
 
   std::optional<std::filesystem::path> checkpoint_directory;
   std::chrono::milliseconds checkpoint_interval{2000}; ///< 0: not by time.

@@ -83,7 +83,7 @@ result<void> validate(const run_options& options) {
       hogwild && !name.empty())
     return invalid("--sync hogwild keeps no record of batches, so it has no checkpoints: leave out "
                    + name);
-  if (const auto name = first_given({"--servers", "--replicas", "--chains"});
+  if (const auto name = first_given({"--servers", "--replicas", "--shards"});
       hogwild && !name.empty())
     return invalid("--sync hogwild has one memory and no servers: leave out " + name);
   if (options.replicas > options.servers)
@@ -98,8 +98,8 @@ result<void> validate(const run_options& options) {
                    "leave out --delta-pulls");
   const bool bsp = options.sync.mode == consistency_mode::bsp;
   const auto sync = "--sync " + (options.allreduce ? "allreduce" : to_string(options.sync));
-  if (options.pipeline > 0 && (bsp || options.sync.mode == consistency_mode::ssp))
-    return invalid(sync + " waits for other workers and pulls nothing ahead: leave out --pipeline");
+  if (options.pull_ahead > 0 && (bsp || options.sync.mode == consistency_mode::ssp))
+    return invalid(sync + " waits for other workers: leave out --pull-ahead");
   if (options.apply_batch > 1 && bsp)
     return invalid(sync + " applies each clock's pushes together anyway: leave out --apply-batch");
   if (options.apply_batch > 1 && hogwild)
@@ -116,7 +116,7 @@ result<void> validate(const run_options& options) {
   // Who wants hogwild has no other mode to choose.
   const auto single = hogwild ? sync : simulated ? "--simulate" : "--threads";
   if (threads && !options.key_cache)
-    return invalid(single + " has no links that bring keys: leave out --no-key-book");
+    return invalid(single + " has no links that bring keys: leave out --no-key-cache");
   if (threads && !options.kills.empty())
     return invalid(hogwild ? single + " is one process: leave out --kill"
                            : "--kill ends processes: use --processes");

@@ -1,6 +1,6 @@
 #include "actors/graph/options/recording.hpp"
 
-#include "storage/push_record.hpp"
+#include "storage/trace.hpp"
 
 #include "CLI/CLI.hpp"
 #include "fmt/core.h"
@@ -67,7 +67,7 @@ result<void> begin_recording(const run_options& options, const job_spec& job) {
             "--record knows jobs of which all tables are bsp, or none: leave it out"};
   const auto& directory = *options.record_directory;
   if (!options.join)
-    return storage::begin_push_record(directory, job);
+    return storage::begin_trace(directory, job);
   // The main host writes the job's file.
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);

@@ -3,7 +3,7 @@
 
 #include "actors/graph/options/options.hpp"
 #include "actors/protocol/worker/router.hpp"
-#include "actors/roles/server/push_recorder.hpp"
+#include "actors/roles/server/trace_recorder.hpp"
 #include "base/error.hpp"
 #include "serialization/job.hpp"
 

@@ -14,35 +14,39 @@
 namespace troupe {
 namespace {
 
-/// By growing force; "off" is none of them.
-constexpr std::array<std::pair<std::string_view, straggler_measure>, 4> degrees{{
-  {"watch", straggler_measure::watched},
-  {"relieve", straggler_measure::relieved},
-  {"backup", straggler_measure::backup},
-  {"evict", straggler_measure::out},
+/// By growing force; the names that were used before stand behind them. "off" is not a measure.
+constexpr std::array<std::pair<std::string_view, straggler_measure>, 7> measures{{
+  {"warn", straggler_measure::warned},
+  {"rebalance", straggler_measure::rebalanced},
+  {"demote", straggler_measure::demoted},
+  {"evict", straggler_measure::evicted},
+  {"watch", straggler_measure::warned},
+  {"relieve", straggler_measure::rebalanced},
+  {"backup", straggler_measure::demoted},
 }};
 
-void read_degree(const std::string& text, run_options& options) {
+void read_measure(const std::string& text, run_options& options) {
   options.stragglers.reset();
-  for (const auto& [name, least] : degrees)
+  for (const auto& [name, least] : measures)
     if (text == name)
       options.stragglers = least;
   if (!options.stragglers && text != "off")
     throw CLI::ValidationError{"--stragglers", quote(text)
-                                                 + " is none of off, watch, relieve, backup, "
+                                                 + " is none of off, warn, rebalance, demote, "
                                                    "evict"};
 }
 
 /// The greatest force that does not break what the mode promises.
 straggler_measure least_possible(const run_options& options) {
   if (options.sync.mode == consistency_mode::hogwild)
-    return straggler_measure::watched;
-  return options.mode() == run_mode::processes ? straggler_measure::out : straggler_measure::backup;
+    return straggler_measure::warned;
+  return options.mode() == run_mode::processes ? straggler_measure::evicted
+                                               : straggler_measure::demoted;
 }
 
 } // namespace
 
-void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options) {
+void declare_stragglers(CLI::App& group, CLI::App& faults, run_options& options) {
   group
     .add_option(
       "--backup-workers", options.backup_workers,
@@ -52,12 +56,12 @@ void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options)
     ->capture_default_str();
   group
     .add_option_function<std::string>(
-      "--stragglers", [&](const std::string& text) { read_degree(text, options); },
-      "What is done at most about a worker much slower than others: off, watch (tell), relieve "
-      "(less work), backup (nobody waits for it), evict (out for a while)")
-    ->default_str("evict; with --threads backup, with hogwild watch");
-  trials
-    .add_option("--straggler-speed", options.straggler_speed,
+      "--stragglers", [&](const std::string& text) { read_measure(text, options); },
+      "What is done at most about a worker much slower than others: off, warn, "
+      "rebalance (less work), demote (its updates are not waited for), evict (for a while)")
+    ->default_str("evict; with --threads demote, with hogwild warn");
+  faults
+    .add_option("--straggler-time-scale,--straggler-speed", options.straggler_time_scale,
                 "Divide the times of the rules for stragglers by this")
     ->check(CLI::Range(1.0, 20.0).description("1..20"))
     ->capture_default_str();
@@ -67,8 +71,8 @@ result<void> validate_stragglers(const run_options& options) {
   const auto invalid = [](std::string text) {
     return result<void>{errc::invalid_argument, std::move(text)};
   };
-  if (std::isnan(options.straggler_speed)) // A range lets it pass.
-    return invalid("--straggler-speed: nan is not a number from 1 to 20");
+  if (std::isnan(options.straggler_time_scale)) // A range lets it pass.
+    return invalid("--straggler-time-scale: nan is not a number from 1 to 20");
   if (options.backup_workers > 0 && options.sync.mode != consistency_mode::bsp)
     return invalid("--backup-workers needs --sync bsp: with --sync " + to_string(options.sync)
                    + " no update waits for all workers");
@@ -79,19 +83,19 @@ result<void> validate_stragglers(const run_options& options) {
   if (!options.given.contains("--stragglers") || !options.stragglers
       || *options.stragglers <= possible)
     return {};
-  return possible == straggler_measure::watched
+  return possible == straggler_measure::warned
            ? invalid("--sync hogwild would not notice that a batch is done twice: use --stragglers "
-                     "watch or off")
+                     "warn or off")
            : invalid(std::string{options.mode() == run_mode::threads ? "--threads" : "--simulate"}
-                     + " cannot start a worker again: use --stragglers backup");
+                     + " cannot start a worker again: use --stragglers demote");
 }
 
 std::optional<straggler_options> straggler_rules(const run_options& options) {
   if (!options.stragglers)
     return std::nullopt;
   straggler_options rules;
-  rules.least_duty = std::min(*options.stragglers, least_possible(options));
-  return hurried(rules, options.straggler_speed);
+  rules.strongest = std::min(*options.stragglers, least_possible(options));
+  return hurried(rules, options.straggler_time_scale);
 }
 
 } // namespace troupe

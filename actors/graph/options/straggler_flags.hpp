@@ -14,7 +14,7 @@ void declare_stragglers(CLI::App& group, CLI::App& trials, run_options& options)
 /// Errors: invalid_argument.
 result<void> validate_stragglers(const run_options& options);
 
-/// For the coordinator. Nullopt: nobody is judged.
+/// For the coordinator. Nullopt: nobody is compared.
 std::optional<straggler_options> straggler_rules(const run_options& options);
 
 } // namespace troupe

@@ -65,7 +65,7 @@ result<void> check_files(const run_options& options, const job_spec& job) {
 }
 
 result<dense_parameters> final_parameters(const replay& done, const job_spec& job) {
-  query everything;
+  pull_request everything;
   everything.latest = true;
   dense_parameters all;
   for (std::uint32_t i = 0; i < job.tables.size(); ++i) {

@@ -132,7 +132,7 @@ std::vector<std::string> figures(const progress_snapshot& x) {
   std::vector<std::string> all;
   if (x.phase == job_phase::gathering) // Rates mean nothing yet.
     return {missing_text(x)};
-  all.push_back(fmt::format("epoch {:.2f}/{}", x.pass, x.passes));
+  all.push_back(fmt::format("epoch {:.2f}/{}", x.epoch, x.epochs));
   if (x.loss)
     all.push_back(fmt::format("loss {:.4f}", *x.loss));
   if (x.accuracy)

@@ -33,8 +33,8 @@ struct progress_snapshot {
   job_phase phase = job_phase::gathering;
   std::uint64_t batches_done = 0;
   std::uint64_t batches = 0;
-  double pass = 0.0; ///< Passes done, with a fraction.
-  std::uint64_t passes = 0;
+  double epoch = 0.0; ///< Passes done, with a fraction.
+  std::uint64_t epochs = 0;
   std::optional<double> loss;     ///< Mean training loss of late.
   std::optional<double> accuracy; ///< Of the last evaluation.
   double samples_per_second = 0.0;

@@ -65,8 +65,9 @@ void run_console::keep(const std::string& text) {
   std::fflush(file_.get());
 }
 
-void take_judgement(const judgement& verdict, time_point now, std::chrono::nanoseconds elapsed,
-                    run_statistics& statistics, run_console& console) {
+void take_evaluation(const evaluation_message& verdict, time_point now,
+                     std::chrono::nanoseconds elapsed, run_statistics& statistics,
+                     run_console& console) {
   if (!verdict.failed.empty())
     console.event("no evaluation: " + verdict.failed, elapsed);
   if (!verdict.found)

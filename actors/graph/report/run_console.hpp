@@ -51,8 +51,9 @@ private:
 };
 
 /// A judgement goes into the statistics; what it remarks, and why there is none, is an event.
-void take_judgement(const judgement& verdict, time_point now, std::chrono::nanoseconds elapsed,
-                    run_statistics& statistics, run_console& console);
+void take_evaluation(const evaluation_message& verdict, time_point now,
+                     std::chrono::nanoseconds elapsed, run_statistics& statistics,
+                     run_console& console);
 
 /// To the file that was asked for, if one was. False: it could not be written, and that is said.
 bool leave_report(const run_options& options, const std::vector<std::string>& command,

@@ -71,11 +71,11 @@ std::string joined(const job_spec& job, Text text) {
 }
 
 std::uint64_t samples_of(const job_spec& job, std::uint64_t batches) {
-  const std::uint64_t per_pass = job.batches_per_pass();
-  if (per_pass == 0)
+  const std::uint64_t per_epoch = job.batches_per_epoch();
+  if (per_epoch == 0)
     return 0;
-  const std::uint64_t rest = (batches % per_pass) * job.batch_samples;
-  return batches / per_pass * job.samples + std::min(rest, job.samples);
+  const std::uint64_t rest = (batches % per_epoch) * job.batch_samples;
+  return batches / per_epoch * job.samples + std::min(rest, job.samples);
 }
 
 bool is_over(job_phase phase) { return phase >= job_phase::finishing; }
@@ -250,9 +250,9 @@ void run_statistics::resident_memory(const std::string& name, std::uint64_t byte
 
 // -- curves and rates --
 
-void run_statistics::evaluated(std::uint64_t pass, double loss, double accuracy,
+void run_statistics::evaluated(std::uint64_t epoch, double loss, double accuracy,
                                std::optional<double> auc, time_point now) {
-  curve_.push_back({pass * job_.batches_per_pass(), now, std::nullopt, loss, accuracy, auc});
+  curve_.push_back({epoch * job_.batches_per_epoch(), now, std::nullopt, loss, accuracy, auc});
 }
 
 void run_statistics::note_loss(time_point now) {
@@ -322,10 +322,10 @@ std::optional<double> run_statistics::last_of(std::optional<double> loss_point::
 }
 
 std::optional<evaluation_result> run_statistics::last_evaluation() const {
-  const std::uint64_t per_pass = std::max<std::uint64_t>(job_.batches_per_pass(), 1);
+  const std::uint64_t per_epoch = std::max<std::uint64_t>(job_.batches_per_epoch(), 1);
   for (auto point = curve_.rbegin(); point != curve_.rend(); ++point)
     if (point->test_accuracy)
-      return evaluation_result{*point->test_accuracy, point->batches / per_pass, job_.passes};
+      return evaluation_result{*point->test_accuracy, point->batches / per_epoch, job_.epochs};
   return std::nullopt;
 }
 
@@ -342,9 +342,9 @@ progress_snapshot run_statistics::snapshot(time_point now) const {
   all.phase = phase_;
   all.batches_done = batches_done_;
   all.batches = job_.batches();
-  all.passes = job_.passes;
-  const std::uint64_t per_pass = job_.batches_per_pass();
-  all.pass = per_pass == 0 ? 0.0 : static_cast<double>(batches_done_) / per_pass;
+  all.epochs = job_.epochs;
+  const std::uint64_t per_epoch = job_.batches_per_epoch();
+  all.epoch = per_epoch == 0 ? 0.0 : static_cast<double>(batches_done_) / per_epoch;
   all.loss = last_of(&loss_point::training_loss);
   all.accuracy = last_of(&loss_point::test_accuracy);
   const histogram staleness = merged(&incarnation::staleness_versions);
@@ -407,8 +407,8 @@ json json_of(const recovery& x, time_point started_at) {
 
 json json_of(const loss_point& x, const job_spec& job, time_point started_at) {
   json point;
-  const auto per_pass = static_cast<double>(std::max<std::uint64_t>(1, job.batches_per_pass()));
-  point["epoch"] = static_cast<double>(x.batches) / per_pass;
+  const auto per_epoch = static_cast<double>(std::max<std::uint64_t>(1, job.batches_per_epoch()));
+  point["epoch"] = static_cast<double>(x.batches) / per_epoch;
   point["seconds"] = seconds(x.at - started_at);
   const auto put = [&point](const char* key, const std::optional<double>& value) {
     if (value)
@@ -433,7 +433,7 @@ std::string run_statistics::to_json(const std::string& command) const {
   all["workers"] = job_.workers;
   all["servers"] = has_servers_ ? job_.servers : 0;
   all["seed"] = job_.seed;
-  all["epochs"] = job_.passes;
+  all["epochs"] = job_.epochs;
 
   const time_point until = finished_at_.value_or(rates_.empty() ? started_at_ : rates_.back().at);
   all["seconds"] = seconds(until - started_at_);

@@ -41,8 +41,8 @@ struct loss_point {
 /// What an evaluation found, after whole passes.
 struct evaluation_result {
   double accuracy = 0.0;
-  std::uint64_t pass = 0;
-  std::uint64_t passes = 0; ///< Of the job.
+  std::uint64_t epoch = 0;
+  std::uint64_t epochs = 0; ///< Of the job.
 };
 
 /// Counters are cumulative per incarnation, and a server that loads partitions anew begins again
@@ -70,7 +70,7 @@ public:
   /// The coordinator answers again after a death.
   void coordinator_back(time_point now);
   /// After `pass` whole passes. `auc`: only where the problem is binary.
-  void evaluated(std::uint64_t pass, double loss, double accuracy, std::optional<double> auc,
+  void evaluated(std::uint64_t epoch, double loss, double accuracy, std::optional<double> auc,
                  time_point now);
   /// Peak resident memory of a process that observe() does not know: coordinator, launcher.
   void resident_memory(const std::string& name, std::uint64_t bytes_max);

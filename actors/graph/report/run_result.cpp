@@ -60,7 +60,7 @@ std::string summary(const run_statistics& statistics) {
   std::string text;
   if (judged)
     text += fmt::format("test accuracy {:.4f} after {} of {} passes\n", judged->accuracy,
-                        judged->pass, judged->passes);
+                        judged->epoch, judged->epochs);
   if (!lost.empty())
     text += fmt::format("{} of {} lost processes recovered\n", recovered, lost.size());
   return text;

@@ -23,7 +23,7 @@ constexpr auto search_pause = 1000ms;
 /// Events kept for the observers.
 constexpr std::size_t events_max = 50;
 /// Strangers remembered, so that each is told of once.
-constexpr std::size_t strangers_max = 1000;
+constexpr std::size_t unknown_members_max = 1000;
 /// Observers at a time: one for each host that joined.
 constexpr std::ptrdiff_t observers_max = 1000;
 /// Missing members that one event names.
@@ -32,11 +32,11 @@ constexpr std::size_t named_members_max = 20;
 /// wrote have left no trace, but a server that waits for such a cut would take ours for it.
 constexpr std::uint64_t numbers_skipped = 8;
 
-bool well_formed(const report& what) {
+bool well_formed(const status_message& what) {
   switch (what.from.role) {
-  case role::worker: return std::holds_alternative<worker_report>(what.body);
-  case role::server: return std::holds_alternative<server_report>(what.body);
-  case role::observer: return std::holds_alternative<observer_report>(what.body);
+  case role::worker: return std::holds_alternative<worker_status>(what.body);
+  case role::server: return std::holds_alternative<server_status>(what.body);
+  case role::observer: return std::holds_alternative<observer_status>(what.body);
   case role::coordinator: break;
   }
   return false;
@@ -62,9 +62,9 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     : job_(std::move(job)), options_(options),
       state_(fitting(std::move(stored), job_, fingerprint(job_))), fingerprint_(fingerprint(job_)),
       bsp_(any_bsp(job_)), started_at_(now), last_call_(now), observed_at_(now),
-      placement_(
-        {.replicas = job_.replicas, .one_begins_again = job_.durability == durability_mode::log},
-        state_.chains, state_.draining),
+      placement_({.replicas = job_.replicas,
+                  .restart_from_one_replica = job_.durability == durability_mode::log},
+                 state_.chains, state_.draining),
       chains_(job_.chain_count()), ledger_(job_, options.ledger),
       schedule_(job_, {options.checkpoint_interval, options.checkpoint_clocks},
                 last_checkpoint + numbers_skipped * state_.term) {
@@ -79,7 +79,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     ++state_.generation.value;
   state_.rolling_back = frozen_;
   if (options_.stragglers)
-    judge_.emplace(*options_.stragglers);
+    detector_.emplace(*options_.stragglers);
   if (state_.term == 0 || !mutated(mutation::term_again))
     ++state_.term;
   state_.job = fingerprint_;
@@ -91,10 +91,10 @@ coordinator::coordinator(job_spec job, coordinator_options options,
     const auto& record = placement_.records()[index];
     chain.started = known || options_.resume;
     chain.to_begin = frozen_;
-    chain.restored = record.proposed && record.active.epoch != epoch_id{}
+    chain.restored = record.proposed && record.active.config != config_id{}
                      && record.proposed->generation != record.active.generation;
   }
-  for (const auto& server : seats()) {
+  for (const auto& server : slots()) {
     gone_[server.value] = now;
     if (server.value >= job_.servers && placement_.is_empty(server))
       newcomers_.insert(server);
@@ -102,7 +102,7 @@ coordinator::coordinator(job_spec job, coordinator_options options,
   follow_records(now);
   persist(effects);
   if (recovering_)
-    tell("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
+    notify("the coordinator restarted (term " + std::to_string(state_.term) + ")", effects);
   if (options_.resume && options_.checkpoints && !known) { // Else when a server needs one.
     finding_ = true;
     effects.push_back(find_checkpoint_effect{unreadable_});
@@ -112,25 +112,26 @@ coordinator::coordinator(job_spec job, coordinator_options options,
 
 // -- events -------------------------------------------------------------------------------------
 
-void coordinator::receive(const report& what, time_point now, coordinator_effects& effects) {
+void coordinator::receive(const status_message& what, time_point now,
+                          coordinator_effects& effects) {
   notice_pause(now);
   if (what.job != fingerprint_) {
-    if (strangers_.size() < strangers_max && strangers_.insert(what.from).second)
-      tell(name_of(what.from) + " belongs to another job and is ignored", effects);
+    if (unknown_members_.size() < unknown_members_max && unknown_members_.insert(what.from).second)
+      notify(name_of(what.from) + " belongs to another job and is ignored", effects);
     return;
   }
   if (!well_formed(what))
     return;
   if (!may_belong(what.from)) {
-    send_home(what.from, name_of(what.from) + " is not part of this job", effects);
+    reject_member(what.from, name_of(what.from) + " is not part of this job", effects);
     return;
   }
   if (const auto old = members_.gives_way(what.from, now))
     lose(*old, "a newer one took its place", now, effects);
   switch (members_.hear(what, now)) {
-  case membership::standing::buried: send_home(what.from, "", effects); return;
+  case membership::standing::buried: reject_member(what.from, "", effects); return;
   case membership::standing::refused:
-    send_home(what.from, name_of(what.from) + " is already running elsewhere", effects);
+    reject_member(what.from, name_of(what.from) + " is already running elsewhere", effects);
     return;
   case membership::standing::waiting:
   case membership::standing::repeated: return;
@@ -167,13 +168,13 @@ void coordinator::tick(time_point now, coordinator_effects& effects) {
     effects.push_back(find_checkpoint_effect{unreadable_});
   }
   audit_overdue(now, effects);
-  judge(now, effects);
+  detect_stragglers(now, effects);
   decide(now, effects);
 }
 
 void coordinator::disconnected(const member_id& who, time_point now,
                                coordinator_effects& /*effects*/) {
-  members_.unplug(who, now);
+  members_.on_disconnect(who, now);
 }
 
 void coordinator::checkpoint_found(const storage::found& what, time_point now,
@@ -187,7 +188,7 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
   finding_ = search_failing_ = false;
   search_again_at_.reset();
   for (const auto& refused : what.refused)
-    tell("checkpoint passed over: " + refused.text, effects);
+    notify("checkpoint passed over: " + refused.text, effects);
   // Only what was committed can be damaged.
   const bool had_one = state_.committed > 0
                        || std::any_of(what.refused.begin(), what.refused.end(),
@@ -203,9 +204,10 @@ void coordinator::checkpoint_found(const storage::found& what, time_point now,
     return;
   }
   if (!what.newest)
-    tell(job_.durability == durability_mode::log ? "no checkpoint yet: servers look into their logs"
-                                                 : "no checkpoint yet: what was lost starts over",
-         effects);
+    notify(job_.durability == durability_mode::log
+             ? "no checkpoint yet: servers look into their logs"
+             : "no checkpoint yet: what was lost starts over",
+           effects);
   restore_ = what.newest ? what.newest->checkpoint : 0;
   if (*restore_ > state_.committed) {
     state_.committed = *restore_;
@@ -223,7 +225,7 @@ void coordinator::search_failed(const failure& why, time_point now, coordinator_
     return;
   }
   if (!std::exchange(search_failing_, true))
-    tell(text + "; trying again", effects);
+    notify(text + "; trying again", effects);
   search_again_at_ = now + search_pause;
 }
 
@@ -242,7 +244,7 @@ void coordinator::checkpoint_committed(std::uint64_t checkpoint, const result<vo
     persist(effects);
     last_failures_ = 0;
     restore_.reset();
-    tell("checkpoint " + std::to_string(checkpoint) + " committed", effects);
+    notify("checkpoint " + std::to_string(checkpoint) + " committed", effects);
   } else {
     checkpoint_failed(outcome.error().text, now, effects);
   }
@@ -261,32 +263,33 @@ void coordinator::notice_pause(time_point now) {
   last_call_ = now;
 }
 
-void coordinator::welcome(const report& what, time_point now, coordinator_effects& effects) {
+void coordinator::welcome(const status_message& what, time_point now,
+                          coordinator_effects& effects) {
   const auto& who = what.from;
   if (who.role == role::observer)
     return;
   const bool again = !seen_.insert({who.role, who.index}).second;
   if (phase_ != job_phase::stopped)
-    tell(name_of(who) + (again ? " rejoined" : " joined"), effects);
+    notify(name_of(who) + (again ? " rejoined" : " joined"), effects);
   if (who.role == role::worker) {
     auto& worker = workers_[who.index] = {};
     set_stage(worker, admission::out);
     worker.step_at = now;
     if (!first_worker_at_)
       first_worker_at_ = now;
-    if (judge_) {
-      straggler_events verdicts;
-      judge_->joined({who.index}, std::get<worker_report>(what.body).host, now, verdicts);
-      for (const auto& verdict : verdicts)
-        tell(verdict.reason, effects);
-      worker.duty = duty_of({who.index});
+    if (detector_) {
+      straggler_events events;
+      detector_->joined({who.index}, std::get<worker_status>(what.body).host, now, events);
+      for (const auto& event : events)
+        notify(event.reason, effects);
+      worker.measure = measure_of({who.index});
     }
     return;
   }
   welcome_server(who, now, effects);
 }
 
-void coordinator::take(const member_id& from, const worker_report& body, time_point now,
+void coordinator::take(const member_id& from, const worker_status& body, time_point now,
                        coordinator_effects& effects) {
   auto& worker = workers_[from.index];
   worker.report = body;
@@ -307,14 +310,14 @@ void coordinator::take(const member_id& from, const worker_report& body, time_po
   }
 }
 
-void coordinator::take(const member_id& from, const server_report& body, time_point now,
+void coordinator::take(const member_id& from, const server_status& body, time_point now,
                        coordinator_effects& effects) {
   for (const auto& mine : body.chains) {
     if (mine.chain.value >= chains_.size() || mine.marks.end().value > job_.batches()) {
-      tell_once(from,
-                name_of(from) + " reports chains or batches that the job does not have and"
-                  + " is ignored",
-                effects);
+      notify_once(from,
+                  name_of(from) + " reports chains or batches that the job does not have and"
+                    + " is ignored",
+                  effects);
       return;
     }
   }
@@ -324,16 +327,16 @@ void coordinator::take(const member_id& from, const server_report& body, time_po
     hear_of_chain(from, mine, now, effects);
 }
 
-void coordinator::take(const member_id& from, const observer_report& body, time_point now,
+void coordinator::take(const member_id& from, const observer_status& body, time_point now,
                        coordinator_effects& effects) {
   for (const auto& death : body.deaths) {
     if (!members_.buried(death.member))
       lose(death.member, "its process ended", now, effects);
   }
-  obey(from, body.resize, now, effects);
+  reconcile(from, body.resize, now, effects);
   if (from.index != 0) { // Joined later: it may leave, the job goes on.
     if (!body.failed.empty())
-      tell_once(from, "a joined launcher gave up: " + body.failed, effects);
+      notify_once(from, "a joined launcher gave up: " + body.failed, effects);
     return;
   }
   observed_at_ = now;
@@ -356,7 +359,7 @@ void coordinator::decide(time_point now, coordinator_effects& effects) {
     advance_phase(now, effects);
     run_checkpoints(now, effects);
     admit_workers();
-    hand_out(muster(), now);
+    hand_out(available_workers(), now);
     copy_work(now);
     release_idle_workers();
     for (const auto worker : ledger_.take_shortened())
@@ -389,7 +392,7 @@ void coordinator::begin_training(time_point now, coordinator_effects& effects) {
   training_since_ = now;
   last_checkpoint_ = 0;
   schedule_.restart(position(), now);
-  tell("training with " + std::to_string(workers_.size()) + " workers", effects);
+  notify("training with " + std::to_string(workers_.size()) + " workers", effects);
 }
 
 void coordinator::advance_phase(time_point now, coordinator_effects& effects) {
@@ -425,7 +428,7 @@ void coordinator::finish(time_point now, coordinator_effects& effects) {
   if (saved) {
     phase_ = job_phase::finished;
     observed_at_ = std::max(observed_at_, now);
-    tell("all " + std::to_string(job_.batches()) + " batches are applied", effects);
+    notify("all " + std::to_string(job_.batches()) + " batches are applied", effects);
     return;
   }
   if (schedule_.cutting() && schedule_.number() != last_checkpoint_)
@@ -443,7 +446,7 @@ void coordinator::stop(time_point now, coordinator_effects& effects) {
     phase_ = job_phase::stopped;
     return;
   }
-  tell("stopping on request", effects);
+  notify("stopping on request", effects);
   phase_ = job_phase::finishing;
 }
 
@@ -452,7 +455,7 @@ void coordinator::fail(const std::string& why, coordinator_effects& effects) {
     return;
   phase_ = job_phase::stopped;
   failed_ = why;
-  tell("the job failed: " + why, effects);
+  notify("the job failed: " + why, effects);
 }
 
 void coordinator::tell_who_is_missing(coordinator_effects& effects) {
@@ -460,7 +463,7 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
     return;
   waiting_told_ = true;
   std::vector<std::string> names;
-  for (const auto& server : seats()) {
+  for (const auto& server : slots()) {
     if (!servers_.contains(server.value))
       names.push_back(name_of({role::server, server.value, {}}));
   }
@@ -476,16 +479,16 @@ void coordinator::tell_who_is_missing(coordinator_effects& effects) {
     text += ", " + names[i];
   if (names.size() > named_members_max)
     text += " and " + std::to_string(names.size() - named_members_max) + " more";
-  tell(text, effects);
+  notify(text, effects);
 }
 
-void coordinator::tell_once(const member_id& about, const std::string& event,
-                            coordinator_effects& effects) {
-  if (told_of_.size() < strangers_max && told_of_.insert(about).second)
-    tell(event, effects);
+void coordinator::notify_once(const member_id& about, const std::string& event,
+                              coordinator_effects& effects) {
+  if (notified_.size() < unknown_members_max && notified_.insert(about).second)
+    notify(event, effects);
 }
 
-void coordinator::tell(const std::string& event, coordinator_effects& effects) {
+void coordinator::notify(const std::string& event, coordinator_effects& effects) {
   events_.push_back(event);
   if (events_.size() > events_max)
     events_.pop_front();

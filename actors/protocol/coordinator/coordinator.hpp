@@ -49,7 +49,7 @@ struct coordinator_options {
   std::chrono::milliseconds checkpoint_interval{2000};
   /// Batches per worker slot between checkpoints; 0: by time.
   std::uint64_t checkpoint_clocks = 0;
-  /// Nullopt: nobody is judged.
+  /// Nullopt: nobody is compared.
   std::optional<straggler_options> stragglers;
   bool checkpoints = true; ///< False: only members' memory (threads without a directory, hogwild).
   bool resume = false;     ///< Start from the newest good checkpoint rather than from nothing.
@@ -59,7 +59,7 @@ struct coordinator_options {
 
 // -- effects --
 struct send_effect {
-  troupe::orders orders;
+  troupe::desired_state desired_state;
 };
 /// Find the newest good checkpoint, then call checkpoint_found() or search_failed().
 struct find_checkpoint_effect {
@@ -91,8 +91,9 @@ using coordinator_effects = std::vector<coordinator_effect>;
 /// (5) the job is finished only when every batch is in the marks of every chain, and (with
 ///     checkpoints) the last checkpoint was committed after that.
 /// (6) the job is ended only by the main launcher (observer 0); others report deaths.
-/// (7) who is out, as the judge of stragglers says, has no incarnation in the servers' lists and no
-///     leases. After a restart the judge begins anew, and nobody is.
+/// (7) who is out, as the detector of stragglers says, has no incarnation in the servers' lists
+/// and no
+///     leases. After a restart the detector begins anew, and nobody is.
 /// (8) after a restart nothing is ordered before everyone of the job reported or recovery_timeout
 ///     passed, so that what members hold is known before anything new is decided.
 ///
@@ -107,7 +108,7 @@ public:
   coordinator(job_spec job, coordinator_options options, storage::coordinator_state stored,
               std::uint64_t last_checkpoint, time_point now, coordinator_effects& effects);
 
-  void receive(const report& what, time_point now, coordinator_effects& effects);
+  void receive(const status_message& what, time_point now, coordinator_effects& effects);
   /// Deadlines; call every 20 ms or so.
   void tick(time_point now, coordinator_effects& effects);
   /// The connection of a member ended: a hint, not a proof.
@@ -125,7 +126,7 @@ public:
 
   job_phase phase() const { return phase_; }
   /// Orders made so far, sent or not.
-  std::uint64_t orders_made() const { return orders_made_; }
+  std::uint64_t desired_made() const { return desired_made_; }
 
 private:
   /// How far a worker is on its way into the servers' clock vectors, and out again:
@@ -135,7 +136,7 @@ private:
   enum class admission : std::uint8_t { out, candidate, admitted, leaving };
 
   struct worker_state {
-    worker_report report;
+    worker_status report;
     admission stage = admission::out;
     std::uint64_t start_clock = 0;
     bool adopted = false; ///< A coordinator before this one had admitted it.
@@ -144,16 +145,16 @@ private:
     std::uint64_t pace_base = 0; ///< Acknowledged pushes when the present stretch began ...
     time_point pace_since{0};    ///< ... and when that was.
 
-    straggler_measure duty = straggler_measure::full; ///< As was carried out.
-    worker_progress step;                             ///< At its newest report of another step ...
-    time_point step_at{0};                            ///< ... which came then.
+    straggler_measure measure = straggler_measure::full; ///< As was carried out.
+    worker_progress step;    ///< At its newest report of another step ...
+    time_point step_at{0};   ///< ... which came then.
     time_point step_time{0}; ///< Time of a step before that, without waiting.
   };
 
   /// The present incarnation of a server.
   struct server_state {
     member_id id;
-    server_report report;      ///< Its newest one.
+    server_status report;      ///< Its newest one.
     time_point trusted_at{0};  ///< When one came that counts as a sign of life ...
     std::uint64_t echo_ns = 0; ///< ... and the stamp of that.
   };
@@ -161,7 +162,7 @@ private:
   /// What is known of a chain beside its record.
   struct chain_state {
     std::optional<member_id> head; ///< Of the active configuration, while it is alive.
-    chain_report report;           ///< The head's newest one.
+    replica_status report;         ///< The head's newest one.
     bool serving = false;          ///< The head has what it is to have.
     bool started = false;          ///< It has a history: begin with a checkpoint.
     bool to_begin = false;         ///< Another generation of it has to begin: this one is over.
@@ -172,9 +173,9 @@ private:
 
   /// What orders say to more than one member. Where it changed, all orders are made anew; else only
   /// those of members whose leases changed.
-  struct common_orders {
+  struct common_desired {
     job_phase phase = job_phase::gathering;
-    epoch_id epoch;
+    config_id config;
     bool frozen = false;
     std::uint64_t checkpoint = 0;
     std::uint64_t checkpoint_clock = 0;
@@ -182,18 +183,18 @@ private:
     std::uint64_t placements = 0;
     std::uint64_t roster = 0;
 
-    bool operator==(const common_orders&) const = default;
+    bool operator==(const common_desired&) const = default;
   };
 
   using effects_ref = coordinator_effects&;
 
   // -- coordinator.cpp: events, phases --
-  void take(const member_id& from, const worker_report& body, time_point now, effects_ref effects);
-  void take(const member_id& from, const server_report& body, time_point now, effects_ref effects);
-  void take(const member_id& from, const observer_report& body, time_point now,
+  void take(const member_id& from, const worker_status& body, time_point now, effects_ref effects);
+  void take(const member_id& from, const server_status& body, time_point now, effects_ref effects);
+  void take(const member_id& from, const observer_status& body, time_point now,
             effects_ref effects);
   bool may_belong(const member_id& who) const;
-  void welcome(const report& what, time_point now, effects_ref effects);
+  void welcome(const status_message& what, time_point now, effects_ref effects);
   void decide(time_point now, effects_ref effects);
   void end_recovery(time_point now, effects_ref effects);
   void advance_phase(time_point now, effects_ref effects);
@@ -202,8 +203,8 @@ private:
   void fail(const std::string& why, effects_ref effects);
   void stop(time_point now, effects_ref effects);
   void tell_who_is_missing(effects_ref effects);
-  void tell(const std::string& event, effects_ref effects);
-  void tell_once(const member_id& about, const std::string& event, effects_ref effects);
+  void notify(const std::string& event, effects_ref effects);
+  void notify_once(const member_id& about, const std::string& event, effects_ref effects);
   void persist(effects_ref effects);
   void notice_pause(time_point now);
 
@@ -212,14 +213,14 @@ private:
   void lose_server(const member_id& who, time_point now);
   void miss_servers(time_point now, effects_ref effects);
   void miss_unheard(const member_id& who, time_point now, effects_ref effects);
-  bool hear(const member_id& from, const server_report& body, time_point now, effects_ref effects);
+  bool hear(const member_id& from, const server_status& body, time_point now, effects_ref effects);
   bool can_be_missed(const member_id& who) const;
-  void hear_of_chain(const member_id& from, const chain_report& what, time_point now,
+  void hear_of_chain(const member_id& from, const replica_status& what, time_point now,
                      effects_ref effects);
-  void distrust(const member_id& from, const chain_report& what, time_point now,
-                effects_ref effects);
+  void suspect(const member_id& from, const replica_status& what, time_point now,
+               effects_ref effects);
   void place_chains(time_point now, effects_ref effects);
-  void forsake(std::uint32_t chain, time_point now, effects_ref effects);
+  void abandon(std::uint32_t chain, time_point now, effects_ref effects);
   void roll_all_back(std::uint32_t index, time_point now, effects_ref effects);
   bool begin_chains(effects_ref effects);
   void follow_records(time_point now);
@@ -230,10 +231,10 @@ private:
   void refresh_view();
 
   // -- coordinator_resize.cpp: servers that are added and drained --
-  std::set<server_id> seats() const;
-  void obey(const member_id& from, const resize& wish, time_point now, effects_ref effects);
-  std::string objection_to(const resize& wish) const;
-  void seat(const server_id& server, time_point now, effects_ref effects);
+  std::set<server_id> slots() const;
+  void reconcile(const member_id& from, const resize& wanted, time_point now, effects_ref effects);
+  std::string rejection_to(const resize& wanted) const;
+  void assign_slot(const server_id& server, time_point now, effects_ref effects);
   void welcome_server(const member_id& who, time_point now, effects_ref effects);
   void settle_newcomers(time_point now, effects_ref effects);
   void release_drained(time_point now, effects_ref effects);
@@ -253,17 +254,17 @@ private:
 
   // -- coordinator_workers.cpp: admission and leases --
   /// Those that may work now, in ascending order.
-  struct crew {
+  struct worker_pool {
     std::vector<worker_id> regular; ///< Get work of their own ...
-    std::vector<worker_id> spare;   ///< ... and copies of it: nobody waits for these.
+    std::vector<worker_id> backup;  ///< ... and copies of it: nobody waits for these.
     bool more_to_come = false;
   };
-  crew muster() const;
+  worker_pool available_workers() const;
   std::uint32_t workers_expected() const { return job_.workers + job_.backup_workers; }
   bool any_work() const;
   std::map<worker_id, std::uint32_t> lease_limits() const;
   void admit_workers();
-  void hand_out(const crew& all, time_point now);
+  void hand_out(const worker_pool& all, time_point now);
   void release_idle_workers();
   void set_stage(worker_state& worker, admission to);
   void outdate(worker_id worker);
@@ -275,26 +276,26 @@ private:
   std::optional<std::uint64_t> slowest_clock() const;
 
   // -- coordinator_stragglers.cpp: who is slow, and what is done about it --
-  void judge(time_point now, effects_ref effects);
-  void carry_out(const straggler_event& verdict, time_point now, effects_ref effects);
+  void detect_stragglers(time_point now, effects_ref effects);
+  void carry_out(const straggler_event& event, time_point now, effects_ref effects);
   void evict(std::uint32_t index, time_point now, effects_ref effects);
   void hear_progress(worker_state& worker, worker_id id, time_point now);
   time_point step_time(worker_id worker, time_point now) const;
-  straggler_measure duty_of(worker_id worker) const;
+  straggler_measure measure_of(worker_id worker) const;
   bool has_work_for(worker_id worker, bool any) const;
   void copy_work(time_point now);
-  void copy_slowest(worker_id spare, std::set<worker_id>& copied, time_point now);
+  void copy_slowest(worker_id backup, std::set<worker_id>& copied, time_point now);
 
   // -- coordinator_orders.cpp: what members are told --
   void send_changed(time_point now, effects_ref effects);
   void answer(const member_id& who, time_point now, effects_ref effects);
-  void send(member_record& to, orders what, time_point now, effects_ref effects);
-  void send_home(const member_id& who, const std::string& why, effects_ref effects);
-  orders orders_for(const member_id& who);
-  worker_orders orders_for_worker(std::uint32_t index) const;
-  server_orders orders_for_server(const member_id& who) const;
-  job_status orders_for_observer() const;
-  member_status server_status(std::uint32_t index, bool over) const;
+  void send(member_entry& to, desired_state what, time_point now, effects_ref effects);
+  void reject_member(const member_id& who, const std::string& why, effects_ref effects);
+  desired_state desired_for(const member_id& who);
+  desired_worker desired_for_worker(std::uint32_t index) const;
+  desired_server desired_for_server(const member_id& who) const;
+  job_status status_for_observer() const;
+  member_status status_of_server(std::uint32_t index, bool over) const;
   std::vector<member_status> statuses() const;
 
   job_spec job_;
@@ -325,21 +326,21 @@ private:
   std::map<std::uint32_t, std::uint64_t> rolled_back_; ///< Updates that were lost with servers.
   placement placement_;
   std::vector<chain_state> chains_;
-  std::set<member_id> strangers_; ///< Of another job; each is told of once.
-  std::set<member_id> told_of_;   ///< Other things worth one event a member.
+  std::set<member_id> unknown_members_; ///< Of another job; each is told of once.
+  std::set<member_id> notified_;        ///< Other things worth one event a member.
   std::set<std::pair<role, std::uint32_t>> seen_;
 
-  std::optional<straggler_detector> judge_;
+  std::optional<straggler_detector> detector_;
   ledger ledger_;
   std::uint64_t next_lease_ = 1;
   std::uint64_t placements_ = 0; ///< Changes of the chains' records.
-  std::uint64_t next_orders_ = 1;
+  std::uint64_t next_desired_ = 1;
   std::uint64_t roster_ = 0; ///< Changes of what servers are told of workers.
-  std::optional<common_orders> told_;
-  std::uint64_t orders_made_ = 0;
+  std::optional<common_desired> told_;
+  std::uint64_t desired_made_ = 0;
   bool frozen_ = false; ///< bsp: history was rolled back, not all chains serve it yet.
-  std::optional<std::uint32_t> blamed_; ///< The chain whose loss rolled all back ...
-  batch_set acknowledged_;              ///< ... and what had been acknowledged before.
+  std::optional<std::uint32_t> rollback_cause_; ///< The chain whose loss rolled all back ...
+  batch_set acknowledged_;                      ///< ... and what had been acknowledged before.
   bool marks_changed_ = false;
   bool audit_needed_ = false; ///< Marks went back: finished batches cannot be trusted.
   time_point audited_at_{0};

@@ -25,13 +25,14 @@ void coordinator::count_rolled_back(std::uint32_t index, const batch_set& before
   const auto count = count_missing(before, after);
   rolled_back_[chain.lost_by] += count;
   chain.lost_marks = {};
-  const auto origin = placement_.records()[index].origin;
+  const auto base_checkpoint = placement_.records()[index].base_checkpoint;
   if (chain.report.recovered && count == 0)
-    return tell("chain " + std::to_string(index) + " goes on with what its server kept", effects);
-  const auto from = origin == 0 ? std::string{" started over: "}
-                                : " restored from checkpoint " + std::to_string(origin) + ": ";
-  tell("chain " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",
-       effects);
+    return notify("chain " + std::to_string(index) + " goes on with what its server kept", effects);
+  const auto from = base_checkpoint == 0
+                      ? std::string{" started over: "}
+                      : " restored from checkpoint " + std::to_string(base_checkpoint) + ": ";
+  notify("chain " + std::to_string(index) + from + std::to_string(count) + " updates rolled back",
+         effects);
 }
 
 void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
@@ -49,7 +50,7 @@ void coordinator::compare_marks(time_point now, coordinator_effects& effects) {
   audit_needed_ = false;
   audited_at_ = now;
   if (const auto count = ledger_.audit(common_marks(), false); count > 0)
-    tell(std::to_string(count) + " batches will be done again", effects);
+    notify(std::to_string(count) + " batches will be done again", effects);
 }
 
 void coordinator::begin_generation(time_point now, coordinator_effects& effects) {
@@ -57,16 +58,16 @@ void coordinator::begin_generation(time_point now, coordinator_effects& effects)
   frozen_ = audit_needed_ = state_.rolling_back = false;
   persist(effects);
   ledger_.roll_back(marks);
-  if (blamed_)
-    count_rolled_back(*blamed_, acknowledged_, marks, effects);
-  blamed_.reset();
+  if (rollback_cause_)
+    count_rolled_back(*rollback_cause_, acknowledged_, marks, effects);
+  rollback_cause_.reset();
   for (auto& chain : chains_)
     chain.lost_marks = {};
   schedule_.restart(position(), now);
   audited_at_ = now;
-  tell("all chains go on from clock " + std::to_string(clocks_of(marks)) + " (generation "
-         + std::to_string(state_.generation.value) + ")",
-       effects);
+  notify("all chains go on from clock " + std::to_string(clocks_of(marks)) + " (generation "
+           + std::to_string(state_.generation.value) + ")",
+         effects);
 }
 
 /// Finished batches whose marks do not come: an acknowledgement that was lost with its server.
@@ -79,8 +80,9 @@ void coordinator::audit_overdue(time_point now, coordinator_effects& effects) {
     return;
   audited_at_ = now;
   if (const auto count = ledger_.audit(common_marks(), true); count > 0)
-    tell(std::to_string(count) + " finished batches are missing on a server and will be done again",
-         effects);
+    notify(std::to_string(count)
+             + " finished batches are missing on a server and will be done again",
+           effects);
 }
 
 batch_set coordinator::common_marks() const {
@@ -143,14 +145,14 @@ void coordinator::checkpoint_failed(const std::string& why, time_point now,
                                     coordinator_effects& effects) {
   const auto number = schedule_.number();
   schedule_.fail(now);
-  tell("checkpoint " + std::to_string(number) + " failed: " + why, effects);
+  notify("checkpoint " + std::to_string(number) + " failed: " + why, effects);
   if (number == last_checkpoint_ && ++last_failures_ >= last_failures_max && !stop_deadline_)
     fail("the last checkpoint cannot be written: " + why, effects);
 }
 
 void coordinator::scrub_failed(const failure& why, coordinator_effects& effects) {
   restore_.reset(); // It may be that one.
-  tell(why.text + (why.code == errc::damaged ? "; it will not be used" : ""), effects);
+  notify(why.text + (why.code == errc::damaged ? "; it will not be used" : ""), effects);
 }
 
 } // namespace troupe

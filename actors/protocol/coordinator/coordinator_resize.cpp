@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-std::set<server_id> coordinator::seats() const {
+std::set<server_id> coordinator::slots() const {
   if (!state_.servers.empty())
     return state_.servers;
   std::set<server_id> all;
@@ -19,43 +19,43 @@ std::set<server_id> coordinator::seats() const {
 
 // -- wishes -------------------------------------------------------------------------------------
 
-void coordinator::obey(const member_id& from, const resize& wish, time_point now,
-                       effects_ref effects) {
+void coordinator::reconcile(const member_id& from, const resize& wanted, time_point now,
+                            effects_ref effects) {
   auto* record = members_.find(from);
   // It comes again with each report.
-  if (recovering_ || phase_ == job_phase::stopped || record == nullptr || record->obeyed == wish)
+  if (recovering_ || phase_ == job_phase::stopped || record == nullptr || record->obeyed == wanted)
     return;
   auto draining = state_.draining;
-  draining.insert(wish.drain.begin(), wish.drain.end());
-  for (const auto& server : wish.add)
+  draining.insert(wanted.drain.begin(), wanted.drain.end());
+  for (const auto& server : wanted.add)
     draining.erase(server);
-  auto refused = objection_to(wish);
+  auto refused = rejection_to(wanted);
   if (refused.empty())
     if (const auto done = placement_.drain(draining); !done)
       refused = done.error().text;
   if (!refused.empty()) {
     members_.leave(from); // Else it would be told that all is well.
-    send_home(from, refused, effects);
+    reject_member(from, refused, effects);
     return;
   }
-  record->obeyed = wish;
-  for (const auto& server : wish.add)
-    seat(server, now, effects);
+  record->obeyed = wanted;
+  for (const auto& server : wanted.add)
+    assign_slot(server, now, effects);
   for (const auto& server : draining)
     if (!state_.draining.contains(server))
-      tell(name_of({role::server, server.value, {}}) + " is to leave", effects);
+      notify(name_of({role::server, server.value, {}}) + " is to leave", effects);
   for (const auto& server : state_.draining)
     if (!draining.contains(server))
-      tell(name_of({role::server, server.value, {}}) + " stays", effects);
+      notify(name_of({role::server, server.value, {}}) + " stays", effects);
   state_.draining = std::move(draining);
   ++placements_;
   persist(effects);
 }
 
 /// Empty: none.
-std::string coordinator::objection_to(const resize& wish) const {
-  auto staying = seats();
-  for (const auto& server : wish.add) {
+std::string coordinator::rejection_to(const resize& wanted) const {
+  auto staying = slots();
+  for (const auto& server : wanted.add) {
     if (server.value >= servers_max)
       return fmt::format("cannot add server {}: a job has servers 0 to {}", server.value,
                          servers_max - 1);
@@ -63,14 +63,14 @@ std::string coordinator::objection_to(const resize& wish) const {
   }
   const auto all = staying;
   for (const auto& server : state_.draining)
-    if (std::ranges::find(wish.add, server) == wish.add.end())
+    if (std::ranges::find(wanted.add, server) == wanted.add.end())
       staying.erase(server);
-  for (const auto& server : wish.drain) {
+  for (const auto& server : wanted.drain) {
     if (!all.contains(server))
       return fmt::format("cannot drain server {}: the job has no such server", server.value);
     staying.erase(server);
   }
-  if (wish.drain.empty() || staying.size() >= job_.replicas)
+  if (wanted.drain.empty() || staying.size() >= job_.replicas)
     return {};
   if (staying.empty())
     return "cannot drain: no server would be left";
@@ -80,22 +80,22 @@ std::string coordinator::objection_to(const resize& wish) const {
 }
 
 /// From now on the job has this server, which need not be there yet.
-void coordinator::seat(const server_id& server, time_point now, effects_ref effects) {
-  auto all = seats();
+void coordinator::assign_slot(const server_id& server, time_point now, effects_ref effects) {
+  auto all = slots();
   if (!all.insert(server).second)
     return;
   state_.servers = std::move(all);
   newcomers_.insert(server);
   gone_[server.value] = now;
-  tell(name_of({role::server, server.value, {}}) + " is added", effects);
+  notify(name_of({role::server, server.value, {}}) + " is added", effects);
 }
 
 // -- what becomes of them -----------------------------------------------------------------------
 
 /// Another host may lend one that nobody asked for.
 void coordinator::welcome_server(const member_id& who, time_point now, effects_ref effects) {
-  if (!seats().contains({who.index})) {
-    seat({who.index}, now, effects);
+  if (!slots().contains({who.index})) {
+    assign_slot({who.index}, now, effects);
     persist(effects);
   }
   servers_[who.index] = {who, {}, now, 0};
@@ -121,11 +121,11 @@ void coordinator::settle_newcomers(time_point now, effects_ref effects) {
     if (found == servers_.end() || gone_.contains(server.value)
         || !placement_.is_trusted(found->second.id))
       return false;
-    tell(fmt::format("{} holds {}", name_of(found->second.id),
-                     load == 0   ? "no chain, as there are not enough"
-                     : load == 1 ? "1 chain"
-                                 : fmt::format("{} chains", load)),
-         effects);
+    notify(fmt::format("{} holds {}", name_of(found->second.id),
+                       load == 0   ? "no chain, as there are not enough"
+                       : load == 1 ? "1 chain"
+                                   : fmt::format("{} chains", load)),
+           effects);
     ++placements_;
     return true;
   });
@@ -141,22 +141,22 @@ void coordinator::release_drained(time_point now, effects_ref effects) {
     if ((!placement_.is_empty(server) && !mutated(mutation::drained_too_soon))
         || (found == servers_.end() && may_come))
       continue;
-    state_.servers = seats();
+    state_.servers = slots();
     state_.servers.erase(server);
     state_.draining.erase(server);
     placement_.keep(server);
     newcomers_.erase(server);
     gone_.erase(server.value);
     ++placements_;
-    tell(name_of({role::server, server.value, {}}) + " is empty and leaves", effects);
+    notify(name_of({role::server, server.value, {}}) + " is empty and leaves", effects);
     persist(effects);
     if (found == servers_.end())
       continue;
     const auto who = found->second.id;
     servers_.erase(found);
-    members_.bury(who);
+    members_.mark_dead(who);
     placement_.dead(who);
-    send_home(who, "", effects);
+    reject_member(who, "", effects);
   }
 }
 

@@ -18,11 +18,11 @@ bool is_member(const chain_config& config, const member_id& who) {
 }
 
 /// It cannot do what it is to do, for a reason that lies with itself.
-bool has_failed(const chain_report& what) { return !what.failed.empty() && what.unreadable == 0; }
+bool has_failed(const replica_status& what) { return !what.failed.empty() && what.unreadable == 0; }
 
 /// A generation whose server had not kept all that was acknowledged in the one before.
-bool begins_with_less(const chain_metadata& record, const chain_report& what) {
-  return record.proposed && record.active.epoch != epoch_id{} && !what.recovered
+bool has_partial_state(const chain_metadata& record, const replica_status& what) {
+  return record.proposed && record.active.config != config_id{} && !what.recovered
          && what.status.complete && what.status.generation == record.proposed->generation
          && what.status.generation != record.active.generation;
 }
@@ -33,7 +33,7 @@ bool begins_with_less(const chain_metadata& record, const chain_report& what) {
 
 void coordinator::lose(const member_id& who, const std::string& why, time_point now,
                        coordinator_effects& effects) {
-  if (!members_.bury(who)) {
+  if (!members_.mark_dead(who)) {
     if (who.role == role::server)
       lose_server(who, now); // It may have been one before this coordinator began.
     return;
@@ -43,16 +43,16 @@ void coordinator::lose(const member_id& who, const std::string& why, time_point 
     ledger_.lost({who.index});
     workers_.erase(who.index);
     ++roster_;
-    if (judge_)
-      judge_->left({who.index}, now);
+    if (detector_)
+      detector_->left({who.index}, now);
     if (phase_ != job_phase::stopped)
-      tell(name_of(who) + " lost: " + std::to_string(ledger_.remaining() - before)
-             + " batches go to others (" + why + ")",
-           effects);
+      notify(name_of(who) + " lost: " + std::to_string(ledger_.remaining() - before)
+               + " batches go to others (" + why + ")",
+             effects);
     return;
   }
   if (phase_ != job_phase::stopped)
-    tell(name_of(who) + " lost (" + why + ")", effects);
+    notify(name_of(who) + " lost (" + why + ")", effects);
   servers_.erase(who.index);
   gone_[who.index] = now;
   lose_server(who, now);
@@ -102,7 +102,7 @@ void coordinator::miss_unheard(const member_id& who, time_point now, effects_ref
   const auto patience = acts_in_a_chain(who) ? patience_with_the_last : 1;
   if (now - started_at_ <= patience * options_.liveness_timeout)
     return;
-  tell(name_of(who) + " lost (silent since the coordinator restarted)", effects);
+  notify(name_of(who) + " lost (silent since the coordinator restarted)", effects);
   if (mutated(mutation::given_up_not_sent_home))
     lose_server(who, now);
   else
@@ -120,7 +120,7 @@ bool coordinator::acts_in_a_chain(const member_id& who) const {
 
 /// Servers of the job that did not come yet, or may come back, or just have.
 std::set<server_id> coordinator::expected_servers(time_point now) const {
-  const auto is_founded = [](const chain_metadata& x) { return x.active.epoch != epoch_id{}; };
+  const auto is_founded = [](const chain_metadata& x) { return x.active.config != config_id{}; };
   const bool begun = std::ranges::all_of(placement_.records(), is_founded);
   std::set<server_id> all;
   for (const auto& [index, since] : gone_) {
@@ -132,7 +132,7 @@ std::set<server_id> coordinator::expected_servers(time_point now) const {
 }
 
 /// Whether what it says of its chains counts.
-bool coordinator::hear(const member_id& from, const server_report& body, time_point now,
+bool coordinator::hear(const member_id& from, const server_status& body, time_point now,
                        coordinator_effects& effects) {
   auto& server = servers_[from.index];
   if (server.report.address != body.address)
@@ -143,7 +143,7 @@ bool coordinator::hear(const member_id& from, const server_report& body, time_po
   gone_.erase(from.index);
   const auto failed = std::ranges::find_if(body.chains, has_failed);
   if (failed != body.chains.end() && can_be_missed(from)) {
-    tell_once(from, name_of(from) + " is left out of its chains: " + failed->failed, effects);
+    notify_once(from, name_of(from) + " is left out of its chains: " + failed->failed, effects);
     return false; // As if it were silent.
   }
   std::vector<chain_status> statuses(chains_.size());
@@ -166,17 +166,17 @@ bool coordinator::can_be_missed(const member_id& who) const {
     return other != who && !placement_.is_dead(other) && !failed;
   };
   return std::ranges::all_of(placement_.records(), [&](const chain_metadata& record) {
-    const auto& [active, origin, proposed] = record;
+    const auto& [active, base_checkpoint, proposed] = record;
     if (proposed && proposed->generation != active.generation)
       return !is_member(*proposed, who);
     return !is_member(active, who) || std::ranges::any_of(active.members, may_go_on);
   });
 }
 
-void coordinator::hear_of_chain(const member_id& from, const chain_report& what, time_point now,
+void coordinator::hear_of_chain(const member_id& from, const replica_status& what, time_point now,
                                 coordinator_effects& effects) {
   if (what.unreadable != 0)
-    distrust(from, what, now, effects);
+    suspect(from, what, now, effects);
   else if (!what.failed.empty())
     fail(name_of(from) + ": " + what.failed, effects);
   auto& chain = chains_[what.chain.value];
@@ -184,10 +184,10 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
   const auto& active = record.active;
   const auto& status = what.status;
   if (job_.durability == durability_mode::log && (!frozen_ || chain.to_begin)
-      && begins_with_less(record, what))
-    placement_.begins_with_less(what.chain.value, from);
+      && has_partial_state(record, what))
+    placement_.has_partial_state(what.chain.value, from);
   if (chain.to_begin || chain.head != from || status.generation != active.generation
-      || status.epoch != active.epoch || !status.complete)
+      || status.config != active.config || !status.complete)
     return;
   marks_changed_ = marks_changed_ || chain.report.marks != what.marks;
   chain.report = what;
@@ -197,18 +197,18 @@ void coordinator::hear_of_chain(const member_id& from, const chain_report& what,
 }
 
 /// It could not read the checkpoint that it was to begin with: an older one has to do.
-void coordinator::distrust(const member_id& from, const chain_report& what, time_point now,
-                           coordinator_effects& effects) {
+void coordinator::suspect(const member_id& from, const replica_status& what, time_point now,
+                          coordinator_effects& effects) {
   const auto& record = placement_.records()[what.chain.value];
   if (!record.proposed || record.proposed->generation != what.status.generation
-      || record.origin != what.unreadable || chains_[what.chain.value].to_begin)
+      || record.base_checkpoint != what.unreadable || chains_[what.chain.value].to_begin)
     return; // It answers older orders.
-  tell(name_of(from) + " cannot restore, an older checkpoint is looked for: " + what.failed,
-       effects);
+  notify(name_of(from) + " cannot restore, an older checkpoint is looked for: " + what.failed,
+         effects);
   if (std::find(unreadable_.begin(), unreadable_.end(), what.unreadable) == unreadable_.end())
     if (!mutated(mutation::unreadable_forgotten))
       unreadable_.push_back(what.unreadable);
-  forsake(what.chain.value, now, effects);
+  abandon(what.chain.value, now, effects);
 }
 
 // -- generations --------------------------------------------------------------------------------
@@ -216,26 +216,26 @@ void coordinator::distrust(const member_id& from, const chain_report& what, time
 void coordinator::place_chains(time_point now, coordinator_effects& effects) {
   placement_.expect(expected_servers(now));
   for (const auto index : placement_.lost_chains()) {
-    if (placement_.records()[index].active.epoch == epoch_id{})
+    if (placement_.records()[index].active.config == config_id{})
       chains_[index].to_begin = true; // Never founded.
     else if (!chains_[index].to_begin) {
       chains_[index].lost_by = placement_.records()[index].active.members.front().index;
-      forsake(index, now, effects);
+      abandon(index, now, effects);
     }
   }
   for (std::uint32_t index = 0; index < chains_.size(); ++index)
-    if (bsp_ && !frozen_ && placement_.settles_for_less(index)) {
+    if (bsp_ && !frozen_ && placement_.accepts_partial_state(index)) {
       // Before it acts: no coordinator finds it acting while the others have not gone back.
-      forsake(index, now, effects);
+      abandon(index, now, effects);
       roll_all_back(index, now, effects);
     }
   bool changed = begin_chains(effects);
   while (placement_.decide(now))
     changed = true;
   for (const auto& [index, leaves, stays] : placement_.take_separations())
-    tell(name_of(leaves) + " and " + name_of(stays) + " cannot talk to each other: chain "
-           + std::to_string(index) + " goes on without " + name_of(leaves),
-         effects);
+    notify(name_of(leaves) + " and " + name_of(stays) + " cannot talk to each other: chain "
+             + std::to_string(index) + " goes on without " + name_of(leaves),
+           effects);
   if (!changed)
     return;
   state_.chains = placement_.records();
@@ -245,7 +245,7 @@ void coordinator::place_chains(time_point now, coordinator_effects& effects) {
 }
 
 /// What the chain had is gone.
-void coordinator::forsake(std::uint32_t index, time_point now, coordinator_effects& effects) {
+void coordinator::abandon(std::uint32_t index, time_point now, coordinator_effects& effects) {
   auto& chain = chains_[index];
   chain.to_begin = chain.started = true;
   chain.serving = false;
@@ -259,7 +259,7 @@ void coordinator::forsake(std::uint32_t index, time_point now, coordinator_effec
 /// bsp: every chain goes back to the same clock, in a new generation; because of that one.
 void coordinator::roll_all_back(std::uint32_t index, time_point now, coordinator_effects& effects) {
   if (!std::exchange(frozen_, true)) {
-    blamed_ = index;
+    rollback_cause_ = index;
     acknowledged_ = ledger_.acknowledged();
     acknowledged_.unite(chains_[index].lost_marks);
     ++state_.generation.value;
@@ -306,7 +306,7 @@ bool coordinator::begin_chains(coordinator_effects& effects) {
 void coordinator::follow_records(time_point now) {
   for (std::uint32_t index = 0; index < chains_.size(); ++index) {
     auto& chain = chains_[index];
-    const auto& [active, origin, proposed] = placement_.records()[index];
+    const auto& [active, base_checkpoint, proposed] = placement_.records()[index];
     const bool is_over = proposed && proposed->generation != active.generation;
     std::optional<member_id> head;
     if (!active.members.empty() && !is_over && !placement_.is_dead(active.members.front()))
@@ -341,7 +341,7 @@ bool coordinator::all_serving() const {
 // -- the view -----------------------------------------------------------------------------------
 
 void coordinator::refresh_view() {
-  view next{view_.epoch, state_.generation, {}, state_.chain_of};
+  view next{view_.config, state_.generation, {}, state_.chain_of};
   const auto address_of = [&](const member_id& who) -> const std::string* {
     const auto found = servers_.find(who.index);
     return found != servers_.end() && found->second.id == who ? &found->second.report.address
@@ -361,7 +361,7 @@ void coordinator::refresh_view() {
     return;
   view_ = std::move(next);
   // Like all numbers of a coordinator it begins with the term.
-  view_.epoch.value = std::max(view_.epoch.value + 1, (state_.term << 32) + 1);
+  view_.config.value = std::max(view_.config.value + 1, (state_.term << 32) + 1);
 }
 
 } // namespace troupe

@@ -1,4 +1,5 @@
-// Slow workers: what the judge says is carried out, and spares compute what the slowest have to do.
+// Slow workers: what the detector says is carried out, and spares compute what the slowest have to
+// do.
 #include "actors/protocol/coordinator/coordinator.hpp"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ constexpr int much_slower = 2;
 /// Where no clocks are waited for, a spare has one batch at a time: most likely it comes too late.
 constexpr std::uint32_t copied_batches_max = 1;
 
-worker_progress progress_of(const worker_report& what) {
+worker_progress progress_of(const worker_status& what) {
   const auto& counters = what.counters;
   return {counters.batches_computed, counters.samples_computed,
           std::chrono::microseconds{counters.wait_us}};
@@ -20,62 +21,62 @@ worker_progress progress_of(const worker_report& what) {
 
 } // namespace
 
-straggler_measure coordinator::duty_of(worker_id worker) const {
-  return judge_ ? judge_->duty(worker) : straggler_measure::full;
+straggler_measure coordinator::measure_of(worker_id worker) const {
+  return detector_ ? detector_->measure(worker) : straggler_measure::full;
 }
 
-void coordinator::judge(time_point now, coordinator_effects& effects) {
-  if (!judge_ || recovering_ || phase_ == job_phase::stopped)
+void coordinator::detect_stragglers(time_point now, coordinator_effects& effects) {
+  if (!detector_ || recovering_ || phase_ == job_phase::stopped)
     return;
-  straggler_events verdicts;
-  judge_->tick(now, verdicts);
-  for (const auto& verdict : verdicts) {
-    tell(verdict.reason, effects);
-    carry_out(verdict, now, effects);
+  straggler_events events;
+  detector_->tick(now, events);
+  for (const auto& event : events) {
+    notify(event.reason, effects);
+    carry_out(event, now, effects);
   }
 }
 
-void coordinator::carry_out(const straggler_event& verdict, time_point now,
+void coordinator::carry_out(const straggler_event& event, time_point now,
                             coordinator_effects& effects) {
-  if (!verdict.worker || verdict.what != straggler_event::kind::duty)
+  if (!event.worker || event.what != straggler_event::kind::measure)
     return;
-  const auto id = *verdict.worker;
+  const auto id = *event.worker;
   const auto found = workers_.find(id.value);
-  if (found == workers_.end() || found->second.duty == verdict.duty)
+  if (found == workers_.end() || found->second.measure == event.measure)
     return;
   auto& worker = found->second;
-  const auto before = std::exchange(worker.duty, verdict.duty);
-  if (verdict.duty == straggler_measure::out) {
+  const auto before = std::exchange(worker.measure, event.measure);
+  if (event.measure == straggler_measure::evicted) {
     evict(id.value, now, effects);
-  } else if (verdict.duty == straggler_measure::backup) {
+  } else if (event.measure == straggler_measure::demoted) {
     ledger_.lost(id);
     outdate(id);
     ++roster_;
-  } else if (before == straggler_measure::backup) {
+  } else if (before == straggler_measure::demoted) {
     // It goes by clocks again, and begins with one that nobody was promised to be past.
     ledger_.lost(id);
     outdate(id);
     if (worker.stage == admission::admitted)
       set_stage(worker, admission::leaving);
-  } else if (verdict.duty == straggler_measure::relieved && ledger_.relieve(id)) {
+  } else if (event.measure == straggler_measure::rebalanced && ledger_.take_leases(id)) {
     outdate(id);
   }
 }
 
-/// Its incarnation is over; the judge keeps a successor waiting.
+/// Its incarnation is over; the detector keeps a successor waiting.
 void coordinator::evict(std::uint32_t index, time_point now, coordinator_effects& effects) {
-  const auto seat = members_.all().find({role::worker, index, {}});
-  if (seat == members_.all().end())
+  const auto slot = members_.all().find({role::worker, index, {}});
+  if (slot == members_.all().end())
     return;
-  const auto who = seat->second.id;
+  const auto who = slot->second.id;
   lose(who, "evicted", now, effects);
-  send_home(who, "", effects);
+  reject_member(who, "", effects);
 }
 
 void coordinator::hear_progress(worker_state& worker, worker_id id, time_point now) {
   const auto done = progress_of(worker.report);
-  if (judge_)
-    judge_->progress(id, done, now);
+  if (detector_)
+    detector_->progress(id, done, now);
   if (done.steps == worker.step.steps)
     return;
   const auto busy = now - worker.step_at - (done.blocked - worker.step.blocked);
@@ -97,29 +98,29 @@ time_point coordinator::step_time(worker_id worker, time_point now) const {
 
 /// `any`: that regular workers can have. Spares have some as long as others do.
 bool coordinator::has_work_for(worker_id worker, bool any) const {
-  const auto duty = workers_.at(worker.value).duty;
-  const bool may_copy =
-    duty == straggler_measure::backup || (job_.backup_workers > 0 && worker.value >= job_.workers);
-  return work_may_go_on() && duty != straggler_measure::out
+  const auto measure = workers_.at(worker.value).measure;
+  const bool may_copy = measure == straggler_measure::demoted
+                        || (job_.backup_workers > 0 && worker.value >= job_.workers);
+  return work_may_go_on() && measure != straggler_measure::evicted
          && (any || (may_copy && ledger_.any_leased()));
 }
 
 void coordinator::copy_work(time_point now) {
   if (!work_may_go_on())
     return;
-  const auto all = muster();
+  const auto all = available_workers();
   std::set<worker_id> copied;
-  for (const auto spare : all.spare)
-    if (const auto whose = ledger_.copied_by(spare))
+  for (const auto backup : all.backup)
+    if (const auto whose = ledger_.copied_by(backup))
       copied.insert(*whose);
-  for (const auto spare : all.spare)
-    if (!ledger_.owns_work(spare)) // Of the time before it was spare.
-      copy_slowest(spare, copied, now);
+  for (const auto backup : all.backup)
+    if (!ledger_.owns_work(backup)) // Of the time before it was spare.
+      copy_slowest(backup, copied, now);
 }
 
 /// The spare computes again what the slowest worker has to do that no other spare does.
-void coordinator::copy_slowest(worker_id spare, std::set<worker_id>& copied, time_point now) {
-  const auto before = ledger_.copied_by(spare);
+void coordinator::copy_slowest(worker_id backup, std::set<worker_id>& copied, time_point now) {
+  const auto before = ledger_.copied_by(backup);
   auto slowest = before;
   const auto threshold = [&](worker_id one) {
     return slowest == before && before ? much_slower * step_time(one, now) : step_time(one, now);
@@ -132,9 +133,9 @@ void coordinator::copy_slowest(worker_id spare, std::set<worker_id>& copied, tim
       slowest = one;
   }
   if (!slowest) {
-    if (ledger_.holds_work(spare)) { // Others were first.
-      ledger_.lost(spare);
-      outdate(spare);
+    if (ledger_.holds_work(backup)) { // Others were first.
+      ledger_.lost(backup);
+      outdate(backup);
     }
     return;
   }
@@ -142,8 +143,8 @@ void coordinator::copy_slowest(worker_id spare, std::set<worker_id>& copied, tim
     copied.erase(*before);
   copied.insert(*slowest);
   const auto count_max = bsp_ ? options_.ledger.lease_batches : copied_batches_max;
-  if (ledger_.copy(*slowest, spare, next_lease_, count_max))
-    outdate(spare);
+  if (ledger_.copy(*slowest, backup, next_lease_, count_max))
+    outdate(backup);
 }
 
 } // namespace troupe

@@ -65,7 +65,7 @@ std::optional<std::uint64_t> coordinator::promised_clock(const member_id& worker
 std::optional<std::uint64_t> coordinator::slowest_clock() const {
   std::optional<std::uint64_t> slowest;
   for (const auto& [index, worker] : workers_)
-    if (worker.stage == admission::admitted && worker.duty < straggler_measure::backup
+    if (worker.stage == admission::admitted && worker.measure < straggler_measure::demoted
         && worker.report.generation == state_.generation)
       slowest = std::min(slowest.value_or(worker.report.clock), worker.report.clock);
   return slowest;
@@ -78,16 +78,16 @@ bool coordinator::any_work() const {
 
 void coordinator::admit_workers() {
   const bool any = any_work();
-  for (const auto& [seat, record] : members_.all()) {
-    if (seat.role != role::worker)
+  for (const auto& [slot, record] : members_.all()) {
+    if (slot.role != role::worker)
       continue;
-    auto& worker = workers_[seat.index];
-    const bool work = has_work_for({seat.index}, any);
+    auto& worker = workers_[slot.index];
+    const bool work = has_work_for({slot.index}, any);
     const auto& last = worker.report;
     if (worker.adopted && worker.stage == admission::admitted
-        && worker.duty < straggler_measure::backup && is_unbound(record.id)) {
-      ledger_.lost({seat.index});
-      outdate({seat.index});
+        && worker.measure < straggler_measure::demoted && is_unbound(record.id)) {
+      ledger_.lost({slot.index});
+      outdate({slot.index});
       set_stage(worker, admission::leaving);
     }
     if (worker.stage == admission::leaving && !listed_anywhere(record.id))
@@ -108,25 +108,25 @@ void coordinator::admit_workers() {
   }
 }
 
-coordinator::crew coordinator::muster() const {
-  crew all;
-  for (const auto& [seat, record] : members_.all()) {
-    if (seat.role != role::worker)
+coordinator::worker_pool coordinator::available_workers() const {
+  worker_pool all;
+  for (const auto& [slot, record] : members_.all()) {
+    if (slot.role != role::worker)
       continue;
-    const auto& worker = workers_.at(seat.index);
+    const auto& worker = workers_.at(slot.index);
     all.more_to_come = all.more_to_come || worker.stage == admission::candidate;
-    if (worker.stage != admission::admitted || record.unplugged)
+    if (worker.stage != admission::admitted || record.disconnected)
       continue;
     const bool enough = job_.backup_workers > 0 && all.regular.size() >= job_.workers;
-    const bool is_spare = worker.duty == straggler_measure::backup || enough;
-    (is_spare ? all.spare : all.regular).push_back({seat.index});
+    const bool is_backup = worker.measure == straggler_measure::demoted || enough;
+    (is_backup ? all.backup : all.regular).push_back({slot.index});
   }
   if (all.regular.empty())
-    std::swap(all.regular, all.spare);
+    std::swap(all.regular, all.backup);
   return all;
 }
 
-void coordinator::hand_out(const crew& all, time_point now) {
+void coordinator::hand_out(const worker_pool& all, time_point now) {
   if (!work_may_go_on())
     return;
   if (all.more_to_come && now - training_since_ < first_leases_wait)
@@ -134,7 +134,7 @@ void coordinator::hand_out(const crew& all, time_point now) {
   auto ready = all.regular;
   // It gets its next lease when it has none.
   std::erase_if(ready, [&](worker_id id) {
-    return workers_.at(id.value).duty == straggler_measure::relieved && ledger_.holds_work(id);
+    return workers_.at(id.value).measure == straggler_measure::rebalanced && ledger_.holds_work(id);
   });
   if (ready.empty())
     ready = all.regular; // In bsp it may itself wait for what is queued.
@@ -142,7 +142,7 @@ void coordinator::hand_out(const crew& all, time_point now) {
   const bool one_idles =
     std::ranges::any_of(ready, [&](worker_id id) { return !ledger_.holds_work(id); });
   if (ledger_.remaining() == 0 && one_idles) // Then others give back what they have not begun.
-    if (const auto from = ledger_.overloaded(limits); from && ledger_.relieve(*from))
+    if (const auto from = ledger_.overloaded(limits); from && ledger_.take_leases(*from))
       outdate(*from);
   if (ledger_.remaining() == 0)
     return;
@@ -159,8 +159,8 @@ std::map<worker_id, std::uint32_t> coordinator::lease_limits() const {
     const auto batches = worker.batches_per_second
                            ? *worker.batches_per_second * seconds
                            : static_cast<double>(worker.report.counters.pushes_acknowledged);
-    const bool is_relieved = worker.duty == straggler_measure::relieved;
-    limits[{index}] = is_relieved ? 1 : static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
+    const bool is_rebalanced = worker.measure == straggler_measure::rebalanced;
+    limits[{index}] = is_rebalanced ? 1 : static_cast<std::uint32_t>(std::clamp(batches, 1.0, 1e6));
   }
   return limits;
 }
@@ -197,9 +197,9 @@ void coordinator::set_stage(worker_state& worker, admission to) {
 
 /// Its leases changed.
 void coordinator::outdate(worker_id worker) {
-  if (const auto seat = members_.all().find({role::worker, worker.value, {}});
-      seat != members_.all().end())
-    seat->second.outdated = true;
+  if (const auto slot = members_.all().find({role::worker, worker.value, {}});
+      slot != members_.all().end())
+    slot->second.outdated = true;
 }
 
 } // namespace troupe

@@ -72,9 +72,9 @@ std::set<worker_id> ledger::hand_out(const std::vector<worker_id>& workers,
 void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t& next_lease_id,
                             std::set<worker_id>& changed) {
   const std::uint64_t slots = job_.workers;
-  const auto pass_end = (cursor_ / job_.batches_per_pass() + 1) * job_.batches_per_pass();
+  const auto epoch_end = (cursor_ / job_.batches_per_epoch() + 1) * job_.batches_per_epoch();
   const auto clocks = std::min(options_.lease_batches, group_clocks_max);
-  const auto end = std::min(cursor_ + clocks * slots, pass_end);
+  const auto end = std::min(cursor_ + clocks * slots, epoch_end);
   // One slot each, before anyone has two: each clock waits for whoever has two to compute.
   std::vector<worker_id> without;
   for (auto first = cursor_; first < std::min(cursor_ + slots, end); ++first) {
@@ -91,10 +91,10 @@ void ledger::give_out_group(const std::vector<worker_id>& workers, std::uint64_t
 
 lease ledger::take_queued(std::uint64_t count_max) {
   const auto first = *queued_.begin();
-  const auto per_pass = job_.batches_per_pass();
+  const auto per_epoch = job_.batches_per_epoch();
   std::uint32_t count = 0;
   while (count < count_max && queued_.contains(first + count)
-         && (first + count) / per_pass == first / per_pass)
+         && (first + count) / per_epoch == first / per_epoch)
     queued_.erase(first + count++);
   return {0, {first}, count, 1};
 }
@@ -166,7 +166,7 @@ std::size_t ledger::holding::furthest_behind() const {
   return first;
 }
 
-bool ledger::relieve(worker_id worker) {
+bool ledger::take_leases(worker_id worker) {
   if (!owns_work(worker))
     return false;
   auto& own = held_.at(worker);

@@ -54,7 +54,7 @@ public:
   /// What the worker has to do at once is all it keeps: its oldest lease, where that is not bsp
   /// only up to its first open batch. The rest is queued. Leases keep their ids and get shorter.
   /// Returns whether they changed.
-  bool relieve(worker_id worker);
+  bool take_leases(worker_id worker);
   /// Who has most to do for its pace of those that can be relieved: they hold more than `lease_max`
   /// batches, in bsp more than one lease.
   std::optional<worker_id> overloaded(const std::map<worker_id, std::uint32_t>& lease_max) const;

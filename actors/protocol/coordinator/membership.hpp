@@ -19,13 +19,14 @@ namespace troupe {
 constexpr std::uint32_t servers_max = partitions_max;
 
 /// A present incarnation.
-struct member_record {
+struct member_entry {
   member_id id;
-  std::uint64_t sequence = 0;          ///< Of its newest report.
-  time_point heard{0};                 ///< When that came.
-  std::optional<time_point> unplugged; ///< Its connection ended then, and it was not heard since.
+  std::uint64_t sequence = 0; ///< Of its newest report.
+  time_point heard{0};        ///< When that came.
+  std::optional<time_point>
+    disconnected; ///< Its connection ended then, and it was not heard since.
   std::uint64_t rss_bytes_max = 0;
-  orders sent; ///< The last ones; sequence 0: none.
+  desired_state sent; ///< The last ones; sequence 0: none.
   time_point sent_at{0};
   bool outdated = true; ///< What it should be told may differ from `sent`.
   resize obeyed;        ///< The wish of an observer that was carried out last.
@@ -49,14 +50,14 @@ public:
   /// The incarnation that must be buried before the sender of a report can have its seat: its
   /// connection is gone, or it is a worker and was silent for 500 ms.
   std::optional<member_id> gives_way(const member_id& sender, time_point now) const;
-  standing hear(const report& what, time_point now);
+  standing hear(const status_message& what, time_point now);
 
   /// The member's connection ended. It may come back; but its seat goes to who asks for it.
-  void unplug(const member_id& who, time_point now);
+  void on_disconnect(const member_id& who, time_point now);
   /// Its seat is free. It may come back.
   void leave(const member_id& who);
   /// It is dead and stays so. Returns whether it had a seat.
-  bool bury(const member_id& who);
+  bool mark_dead(const member_id& who);
   /// Nobody of this name is or was a member: it died before it was heard.
   bool buried(const member_id& who) const { return buried_.contains(who); }
 
@@ -65,13 +66,13 @@ public:
   /// Forgives `gap` of silence: the coordinator itself did not run.
   void forgive(time_point gap);
 
-  member_record* find(const member_id& who);
-  const std::map<member_id, member_record>& all() const { return members_; }
-  std::map<member_id, member_record>& all() { return members_; }
+  member_entry* find(const member_id& who);
+  const std::map<member_id, member_entry>& all() const { return members_; }
+  std::map<member_id, member_entry>& all() { return members_; }
 
 private:
-  std::map<member_id, member_record> members_; ///< By seat.
-  std::map<member_id, time_point> waiting_;    ///< First report of those who want a taken seat.
+  std::map<member_id, member_entry> members_; ///< By seat.
+  std::map<member_id, time_point> waiting_;   ///< First report of those who want a taken seat.
   std::set<member_id> buried_;
 };
 

@@ -54,8 +54,8 @@ bool placement::keeps_up(const member_id& server) const {
   for (std::uint32_t i = 0; i < records_.size(); ++i) {
     const auto* status =
       found == alive_.end() || i >= found->second.size() ? nullptr : &found->second[i];
-    const bool acts_in_the_past =
-      status != nullptr && status->epoch != epoch_id{} && status->sealed < records_[i].active.epoch;
+    const bool acts_in_the_past = status != nullptr && status->config != config_id{}
+                                  && status->sealed < records_[i].active.config;
     if (acts_in_the_past || delays_[i].late.contains(server))
       return false;
   }
@@ -145,7 +145,7 @@ bool placement::decide(std::uint32_t index, time_point now) {
     for (const auto& [server, unused] : alive_)
       next.members = {server};
   if (next.members.empty()) { // Late or not, nobody else can do it.
-    delays_[index] = {{newest(chain).epoch, !chain.proposed}, now, {}};
+    delays_[index] = {{newest(chain).config, !chain.proposed}, now, {}};
     return false;
   }
   if (!same_servers(next, newest(chain))) {
@@ -164,21 +164,21 @@ bool placement::decide(std::uint32_t index, time_point now) {
 }
 
 void placement::propose(chain_metadata& chain, chain_config next, generation_id generation) {
-  next.epoch = {newest(chain).epoch.value + 1};
+  next.config = {newest(chain).config.value + 1};
   next.generation = generation;
   chain.proposed = std::move(next);
 }
 
 /// Notices who holds up the chain.
 void placement::watch(std::uint32_t index, time_point now) {
-  const auto& [active, origin, proposed] = records_[index];
+  const auto& [active, base_checkpoint, proposed] = records_[index];
   auto& [waits_for, since, late, left_out] = delays_[index];
   const auto is_in_time = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    const bool acts = status != nullptr && status->epoch >= active.epoch;
+    const bool acts = status != nullptr && status->config >= active.config;
     return is_absent(who) || (proposed ? has_sealed(who, index) : acts);
   };
-  const phase present{newest(records_[index]).epoch, !proposed};
+  const phase present{newest(records_[index]).config, !proposed};
   if (waits_for != present) {
     waits_for = present;
     since = now;
@@ -201,7 +201,7 @@ void placement::watch(std::uint32_t index, time_point now) {
 
 bool placement::has_sealed(const member_id& server, std::uint32_t index) const {
   const auto* status = status_of(server, index);
-  return status != nullptr && status->sealed >= records_[index].proposed->epoch;
+  return status != nullptr && status->sealed >= records_[index].proposed->config;
 }
 
 bool placement::may_activate(std::uint32_t index) const {
@@ -224,13 +224,13 @@ bool placement::may_activate(std::uint32_t index) const {
 
 /// Without an epoch. From the last active configuration, whatever was proposed since.
 chain_config placement::wanted(std::uint32_t index) const {
-  const auto& [active, origin, proposed] = records_[index];
+  const auto& [active, base_checkpoint, proposed] = records_[index];
   if (begins(records_[index]))
     return beginning(index);
   const bool from_proposal = proposed && mutated(mutation::propose_from_proposal);
   const chain_config& base = from_proposal ? *proposed : active;
   chain_config next{{}, {}, base.members, base.joiner};
-  if (next.joiner && is_joint(index))
+  if (next.joiner && is_synced(index))
     next.members.push_back(*std::exchange(next.joiner, std::nullopt));
   if (mutated(mutation::restarted_counts_as_member))
     for (member_id& who : next.members)
@@ -265,16 +265,15 @@ chain_config placement::wanted(std::uint32_t index) const {
 }
 
 /// The tail makes nothing final that the joiner lacks, and will not before the next epoch.
-bool placement::is_joint(std::uint32_t index) const {
+bool placement::is_synced(std::uint32_t index) const {
   const auto& active = records_[index].active;
   if (!active.joiner || is_absent(*active.joiner))
     return false;
   const bool moves = active.members.size() >= options_.replicas;
-  if (mutated(mutation::joiner_promoted_unasked)
-      || (moves && mutated(mutation::move_without_joint)))
+  if (mutated(mutation::joiner_promoted_unasked) || (moves && mutated(mutation::move_without_sync)))
     return true;
   const auto* tail = status_of(active.members.back(), index);
-  return tail != nullptr && tail->epoch == active.epoch && tail->joint;
+  return tail != nullptr && tail->config == active.config && tail->joiner_synced;
 }
 
 /// The one of the proposal where that may stay; else the server with the least to do, which may be
@@ -307,7 +306,7 @@ bool placement::may_join(std::uint32_t index, const member_id& server,
   const bool can_talk = members.empty() || !are_apart(members.back(), server);
   return is_trusted(server) && can_talk && !is_leaving(server) && delays_[index].left_out != server
          && !contains(members, server_id{server.index}) && status != nullptr
-         && status->sealed >= records_[index].active.epoch;
+         && status->sealed >= records_[index].active.config;
 }
 
 // -- balance --

@@ -28,7 +28,7 @@ struct placement_options {
   std::chrono::milliseconds apart_time{10'000};
   /// A lost chain goes on with what one of its servers has kept, alone at first: others join. Else
   /// all of them begin with the same checkpoint.
-  bool one_begins_again = false;
+  bool restart_from_one_replica = false;
 };
 
 /// Two neighbours that cannot talk to each other, of which one leaves the chain.
@@ -106,9 +106,9 @@ public:
 
   /// The founder of what is proposed begins with less than the chain had: one that may have kept
   /// more is to take its place, and it does not act while there is one.
-  void begins_with_less(std::uint32_t index, const member_id& founder);
+  void has_partial_state(std::uint32_t index, const member_id& initial_member);
   /// What is proposed may act though it has less: nobody is there, or expected, who may have more.
-  bool settles_for_less(std::uint32_t index) const;
+  bool accepts_partial_state(std::uint32_t index) const;
 
   /// Takes the next steps. Returns whether records() changed.
   bool decide(time_point now);
@@ -118,7 +118,7 @@ public:
   std::vector<separation> take_separations() { return std::exchange(separations_, {}); }
 
 private:
-  using phase = std::pair<epoch_id, bool>; ///< And whether it is active.
+  using phase = std::pair<config_id, bool>; ///< And whether it is active.
   /// How long a chain waits for what its members do next, and for whom too long.
   struct delay {
     phase waits_for;
@@ -133,7 +133,7 @@ private:
   void propose(chain_metadata& chain, chain_config next, generation_id generation);
   void watch(std::uint32_t index, time_point now);
   void part_neighbours(std::uint32_t index, time_point now);
-  std::optional<std::pair<member_id, member_id>> stuck_pair(std::uint32_t index) const;
+  std::optional<std::pair<member_id, member_id>> stalled_pair(std::uint32_t index) const;
   bool are_apart(const member_id& a, const member_id& b) const;
   std::size_t apart_count(const member_id& server) const;
   bool has_sealed(const member_id& server, std::uint32_t index) const;
@@ -145,13 +145,13 @@ private:
   bool one_may_have_more(std::uint32_t index) const;
   chain_config beginning(std::uint32_t index) const;
   std::vector<server_id> homes(std::uint32_t index) const;
-  std::vector<member_id> founders(std::uint32_t index, std::vector<member_id> members) const;
+  std::vector<member_id> initial_members(std::uint32_t index, std::vector<member_id> members) const;
   std::optional<member_id> joiner_for(std::uint32_t index,
                                       const std::vector<member_id>& members) const;
   bool may_join(std::uint32_t index, const member_id& server,
                 const std::vector<member_id>& members) const;
   std::size_t surplus(std::uint32_t index, const std::vector<member_id>& members) const;
-  bool is_joint(std::uint32_t index) const;
+  bool is_synced(std::uint32_t index) const;
 
   bool keeps_up(const member_id& server) const;
   bool is_absent(const member_id& server) const;

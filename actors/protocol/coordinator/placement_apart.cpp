@@ -9,21 +9,22 @@
 namespace troupe {
 
 /// The two nearest to the end of the chain: those before them wait for what these do not pass on.
-std::optional<std::pair<member_id, member_id>> placement::stuck_pair(std::uint32_t index) const {
+std::optional<std::pair<member_id, member_id>> placement::stalled_pair(std::uint32_t index) const {
   const auto& active = records_[index].active;
-  const auto is_stuck = [&](const member_id& who) {
+  const auto is_stalled = [&](const member_id& who) {
     const auto* status = status_of(who, index);
-    return status != nullptr && status->stuck && status->epoch == active.epoch && !is_absent(who);
+    return status != nullptr && status->stalled && status->config == active.config
+           && !is_absent(who);
   };
   auto row = active.members;
   if (active.joiner)
     row.push_back(*active.joiner);
   if (row.size() < 2)
     return std::nullopt;
-  if (active.joiner && is_stuck(*active.joiner))
+  if (active.joiner && is_stalled(*active.joiner))
     return std::pair{row[row.size() - 2], row.back()};
   for (std::size_t i = row.size() - 1; i > 0; --i)
-    if (is_stuck(row[i - 1]))
+    if (is_stalled(row[i - 1]))
       return std::pair{row[i - 1], row[i]};
   return std::nullopt;
 }
@@ -33,8 +34,8 @@ void placement::part_neighbours(std::uint32_t index, time_point now) {
   std::erase_if(apart_, [&](const auto& x) { return x.second <= now; });
   auto& chain = records_[index];
   auto& left_out = delays_[index].left_out;
-  const auto pair = chain.proposed || left_out ? std::nullopt : stuck_pair(index);
-  if (!pair || mutated(mutation::stuck_left_alone))
+  const auto pair = chain.proposed || left_out ? std::nullopt : stalled_pair(index);
+  if (!pair || mutated(mutation::stalled_left_alone))
     return;
   const auto& [first, second] = *pair;
   const bool first_is_worse =
@@ -45,7 +46,7 @@ void placement::part_neighbours(std::uint32_t index, time_point now) {
 }
 
 bool placement::are_apart(const member_id& a, const member_id& b) const {
-  return apart_.contains({a, b}) && !mutated(mutation::stuck_brought_together);
+  return apart_.contains({a, b}) && !mutated(mutation::stalled_brought_together);
 }
 
 std::size_t placement::apart_count(const member_id& server) const {

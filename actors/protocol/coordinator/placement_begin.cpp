@@ -35,11 +35,11 @@ bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
     else if (goes_on(index) ? is_awaited(home) : expected_.contains(home))
       return false;
   }
-  members = founders(index, std::move(members));
+  members = initial_members(index, std::move(members));
   if (members.empty())
     return false;
   const auto& before = mutated(mutation::found_twice) ? chain.active : newest(chain);
-  chain.origin = checkpoint;
+  chain.base_checkpoint = checkpoint;
   have_less_[index].clear();
   propose(chain, {{}, {}, std::move(members), {}}, {before.generation.value + 1});
   return true;
@@ -47,7 +47,7 @@ bool placement::begin_again(std::uint32_t index, std::uint64_t checkpoint) {
 
 /// Whether another generation of it begins with what one of its servers has kept.
 bool placement::goes_on(std::uint32_t index) const {
-  return options_.one_begins_again && records_[index].active.epoch != epoch_id{};
+  return options_.restart_from_one_replica && records_[index].active.config != config_id{};
 }
 
 /// Who is not there, and may be yet.
@@ -56,11 +56,11 @@ bool placement::is_awaited(server_id server) const {
          || any_of(silent_, [&](const member_id& who) { return who.index == server.value; });
 }
 
-void placement::begins_with_less(std::uint32_t index, const member_id& founder) {
-  have_less_[index].insert(founder);
+void placement::has_partial_state(std::uint32_t index, const member_id& initial_member) {
+  have_less_[index].insert(initial_member);
 }
 
-bool placement::settles_for_less(std::uint32_t index) const {
+bool placement::accepts_partial_state(std::uint32_t index) const {
   return begins(records_[index]) && !one_may_have_more(index)
          && any_of(records_[index].proposed->members,
                    [&](const member_id& who) { return have_less_[index].contains(who); });
@@ -82,7 +82,7 @@ chain_config placement::beginning(std::uint32_t index) const {
   const auto has_less = [&](const member_id& who) { return have_less_[index].contains(who); };
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
   if (!goes_on(index) || std::ranges::find_if_not(members, has_less) != members.end())
-    return {{}, {}, founders(index, std::move(members)), {}};
+    return {{}, {}, initial_members(index, std::move(members)), {}};
   std::vector<member_id> others;
   bool one_is_awaited = false;
   for (const server_id home : homes(index)) {
@@ -95,7 +95,7 @@ chain_config placement::beginning(std::uint32_t index) const {
   }
   if (others.empty() && one_is_awaited)
     return {};
-  return {{}, {}, founders(index, others.empty() ? members : others), {}};
+  return {{}, {}, initial_members(index, others.empty() ? members : others), {}};
 }
 
 /// Where a chain has its place, or what it had before is.
@@ -120,8 +120,8 @@ std::vector<server_id> placement::homes(std::uint32_t index) const {
 }
 
 /// Those of `members` who can begin a generation, and others as far as there are any.
-std::vector<member_id> placement::founders(std::uint32_t index,
-                                           std::vector<member_id> members) const {
+std::vector<member_id> placement::initial_members(std::uint32_t index,
+                                                  std::vector<member_id> members) const {
   std::erase_if(members, [&](const member_id& who) { return is_absent(who); });
   const std::size_t wanted = goes_on(index) ? 1 : options_.replicas;
   if (members.size() > wanted)

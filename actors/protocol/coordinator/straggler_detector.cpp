@@ -20,20 +20,20 @@ std::string seconds_text(double seconds) {
 }
 
 /// `text` goes on after the worker's name.
-void tell(straggler_events& verdicts, worker_id worker, straggler_measure duty,
-          const std::string& text, straggler_event::kind what = straggler_event::kind::duty) {
-  verdicts.push_back({what, worker, duty, "worker " + std::to_string(worker.value) + text});
+void notify(straggler_events& events, worker_id worker, straggler_measure measure,
+            const std::string& text, straggler_event::kind what = straggler_event::kind::measure) {
+  events.push_back({what, worker, measure, "worker " + std::to_string(worker.value) + text});
 }
 
-void tell(straggler_events& verdicts, straggler_event::kind what, const std::string& text) {
-  verdicts.push_back({what, std::nullopt, straggler_measure::full, "the cluster " + text});
+void notify(straggler_events& events, straggler_event::kind what, const std::string& text) {
+  events.push_back({what, std::nullopt, straggler_measure::full, "the cluster " + text});
 }
 
-const char* meaning_of(straggler_measure duty) {
-  switch (duty) {
-  case straggler_measure::watched: return "it is watched";
-  case straggler_measure::relieved: return "it gives back a part of its work";
-  case straggler_measure::backup: return "nobody waits for it any more";
+const char* meaning_of(straggler_measure measure) {
+  switch (measure) {
+  case straggler_measure::warned: return "it is watched";
+  case straggler_measure::rebalanced: return "it gives back a part of its work";
+  case straggler_measure::demoted: return "nobody waits for it any more";
   default: return "";
   }
 }
@@ -49,7 +49,7 @@ double median(std::vector<double> values) {
 
 // -- events -----------------------------------------------------------------------------------
 
-void straggler_detector::begin_track(seat& who, time_point now) const {
+void straggler_detector::begin_track(slot& who, time_point now) const {
   who.seen = {};
   who.seen.since = now;
   who.seen.window_since = now;
@@ -57,45 +57,45 @@ void straggler_detector::begin_track(seat& who, time_point now) const {
 }
 
 void straggler_detector::joined(worker_id worker, std::string host, time_point now,
-                                straggler_events& verdicts) {
-  auto& who = seats_[worker];
+                                straggler_events& events) {
+  auto& who = slots_[worker];
   who.host = std::move(host);
   who.present = true;
   begin_track(who, now);
-  if (who.duty == straggler_measure::out)
+  if (who.measure == straggler_measure::evicted)
     return;
-  who.duty = straggler_measure::full;
+  who.measure = straggler_measure::full;
   const auto record = hosts_.find(who.host);
   if (record == hosts_.end() || record->second.held_until <= now || !may_put_out())
     return;
-  who.duty = straggler_measure::out;
+  who.measure = straggler_measure::evicted;
   who.out_until = record->second.held_until;
-  tell(verdicts, worker, who.duty,
-       " has to wait " + seconds_text(seconds_of(who.out_until - now)) + ": its host " + who.host
-         + " is held back");
+  notify(events, worker, who.measure,
+         " has to wait " + seconds_text(seconds_of(who.out_until - now)) + ": its host " + who.host
+           + " is held back");
 }
 
 void straggler_detector::left(worker_id worker, time_point now) {
-  const auto found = seats_.find(worker);
-  if (found == seats_.end())
+  const auto found = slots_.find(worker);
+  if (found == slots_.end())
     return;
   auto& who = found->second;
   who.present = false;
   who.left_at = now;
   begin_track(who, now);
-  if (who.duty != straggler_measure::out)
-    who.duty = straggler_measure::full;
+  if (who.measure != straggler_measure::evicted)
+    who.measure = straggler_measure::full;
 }
 
 void straggler_detector::progress(worker_id worker, const worker_progress& done, time_point now) {
-  const auto found = seats_.find(worker);
-  if (found != seats_.end() && found->second.works())
+  const auto found = slots_.find(worker);
+  if (found != slots_.end() && found->second.works())
     measure(found->second.seen, done, now);
 }
 
-straggler_measure straggler_detector::duty(worker_id worker) const {
-  const auto found = seats_.find(worker);
-  return found == seats_.end() ? straggler_measure::full : found->second.duty;
+straggler_measure straggler_detector::measure(worker_id worker) const {
+  const auto found = slots_.find(worker);
+  return found == slots_.end() ? straggler_measure::full : found->second.measure;
 }
 
 void straggler_detector::measure(track& seen, const worker_progress& done, time_point now) const {
@@ -128,12 +128,12 @@ void straggler_detector::measure(track& seen, const worker_progress& done, time_
 
 // -- a round ----------------------------------------------------------------------------------
 
-void straggler_detector::tick(time_point now, straggler_events& verdicts) {
+void straggler_detector::tick(time_point now, straggler_events& events) {
   if (round_at_ && now - *round_at_ < options_.round)
     return;
   late_ = round_at_ && now - *round_at_ > options_.round * options_.late_ratio;
   round_at_ = now;
-  release(now, verdicts);
+  release(now, events);
   forget(now);
   if (late_)
     return oversleep(now);
@@ -141,24 +141,24 @@ void straggler_detector::tick(time_point now, straggler_events& verdicts) {
     --late_score_;
     late_at_ = now;
   }
-  for (auto& [worker, who] : seats_)
+  for (auto& [worker, who] : slots_)
     if (who.works())
       close_window(who.seen, now);
   const auto all = compare();
   if (all.reporting > 0)
     median_ = all.median;
-  find_stuck(all, now, verdicts);
+  find_stalled(all, now, events);
   find_slow(all, now);
-  brake(all, now, verdicts);
-  act(all, now, verdicts);
+  brake(all, now, events);
+  act(all, now, events);
 }
 
-/// The judge did not run in time, so what it saw since says nothing about workers: all begin anew,
-/// in windows and in silence.
+/// The detector did not run in time, so what it saw since says nothing about workers: all begin
+/// anew, in windows and in silence.
 void straggler_detector::oversleep(time_point now) {
   late_score_ = std::min(late_score_ + 1, options_.late_score_max);
   late_at_ = now;
-  for (auto& [worker, who] : seats_) {
+  for (auto& [worker, who] : slots_) {
     auto& seen = who.seen;
     if (seen.base)
       seen.base = seen.newest;
@@ -200,8 +200,8 @@ void straggler_detector::close_window(track& seen, time_point now) const {
 straggler_detector::group straggler_detector::compare() const {
   std::vector<double> paces;
   std::vector<double> samples;
-  for (const auto& [worker, who] : seats_)
-    if (who.works() && who.seen.pace && !who.seen.stuck) {
+  for (const auto& [worker, who] : slots_)
+    if (who.works() && who.seen.pace && !who.seen.stalled) {
       paces.push_back(who.seen.pace->seconds_per_sample);
       samples.push_back(who.seen.pace->samples_per_step);
     }
@@ -233,28 +233,28 @@ double straggler_detector::silence_limit(const track& seen) const {
   return patience * (1.0 + late_score_);
 }
 
-void straggler_detector::find_stuck(const group& all, time_point now, straggler_events& verdicts) {
-  for (auto& [worker, who] : seats_) {
+void straggler_detector::find_stalled(const group& all, time_point now, straggler_events& events) {
+  for (auto& [worker, who] : slots_) {
     auto& seen = who.seen;
     if (!who.works())
       continue;
     const auto blocked = seen.base ? seen.newest.blocked - seen.base->blocked : time_point{0};
     const auto silent = seconds_of(now - seen.since - blocked);
-    const bool stuck = silent > silence_limit(seen);
-    seen.hopeless = silent > options_.stuck_ratio * silence_limit(seen);
-    if (stuck && !seen.stuck)
-      tell(verdicts, worker, who.duty,
-           " is stuck: it reports, but has finished no step for " + seconds_text(silent) + "; "
-             + describe(seen, all),
-           straggler_event::kind::stuck);
-    if (seen.stuck && !stuck)
-      tell(verdicts, worker, who.duty, " is not stuck any more; " + describe(seen, all));
-    seen.stuck = stuck;
+    const bool stalled = silent > silence_limit(seen);
+    seen.lost_hope = silent > options_.stalled_ratio * silence_limit(seen);
+    if (stalled && !seen.stalled)
+      notify(events, worker, who.measure,
+             " is stuck: it reports, but has finished no step for " + seconds_text(silent) + "; "
+               + describe(seen, all),
+             straggler_event::kind::stalled);
+    if (seen.stalled && !stalled)
+      notify(events, worker, who.measure, " is not stuck any more; " + describe(seen, all));
+    seen.stalled = stalled;
   }
 }
 
 void straggler_detector::find_slow(const group& all, time_point now) {
-  for (auto& [worker, who] : seats_) {
+  for (auto& [worker, who] : slots_) {
     auto& seen = who.seen;
     if (!who.works() || !seen.closed)
       continue;
@@ -268,22 +268,23 @@ void straggler_detector::find_slow(const group& all, time_point now) {
 
 /// Why nobody of the cluster is to blame; empty where somebody may be.
 std::string straggler_detector::systemic(const group& all) const {
-  std::size_t judged = 0;
+  std::size_t compared = 0;
   std::size_t bad = 0;
-  for (const auto& [worker, who] : seats_)
-    if (who.works() && (who.seen.pace || who.seen.stuck)) {
-      ++judged;
-      bad += who.seen.stuck || who.seen.slow ? 1 : 0;
+  for (const auto& [worker, who] : slots_)
+    if (who.works() && (who.seen.pace || who.seen.stalled)) {
+      ++compared;
+      bad += who.seen.stalled || who.seen.slow ? 1 : 0;
     }
-  if (static_cast<double>(bad) > std::max(1.0, options_.brake_share * static_cast<double>(judged)))
-    return std::to_string(bad) + " of " + std::to_string(judged) + " workers are slow or stuck";
+  if (static_cast<double>(bad)
+      > std::max(1.0, options_.brake_share * static_cast<double>(compared)))
+    return std::to_string(bad) + " of " + std::to_string(compared) + " workers are slow or stuck";
   if (enough(all) && long_run_median_ && all.median > options_.brake_rise * *long_run_median_)
     return "a typical step takes " + seconds_text(all.median * all.step_samples) + " instead of "
            + seconds_text(*long_run_median_ * all.step_samples);
   return {};
 }
 
-void straggler_detector::brake(const group& all, time_point now, straggler_events& verdicts) {
+void straggler_detector::brake(const group& all, time_point now, straggler_events& events) {
   const auto why = systemic(all);
   if (enough(all)) {
     if (!long_run_median_) {
@@ -291,7 +292,7 @@ void straggler_detector::brake(const group& all, time_point now, straggler_event
       long_run_since_ = now;
     } else {
       // A plain mean until long_run has passed, then one that forgets. It follows under the brake
-      // too, so that a cluster that stays slow is judged again in the end.
+      // too, so that a cluster that stays slow is compared again in the end.
       const auto span = std::min<time_point>(now - long_run_since_, options_.long_run);
       const auto weight = std::min(1.0, seconds_of(now - long_run_at_) / seconds_of(span));
       *long_run_median_ += weight * (all.median - *long_run_median_);
@@ -301,42 +302,42 @@ void straggler_detector::brake(const group& all, time_point now, straggler_event
   if (!why.empty()) {
     brake_until_ = now + options_.brake_time;
     if (!std::exchange(braked_, true))
-      tell(verdicts, straggler_event::kind::cluster_slow, "is slow, no worker is blamed: " + why);
+      notify(events, straggler_event::kind::cluster_slow, "is slow, no worker is blamed: " + why);
   } else if (braked_ && now >= brake_until_) {
     braked_ = false;
-    tell(verdicts, straggler_event::kind::cluster_well,
-         "is not slow any more: workers are judged again");
+    notify(events, straggler_event::kind::cluster_well,
+           "is not slow any more: workers are judged again");
   }
 }
 
 // -- force ------------------------------------------------------------------------------------
 
-void straggler_detector::act(const group& all, time_point now, straggler_events& verdicts) {
+void straggler_detector::act(const group& all, time_point now, straggler_events& events) {
   std::optional<worker_id> worst;
   const auto badness = [&](worker_id worker) { // Stuck ones first, then by pace.
-    const auto& seen = seats_.at(worker).seen;
-    return std::pair{seen.hopeless, seen.pace ? seen.pace->seconds_per_sample : 0.0};
+    const auto& seen = slots_.at(worker).seen;
+    return std::pair{seen.lost_hope, seen.pace ? seen.pace->seconds_per_sample : 0.0};
   };
-  for (auto& [worker, who] : seats_) {
+  for (auto& [worker, who] : slots_) {
     auto& seen = who.seen;
     if (!who.works())
       continue;
-    if (seen.stuck || seen.slow)
+    if (seen.stalled || seen.slow)
       seen.healthy_since = now;
     else if (seen.closed)
-      forgive(worker, who, now, verdicts);
+      forgive(worker, who, now, events);
     if (braked_ || !enough(all)) {
       seen.slow_windows = 0;
       seen.evidence = false;
     }
     const bool forceable = seen.evidence && now - seen.forced_at >= options_.force_interval;
-    if (forceable && who.duty < std::min(options_.least_duty, straggler_measure::backup)) {
-      who.duty = static_cast<straggler_measure>(static_cast<int>(who.duty) + 1);
+    if (forceable && who.measure < std::min(options_.strongest, straggler_measure::demoted)) {
+      who.measure = static_cast<straggler_measure>(static_cast<int>(who.measure) + 1);
       seen.evidence = false;
       seen.forced_at = now;
-      tell(verdicts, worker, who.duty,
-           std::string{" is slow, "} + meaning_of(who.duty) + "; " + describe(seen, all));
-    } else if ((forceable || (seen.hopeless && !braked_))
+      notify(events, worker, who.measure,
+             std::string{" is slow, "} + meaning_of(who.measure) + "; " + describe(seen, all));
+    } else if ((forceable || (seen.lost_hope && !braked_))
                && (!worst || badness(*worst) < badness(worker))) {
       worst = worker;
     }
@@ -344,17 +345,17 @@ void straggler_detector::act(const group& all, time_point now, straggler_events&
   if (worst && may_put_out()
       && (!evicted_at_ || now - *evicted_at_ >= options_.eviction_interval
           || mutated(mutation::evicts_at_once)))
-    evict(*worst, all, now, verdicts);
+    evict(*worst, all, now, events);
 }
 
 /// After a window that was not slow.
-void straggler_detector::forgive(worker_id worker, seat& who, time_point now,
-                                 straggler_events& verdicts) const {
+void straggler_detector::forgive(worker_id worker, slot& who, time_point now,
+                                 straggler_events& events) const {
   auto& seen = who.seen;
-  if (who.duty != straggler_measure::full && now - seen.slow_at >= options_.recovery) {
-    who.duty = straggler_measure::full;
-    tell(verdicts, worker, who.duty,
-         " has its full duty back: not slow for " + seconds_text(seconds_of(now - seen.slow_at)));
+  if (who.measure != straggler_measure::full && now - seen.slow_at >= options_.recovery) {
+    who.measure = straggler_measure::full;
+    notify(events, worker, who.measure,
+           " has its full duty back: not slow for " + seconds_text(seconds_of(now - seen.slow_at)));
   }
   if (now - seen.healthy_since >= options_.healthy_time) {
     who.evictions /= 2;
@@ -364,41 +365,41 @@ void straggler_detector::forgive(worker_id worker, seat& who, time_point now,
 
 std::size_t straggler_detector::working() const {
   return static_cast<std::size_t>(std::count_if(
-    seats_.begin(), seats_.end(), [](const auto& entry) { return entry.second.works(); }));
+    slots_.begin(), slots_.end(), [](const auto& entry) { return entry.second.works(); }));
 }
 
 /// One more, who works now.
 bool straggler_detector::may_put_out() const {
   std::size_t known = 0;
   std::size_t out = 0;
-  for (const auto& [worker, who] : seats_) {
-    known += who.present || who.duty == straggler_measure::out ? 1 : 0;
-    out += who.duty == straggler_measure::out ? 1 : 0;
+  for (const auto& [worker, who] : slots_) {
+    known += who.present || who.measure == straggler_measure::evicted ? 1 : 0;
+    out += who.measure == straggler_measure::evicted ? 1 : 0;
   }
   // 10 % of 30 must be 3 whatever 0.1 is in binary.
   const auto share = std::floor(options_.out_share * static_cast<double>(known) + 1e-9);
-  return options_.least_duty == straggler_measure::out
+  return options_.strongest == straggler_measure::evicted
          && (static_cast<double>(out + 1) <= std::max(1.0, share)
              || mutated(mutation::evicts_beyond_cap))
          && working() >= std::size_t{options_.workers_min} + 1;
 }
 
 void straggler_detector::evict(worker_id worker, const group& all, time_point now,
-                               straggler_events& verdicts) {
-  auto& who = seats_.at(worker);
-  const std::string why = who.seen.hopeless ? " stayed stuck" : " stayed slow";
+                               straggler_events& events) {
+  auto& who = slots_.at(worker);
+  const std::string why = who.seen.lost_hope ? " stayed stuck" : " stayed slow";
   const auto numbers = describe(who.seen, all);
   evicted_at_ = now;
   ++who.evictions;
-  who.duty = straggler_measure::out;
+  who.measure = straggler_measure::evicted;
   who.out_until = now
                   + std::min<std::chrono::milliseconds>(options_.probation * who.evictions,
                                                         options_.probation_max);
   begin_track(who, now);
   const bool held = hold_host(who.host, now);
-  tell(verdicts, worker, who.duty,
-       why + " and is out for " + seconds_text(seconds_of(who.out_until - now))
-         + (held ? ", with its host " + who.host : "") + "; " + numbers);
+  notify(events, worker, who.measure,
+         why + " and is out for " + seconds_text(seconds_of(who.out_until - now))
+           + (held ? ", with its host " + who.host : "") + "; " + numbers);
 }
 
 /// Notes an eviction. Returns whether the host is held back for it, and with it all who are out.
@@ -413,44 +414,44 @@ bool straggler_detector::hold_host(const std::string& host, time_point now) {
     return false;
   record.evictions.clear();
   record.held_until = now + options_.host_hold;
-  for (auto& [worker, who] : seats_)
-    if (who.duty == straggler_measure::out && who.host == host)
+  for (auto& [worker, who] : slots_)
+    if (who.measure == straggler_measure::evicted && who.host == host)
       who.out_until = std::max(who.out_until, record.held_until);
   return true;
 }
 
 /// Lets in whose time is over; and others, where too few work without them.
-void straggler_detector::release(time_point now, straggler_events& verdicts) {
-  for (const auto& [worker, who] : seats_)
-    if (who.duty == straggler_measure::out && now >= who.out_until)
-      let_in(worker, "its time is over", now, verdicts);
+void straggler_detector::release(time_point now, straggler_events& events) {
+  for (const auto& [worker, who] : slots_)
+    if (who.measure == straggler_measure::evicted && now >= who.out_until)
+      let_in(worker, "its time is over", now, events);
   while (working() < options_.workers_min) {
-    auto next = seats_.end();
-    for (auto i = seats_.begin(); i != seats_.end(); ++i) {
-      const bool waits = i->second.present && i->second.duty == straggler_measure::out;
-      if (waits && (next == seats_.end() || i->second.out_until < next->second.out_until))
+    auto next = slots_.end();
+    for (auto i = slots_.begin(); i != slots_.end(); ++i) {
+      const bool waits = i->second.present && i->second.measure == straggler_measure::evicted;
+      if (waits && (next == slots_.end() || i->second.out_until < next->second.out_until))
         next = i;
     }
-    if (next == seats_.end())
+    if (next == slots_.end())
       return;
-    let_in(next->first, "too few work without it", now, verdicts);
+    let_in(next->first, "too few work without it", now, events);
   }
 }
 
 void straggler_detector::let_in(worker_id worker, const std::string& why, time_point now,
-                                straggler_events& verdicts) {
-  auto& who = seats_.at(worker);
-  who.duty = straggler_measure::full;
+                                straggler_events& events) {
+  auto& who = slots_.at(worker);
+  who.measure = straggler_measure::full;
   if (!who.present)
     who.left_at = now;
   begin_track(who, now);
-  tell(verdicts, worker, who.duty, " may work again: " + why);
+  notify(events, worker, who.measure, " may work again: " + why);
 }
 
 void straggler_detector::forget(time_point now) {
-  std::erase_if(seats_, [&](const auto& entry) {
+  std::erase_if(slots_, [&](const auto& entry) {
     const auto& who = entry.second;
-    return !who.present && who.duty != straggler_measure::out
+    return !who.present && who.measure != straggler_measure::evicted
            && now - who.left_at > options_.host_memory;
   });
   std::erase_if(hosts_, [&](const auto& entry) {

@@ -1,7 +1,7 @@
 // Which workers are stragglers, and what each may still do. A plain state machine: progress of the
-// workers and time in, verdicts out. It compares workers with each other, never with a clock of
-// theirs; it blames nobody while the whole cluster or the judge itself is slow; and it uses force
-// by degrees, within a budget, and never for ever.
+// workers and time in, events out. It compares workers with each other, never with a clock of
+// theirs; it blames nobody while the whole cluster or the detector itself is slow; and it uses
+// force by degrees, within a budget, and never for ever.
 #pragma once
 
 #include "base/clock.hpp"
@@ -21,10 +21,10 @@ namespace troupe {
 /// What a worker may do, by growing force.
 enum class straggler_measure : std::uint8_t {
   full,
-  watched,  ///< The same, but a person is told.
-  relieved, ///< It gives back a part of its work.
-  backup,   ///< Nobody waits for its gradients.
-  out,      ///< Its incarnation is over, its work is others'; a successor has to wait.
+  warned,     ///< It works as before; a warning is printed.
+  rebalanced, ///< It gives back a part of its work.
+  demoted,    ///< No other worker waits for its gradients.
+  evicted,    ///< Its incarnation has ended and its work is reassigned; a successor has to wait.
 };
 
 /// Each number of the rules. "Step": one batch of a worker; "typical step": the median number of
@@ -58,7 +58,7 @@ struct straggler_options {
   std::chrono::milliseconds first_step{120'000};
   /// ... which is told; and put out after this times as long, if it does not go on. Must exceed
   /// every pause of a healthy worker.
-  double stuck_ratio = 2.0;
+  double stalled_ratio = 2.0;
 
   // -- when the cluster is slow, and nobody of it to blame --
   /// m is more than this times its mean over the long run ...
@@ -71,7 +71,7 @@ struct straggler_options {
 
   // -- force --
   /// Nobody gets less than this.
-  straggler_measure least_duty = straggler_measure::out;
+  straggler_measure strongest = straggler_measure::evicted;
   /// At least this between two degrees of force against a worker, so that the first can help.
   std::chrono::milliseconds force_interval{5000};
   /// A worker has its full duty back after so long without a slow window. Longer than a flapping
@@ -98,7 +98,7 @@ struct straggler_options {
   std::chrono::milliseconds host_memory{3'600'000};
   std::chrono::milliseconds host_hold{1'800'000};
 
-  // -- the judge itself --
+  // -- the detector itself --
   /// Time between two rounds of judgement.
   std::chrono::milliseconds round{1000};
   /// A round that comes after more than this times `round` is late.
@@ -128,15 +128,15 @@ struct worker_progress {
 
 struct straggler_event {
   enum class kind : std::uint8_t {
-    duty,         ///< The worker's duty is now `duty`. May say what held before.
-    stuck,        ///< The worker reports and does not train. Its duty is as before.
+    measure,      ///< The worker's measure is now `measure`. May say what held before.
+    stalled,      ///< The worker reports and does not train. Its measure is as before.
     cluster_slow, ///< The brake is on: no force against anybody ...
     cluster_well, ///< ... until now.
   };
-  kind what = kind::duty;
-  std::optional<worker_id> worker;                  ///< None for a verdict on the cluster.
-  straggler_measure duty = straggler_measure::full; ///< The worker's.
-  std::string reason;                               ///< One line for a person, with the numbers.
+  kind what = kind::measure;
+  std::optional<worker_id> worker;                     ///< None for a event on the cluster.
+  straggler_measure measure = straggler_measure::full; ///< The worker's.
+  std::string reason;                                  ///< One line for a person, with the numbers.
 
   bool operator==(const straggler_event&) const = default;
 };
@@ -146,9 +146,9 @@ using straggler_events = std::vector<straggler_event>;
 /// Units: time per sample between receipts, less what the worker was blocked; by the caller's clock
 ///   alone. Verdicts are appended to the caller's buffer.
 /// Requires: `now` never goes back; tick() is called at least once in options.round, best at once
-///   after the events that came before it. Else the judge takes itself for late.
+///   after the events that came before it. Else the detector takes itself for late.
 /// Errors: none. Calls for workers that did not join, or are out, do nothing.
-/// Determinism: the same calls give the same verdicts; workers are compared in ascending order.
+/// Determinism: the same calls give the same events; workers are compared in ascending order.
 /// Capacity: window_steps measurements for a worker; who left is forgotten after host_memory.
 /// Invariants:
 /// (1) when a worker is put out, at most max(1, out_share of all) are out, and workers_min work:
@@ -167,19 +167,19 @@ public:
   explicit straggler_detector(straggler_options options) : options_(options) {}
 
   /// A new incarnation of this worker is here and will get work, unless it is out: evicted lately,
-  /// or its host is held back, of which a verdict tells. Otherwise it begins with full duty.
+  /// or its host is held back, of which a event tells. Otherwise it begins with full measure.
   /// `host`: any name that workers of one machine share; empty: unknown, and never held back.
-  void joined(worker_id worker, std::string host, time_point now, straggler_events& verdicts);
+  void joined(worker_id worker, std::string host, time_point now, straggler_events& events);
   /// It is gone, for whatever reason. If it is out, it stays so.
   void left(worker_id worker, time_point now);
   /// What it has done; `now` is when that was received. May be called as often as one likes.
   /// Numbers below the last ones begin a new count.
   void progress(worker_id worker, const worker_progress& done, time_point now);
   /// Judges, if options.round has passed since it last did.
-  void tick(time_point now, straggler_events& verdicts);
+  void tick(time_point now, straggler_events& events);
 
   /// `full` for a worker that is not known. Who is `out` must not get work.
-  straggler_measure duty(worker_id worker) const;
+  straggler_measure measure(worker_id worker) const;
 
 private:
   struct measurement {
@@ -205,9 +205,9 @@ private:
     std::optional<troupe::straggler_detector::pace> pace; ///< Of the window that ended last ...
     bool closed = false;                                  ///< ... in this round.
 
-    bool slow = false;     ///< That window is.
-    bool stuck = false;    ///< No step for too long.
-    bool hopeless = false; ///< No step for stuck_ratio times that.
+    bool slow = false;      ///< That window is.
+    bool stalled = false;   ///< No step for too long.
+    bool lost_hope = false; ///< No step for stalled_ratio times that.
     std::uint32_t slow_windows = 0;
     bool evidence = false; ///< A slow window that no force answered yet.
     time_point slow_at{0};
@@ -215,16 +215,16 @@ private:
     time_point healthy_since{0};
   };
   /// One seat of a worker; it outlives incarnations.
-  struct seat {
+  struct slot {
     std::string host;
     bool present = false;
     time_point left_at{0};
-    straggler_measure duty = straggler_measure::full;
+    straggler_measure measure = straggler_measure::full;
     time_point out_until{0};
     std::uint32_t evictions = 0; ///< Less those forgotten.
     track seen;
 
-    bool works() const { return present && duty != straggler_measure::out; }
+    bool works() const { return present && measure != straggler_measure::evicted; }
   };
   struct host_record {
     std::deque<time_point> evictions;
@@ -245,27 +245,27 @@ private:
   bool enough(const group& all) const { return all.reporting >= options_.reporting_min; }
   double slow_limit(const group& all) const;
   bool is_slow(const pace& one, const group& all) const;
-  void find_stuck(const group& all, time_point now, straggler_events& verdicts);
+  void find_stalled(const group& all, time_point now, straggler_events& events);
   double silence_limit(const track& seen) const;
   void find_slow(const group& all, time_point now);
-  void brake(const group& all, time_point now, straggler_events& verdicts);
+  void brake(const group& all, time_point now, straggler_events& events);
   std::string systemic(const group& all) const;
-  void act(const group& all, time_point now, straggler_events& verdicts);
-  void forgive(worker_id worker, seat& who, time_point now, straggler_events& verdicts) const;
+  void act(const group& all, time_point now, straggler_events& events);
+  void forgive(worker_id worker, slot& who, time_point now, straggler_events& events) const;
 
   bool may_put_out() const;
-  void evict(worker_id worker, const group& all, time_point now, straggler_events& verdicts);
+  void evict(worker_id worker, const group& all, time_point now, straggler_events& events);
   bool hold_host(const std::string& host, time_point now);
-  void release(time_point now, straggler_events& verdicts);
-  void let_in(worker_id worker, const std::string& why, time_point now, straggler_events& verdicts);
+  void release(time_point now, straggler_events& events);
+  void let_in(worker_id worker, const std::string& why, time_point now, straggler_events& events);
   void forget(time_point now);
-  void begin_track(seat& who, time_point now) const;
+  void begin_track(slot& who, time_point now) const;
   void oversleep(time_point now);
   std::size_t working() const;
   std::string describe(const track& seen, const group& all) const;
 
   straggler_options options_;
-  std::map<worker_id, seat> seats_;
+  std::map<worker_id, slot> slots_;
   std::map<std::string, host_record> hosts_;
 
   std::optional<time_point> round_at_; ///< The last round.

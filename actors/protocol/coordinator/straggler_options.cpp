@@ -18,7 +18,7 @@ result<void> validate(const straggler_options& options) {
     return invalid("reporting_min must be at least 3: of two, neither is the slow one");
   if (options.silence <= none || options.first_step < options.silence)
     return invalid("silence must be positive, first_step at least as long");
-  if (!(options.silence_steps >= 1.0) || !(options.stuck_ratio >= 1.0))
+  if (!(options.silence_steps >= 1.0) || !(options.stalled_ratio >= 1.0))
     return invalid("silence_steps and stuck_ratio must be at least 1");
   if (!(options.brake_rise > 1.0) || options.long_run <= none)
     return invalid("brake_rise must be above 1, long_run positive");

@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-std::vector<table_id> tables_of(const query& pull) {
+std::vector<table_id> tables_of(const pull_request& pull) {
   std::vector<table_id> tables;
   const auto add = [&](const auto& all) {
     for (const auto& x : all)
@@ -52,11 +52,11 @@ replica::replica(const job_spec& job, member_id self, generation_id generation, 
 
 // -- the coordinator's word --
 
-void replica::obey(const chain_metadata& record, time_point now, replica_effects& effects) {
+void replica::reconcile(const chain_metadata& record, time_point now, replica_effects& effects) {
   const bool led = leads();
   chain_effects news;
   if (record.proposed)
-    chain_.propose(record.proposed->epoch);
+    chain_.propose(record.proposed->config);
   chain_.activate(record.active, now, news);
   run(news, effects);
   stop_leading(led);
@@ -94,7 +94,7 @@ std::optional<failure> replica::unfit() const {
   return std::nullopt;
 }
 
-void replica::push(request_token token, std::shared_ptr<const update> what, time_point now,
+void replica::push(request_token token, std::shared_ptr<const push_request> what, time_point now,
                    replica_effects& effects) {
   auto why = unfit();
   if (!why && log_bytes_ > options_.log_bytes_max)
@@ -104,7 +104,7 @@ void replica::push(request_token token, std::shared_ptr<const update> what, time
     return;
   }
   arriving_ = {token, std::move(what)};
-  const update& push = *arriving_.second;
+  const push_request& push = *arriving_.second;
   shard_->push(token, push.steps(), push.tables, push.base_version, decided_);
   keep_payload();
   carry_out(now, effects);
@@ -117,7 +117,7 @@ void replica::keep_payload() {
     held_.insert(arriving_);
 }
 
-std::shared_ptr<const update> replica::payload_of(request_token token) {
+std::shared_ptr<const push_request> replica::payload_of(request_token token) {
   if (token == arriving_.first || mutated(mutation::another_payload))
     return arriving_.second;
   return std::move(held_.extract(token).mapped());
@@ -129,7 +129,7 @@ void replica::drop_payload(request_token token) {
     held_.erase(token);
 }
 
-std::optional<failure> replica::unfit(const query& what, time_point now) const {
+std::optional<failure> replica::unfit(const pull_request& what, time_point now) const {
   const bool reads = what.anywhere && (chain_.is_tail() || !what.latest);
   if (!leads() && !reads)
     return unfit();
@@ -140,7 +140,7 @@ std::optional<failure> replica::unfit(const query& what, time_point now) const {
   return std::nullopt;
 }
 
-void replica::pull(request_token token, const query& what, time_point now,
+void replica::pull(request_token token, const pull_request& what, time_point now,
                    replica_effects& effects) {
   if (auto why = unfit(what, now)) {
     effects.push_back(refuse_effect{token, *std::move(why)});
@@ -222,10 +222,14 @@ void replica::run(chain_effects& news, replica_effects& effects) {
 
     void operator()(const append_effect& x) const {
       const auto& entry = self.log_.at(x.what.index - self.first_);
-      effects.push_back(peer_effect{x.to, entry_message{x.what, entry}});
+      effects.push_back(replica_send_effect{x.to, entry_message{x.what, entry}});
     }
     void operator()(const chain_message_effect& x) const {
-      std::visit([&](const auto& what) { effects.push_back(peer_effect{x.to, what}); }, x.what);
+      std::visit(
+        [&](const auto& what) {
+          effects.push_back(replica_send_effect{x.to, what});
+        },
+        x.what);
     }
     void operator()(const commit_effect& x) const { self.final_ = x.index; }
     void operator()(const truncate_effect& x) const { self.truncate(x.last, effects); }
@@ -329,10 +333,10 @@ std::pair<std::uint64_t, std::vector<log_entry>> replica::unapplied() const {
   return {applied_ + 1, {log_.begin() + static_cast<std::ptrdiff_t>(next), log_.end()}};
 }
 
-std::optional<std::uint64_t> replica::copy_for(const member_id& from, epoch_id epoch) {
+std::optional<std::uint64_t> replica::copy_for(const member_id& from, config_id config) {
   if (applied_ != final_)
     return std::nullopt; // Its state is not the one that it would be taken for.
-  const auto index = chain_.copy_for(from, epoch);
+  const auto index = chain_.copy_for(from, config);
   if (index)
     copied_clocks_ = shard_->bsp_clocks();
   return index;
@@ -340,15 +344,16 @@ std::optional<std::uint64_t> replica::copy_for(const member_id& from, epoch_id e
 
 chain_status replica::status() const {
   auto mine = chain_.status();
-  mine.joint = mine.joint && (copied_clocks_ == 0 || shard_->bsp_clocks() > copied_clocks_);
+  mine.joiner_synced =
+    mine.joiner_synced && (copied_clocks_ == 0 || shard_->bsp_clocks() > copied_clocks_);
   return mine;
 }
 
-bool replica::install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_max,
+bool replica::install(config_id config, std::uint64_t index, std::uint64_t clock_max,
                       const std::vector<shard_partition>& partitions, time_point now,
                       replica_effects& effects) {
   chain_effects news;
-  if (!chain_.install(epoch, index, now, news))
+  if (!chain_.install(config, index, now, news))
     return false;
   log_.clear();
   log_bytes_ = 0;

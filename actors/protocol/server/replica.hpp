@@ -38,8 +38,9 @@ struct replica_options {
   std::uint64_t log_bytes_max = std::uint64_t{256} << 20;
   /// Adds up the slots of a bsp clock for the replicas behind the head, or gives null; none: they
   /// get all of them.
-  std::function<std::shared_ptr<const update>(
-    const std::vector<table_id>& tables, std::span<const std::shared_ptr<const update>> pushes)>
+  std::function<std::shared_ptr<const push_request>(
+    const std::vector<table_id>& tables,
+    std::span<const std::shared_ptr<const push_request>> pushes)>
     add_up = {};
   bool writes_log = false; ///< Gives write_effects: entries outlive the process.
 };
@@ -48,10 +49,10 @@ struct replica_options {
 /// event. The caller must then call applied() or discarded(), before any other event.
 struct step_effect {
   apply_effect what;
-  std::vector<std::shared_ptr<const update>> pushes;
+  std::vector<std::shared_ptr<const push_request>> pushes;
 };
 /// Send this to the replica of the same chain on that server.
-struct peer_effect {
+struct replica_send_effect {
   member_id to;
   decltype(replica_message::what) what;
 };
@@ -69,7 +70,7 @@ struct take_back_effect {
 
 using replica_effect =
   std::variant<write_effect, take_back_effect, step_effect, acknowledge_effect, refuse_effect,
-               answer_effect, cut_effect, peer_effect, request_copy_effect>;
+               answer_effect, cut_effect, replica_send_effect, request_copy_effect>;
 using replica_effects = std::vector<replica_effect>;
 
 /// Events of one generation of the chain; where another one begins, the caller makes another
@@ -86,7 +87,7 @@ public:
           const std::vector<shard_partition>& partitions, replica_options options = {});
 
   // -- the coordinator's word --
-  void obey(const chain_metadata& record, time_point now, replica_effects& effects);
+  void reconcile(const chain_metadata& record, time_point now, replica_effects& effects);
   void set_workers(const std::vector<clock_entry>& workers, time_point now,
                    replica_effects& effects);
   void renew(time_point stamp) { chain_.renew(stamp); }
@@ -95,11 +96,12 @@ public:
                    replica_effects& effects);
 
   // -- requests; see shard --
-  void push(request_token token, std::shared_ptr<const update> what, time_point now,
+  void push(request_token token, std::shared_ptr<const push_request> what, time_point now,
             replica_effects& effects);
   /// A member that does not lead answers what may be answered `anywhere`; a `latest` one only as
   /// the tail, which has applied whatever was acknowledged to anyone.
-  void pull(request_token token, const query& what, time_point now, replica_effects& effects);
+  void pull(request_token token, const pull_request& what, time_point now,
+            replica_effects& effects);
   void applied(time_point now, replica_effects& effects);
   void discarded(failure why, time_point now, replica_effects& effects);
   void count_refused();
@@ -112,12 +114,12 @@ public:
   void receive(const member_id& from, const joined_message& what, time_point now,
                replica_effects& effects);
   /// The index of the present state, for a copy; see chain::copy_for.
-  std::optional<std::uint64_t> copy_for(const member_id& from, epoch_id epoch);
+  std::optional<std::uint64_t> copy_for(const member_id& from, config_id config);
   /// See chain::copy_advanced.
   void copy_advanced(time_point now) { chain_.copy_advanced(now); }
   /// Whether the caller is to put the copy in the place of its values, before anything else.
   /// `clock_max`: the state()->pull_clock_max() of whom it is a copy.
-  bool install(epoch_id epoch, std::uint64_t index, std::uint64_t clock_max,
+  bool install(config_id config, std::uint64_t index, std::uint64_t clock_max,
                const std::vector<shard_partition>& partitions, time_point now,
                replica_effects& effects);
 
@@ -132,8 +134,8 @@ public:
 
 private:
   std::optional<failure> unfit() const;
-  std::optional<failure> unfit(const query& what, time_point now) const;
-  std::shared_ptr<const update> payload_of(request_token token);
+  std::optional<failure> unfit(const pull_request& what, time_point now) const;
+  std::shared_ptr<const push_request> payload_of(request_token token);
   void keep_payload();
   void drop_payload(request_token token);
   void stop_leading(bool led);
@@ -174,8 +176,8 @@ private:
   shard_effects decided_;
 
   /// The push of this event; and those of open bsp clocks.
-  std::pair<request_token, std::shared_ptr<const update>> arriving_;
-  std::map<request_token, std::shared_ptr<const update>> held_;
+  std::pair<request_token, std::shared_ptr<const push_request>> arriving_;
+  std::map<request_token, std::shared_ptr<const push_request>> held_;
 };
 
 } // namespace troupe

@@ -76,9 +76,10 @@ void shard::set_workers(const std::vector<clock_entry>& workers, shard_effects& 
   clocks_.list(workers, leads_ ? std::optional{promise()} : std::nullopt);
   std::vector<waiting_pull> stay;
   for (waiting_pull& pull : waiting_) {
-    auto why = clocks_.objection(pull.askers.front().worker, pull.askers.front().incarnation);
-    if (why && std::ranges::all_of(pull.askers, [&](const step_header& x) {
-          return clocks_.objection(x.worker, x.incarnation).has_value();
+    auto why =
+      clocks_.rejection_of(pull.responders.front().worker, pull.responders.front().incarnation);
+    if (why && std::ranges::all_of(pull.responders, [&](const step_header& x) {
+          return clocks_.rejection_of(x.worker, x.incarnation).has_value();
         }))
       effects.push_back(refuse_effect{pull.token, *std::move(why)});
     else
@@ -98,7 +99,7 @@ void shard::lead() {
     clocks_.promise(promise());
 }
 
-std::optional<failure> shard::objection(const step_header& step) const {
+std::optional<failure> shard::rejection_of(const step_header& step) const {
   if (step.generation != generation_) {
     const bool is_past = step.generation < generation_;
     return failure{is_past ? errc::rolled_back : errc::not_ready,
@@ -109,15 +110,15 @@ std::optional<failure> shard::objection(const step_header& step) const {
   if (step.batch.value >= job_.batches())
     return failure{errc::malformed,
                    "batch beyond the end of the job: " + std::to_string(step.batch.value)};
-  return clocks_.objection(step.worker, step.incarnation);
+  return clocks_.rejection_of(step.worker, step.incarnation);
 }
 
 /// A sum must not wait for a worker that may never be listed again.
-std::optional<failure> shard::objection(const std::vector<step_header>& steps) const {
+std::optional<failure> shard::rejection_of(const std::vector<step_header>& steps) const {
   std::optional<failure> first;
   std::size_t refused = 0;
   for (const step_header& step : steps)
-    if (auto why = objection(step); why && ++refused == 1)
+    if (auto why = rejection_of(step); why && ++refused == 1)
       first = std::move(why);
   if (refused == 0 || refused == steps.size())
     return first;
@@ -125,14 +126,14 @@ std::optional<failure> shard::objection(const std::vector<step_header>& steps) c
                  "of the sum's batches one would be refused: " + first->text};
 }
 
-std::optional<failure> shard::objection(const pull_terms& what) const {
+std::optional<failure> shard::rejection_of(const pull_terms& what) const {
   if (!known_tables(job_, what.tables))
     return failure{errc::malformed, "pull names a table that the job does not have"};
   if (what.latest)
     return std::nullopt;
-  auto why = objection(what.step);
+  auto why = rejection_of(what.step);
   const bool others_may =
-    std::ranges::any_of(what.others, [&](const step_header& x) { return !objection(x); });
+    std::ranges::any_of(what.others, [&](const step_header& x) { return !rejection_of(x); });
   return others_may ? std::nullopt : why;
 }
 
@@ -191,7 +192,7 @@ void shard::push(request_token token, const std::vector<step_header>& steps,
   if (!why && twice(steps, &step_header::worker)) // So a sum has few batches, whoever sends it.
     why = failure{errc::malformed, "push lists a worker twice"};
   if (!why)
-    why = objection(steps);
+    why = rejection_of(steps);
   if (!why && steps.size() > 1 && std::ranges::any_of(tables, [&](auto x) { return is_bsp(x); }))
     why = failure{errc::sum_not_applicable, "slots of a bsp clock come one by one"};
   if (!why && !equally_missing(tables, steps))

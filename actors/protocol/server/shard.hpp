@@ -67,7 +67,7 @@ struct apply_effect {
 };
 struct acknowledge_effect {
   request_token push;
-  troupe::receipt receipt;
+  troupe::push_reply push_reply;
 };
 struct refuse_effect {
   request_token request;
@@ -227,7 +227,7 @@ public:
 private:
   struct waiting_pull {
     request_token token;
-    std::vector<step_header> askers;        ///< The first one's clock counts.
+    std::vector<step_header> responders;    ///< The first one's clock counts.
     std::optional<std::uint64_t> bsp_clock; ///< Named a bsp table: waits until these are applied.
     std::optional<std::uint64_t> floor;     ///< Named an ssp table: all must have pushed below it.
     std::uint64_t version_min = 0;
@@ -252,9 +252,9 @@ private:
   };
 
   bool is_bsp(table_id table) const;
-  std::optional<failure> objection(const step_header& step) const;
+  std::optional<failure> rejection_of(const step_header& step) const;
   std::optional<failure> malformed_push(const std::vector<table_id>& tables) const;
-  std::optional<failure> objection(const std::vector<step_header>& steps) const;
+  std::optional<failure> rejection_of(const std::vector<step_header>& steps) const;
   std::vector<table_id> missing(const std::vector<table_id>& tables, batch_id batch) const;
   bool equally_missing(const std::vector<table_id>& tables,
                        const std::vector<step_header>& steps) const;
@@ -277,7 +277,7 @@ private:
   void count_applied(std::uint64_t staleness_versions, std::uint64_t staleness_clocks);
   void acknowledge(request_token token, bool duplicate, shard_effects& effects);
 
-  std::optional<failure> objection(const pull_terms& what) const;
+  std::optional<failure> rejection_of(const pull_terms& what) const;
   waiting_pull wait_for(request_token token, const pull_terms& what, time_point now) const;
   void answer_or_keep(waiting_pull pull, shard_effects& effects);
 

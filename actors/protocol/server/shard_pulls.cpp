@@ -12,7 +12,7 @@ namespace troupe {
 void shard::pull(request_token token, const pull_terms& what, time_point now,
                  shard_effects& effects) {
   assert(!applying_);
-  if (auto why = objection(what)) {
+  if (auto why = rejection_of(what)) {
     effects.push_back(refuse_effect{token, *std::move(why)});
     return;
   }
@@ -34,7 +34,7 @@ void shard::read(request_token token, const pull_terms& what, time_point now,
   const auto is_ssp = [&](table_id table) {
     return job_.tables[table.value].sync.mode == consistency_mode::ssp;
   };
-  auto why = objection(what);
+  auto why = rejection_of(what);
   if (!why && !what.latest && std::ranges::any_of(what.tables, is_ssp))
     why = failure{errc::not_ready, "only the replica that leads answers pulls of ssp tables"};
   if (why) {
@@ -52,13 +52,13 @@ shard::waiting_pull shard::wait_for(request_token token, const pull_terms& what,
                                     time_point now) const {
   const step_header& step = what.step;
   waiting_pull pull{.token = token,
-                    .askers = {step},
+                    .responders = {step},
                     .bsp_clock = {},
                     .floor = {},
                     .version_min = what.version_min,
                     .bsp_tables = {},
                     .deadline = now + options_.pull_patience};
-  pull.askers.insert(pull.askers.end(), what.others.begin(), what.others.end());
+  pull.responders.insert(pull.responders.end(), what.others.begin(), what.others.end());
   for (const table_id table : what.tables) {
     const consistency& sync = job_.tables[table.value].sync;
     if (sync.mode == consistency_mode::bsp) {
@@ -92,7 +92,7 @@ void shard::answer(const waiting_pull& pull, shard_effects& effects) {
   effects.push_back(
     answer_effect{pull.token, version_, one_behind ? pull.bsp_tables : std::vector<table_id>{}});
   if (pull.floor)
-    pull_clock_max_ = std::max(pull_clock_max_, pull.askers.front().clock);
+    pull_clock_max_ = std::max(pull_clock_max_, pull.responders.front().clock);
 }
 
 std::string shard::awaited(const waiting_pull& pull) const {

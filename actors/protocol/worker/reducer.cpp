@@ -37,7 +37,7 @@ void reducer::ask(request_token token, request what, time_point now, reducer_eff
   auto& open = requests_[token];
   open.worker = step.worker;
   if (what.push)
-    open.push = std::make_shared<const update>(*std::move(what.push));
+    open.push = std::make_shared<const push_request>(*std::move(what.push));
   open.pull = std::move(what.pull);
   auto& worker = workers_[step.worker];
   ++worker.open;
@@ -124,7 +124,7 @@ reducer::pulls_together(const std::vector<share>& shares) const {
   for (const share& x : shares)
     if (x.pull)
       left.push_back(x.token);
-  const auto pull_of = [&](request_token token) -> const query& {
+  const auto pull_of = [&](request_token token) -> const pull_request& {
     return *requests_.at(token).pull;
   };
   std::ranges::stable_sort(left, std::ranges::greater{},
@@ -143,7 +143,7 @@ reducer::pulls_together(const std::vector<share>& shares) const {
   return all;
 }
 
-bool reducer::same_values(const query& first, const query& other) const {
+bool reducer::same_values(const pull_request& first, const pull_request& other) const {
   return first.rows.empty() && other.rows.empty() && first.delta == other.delta
          && first.packed_as == other.packed_as && first.ranges == other.ranges
          && std::ranges::equal(first.ranges, other.ranges, {}, &range::stamp, &range::stamp)
@@ -154,7 +154,7 @@ bool reducer::same_values(const query& first, const query& other) const {
 void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
   const forward_id number{next_forward_++};
   forward_effect effect{number, {}, {}};
-  std::vector<const query*> pulls;
+  std::vector<const pull_request*> pulls;
   for (const share& x : shares) {
     auto& open = requests_.at(x.token);
     if (x.push)
@@ -163,8 +163,8 @@ void reducer::forward(std::vector<share> shares, reducer_effects& effects) {
       pulls.push_back(&*open.pull);
   }
   std::ranges::stable_sort(pulls, std::ranges::greater{},
-                           [](const query* x) { return x->step.clock; });
-  for (const query* x : pulls)
+                           [](const pull_request* x) { return x->step.clock; });
+  for (const pull_request* x : pulls)
     if (!effect.pull)
       effect.pull = *x;
     else

@@ -33,8 +33,9 @@ using forward_id = id<struct forward_tag, std::uint64_t>;
 /// has to follow; `sum_not_applicable` where the pushes cannot be added up.
 struct forward_effect {
   forward_id number;
-  std::vector<std::shared_ptr<const update>> pushes; ///< In the order in which they are added up.
-  std::optional<query> pull;
+  std::vector<std::shared_ptr<const push_request>>
+    pushes; ///< In the order in which they are added up.
+  std::optional<pull_request> pull;
 };
 /// The round that has just ended did not wait for this worker any longer.
 struct left_out_effect {
@@ -92,8 +93,8 @@ public:
 private:
   struct open_request {
     worker_id worker;
-    std::shared_ptr<const update> push;
-    std::optional<query> pull;
+    std::shared_ptr<const push_request> push;
+    std::optional<pull_request> pull;
     reply answer; ///< As far as it is there.
   };
   /// What of a request goes on in one forward.
@@ -116,7 +117,7 @@ private:
   void end_round(reducer_effects& effects);
   void go_on(std::vector<share> together, reducer_effects& effects);
   std::vector<std::vector<request_token>> pulls_together(const std::vector<share>& shares) const;
-  bool same_values(const query& x, const query& y) const;
+  bool same_values(const pull_request& x, const pull_request& y) const;
   void forward(std::vector<share> shares, reducer_effects& effects);
   bool is_behind_a_push(request_token token) const;
   void release(reducer_effects& effects);

@@ -24,7 +24,7 @@ const packed_piece& where_of(const packed_piece& x) { return x; } // Its bytes m
 const row_keys& where_of(const row_keys& x) { return x; }
 const row_keys& where_of(const row_piece& x) { return x.where; }
 
-bool share_a_worker(const update& push, const query& pull) {
+bool share_a_worker(const push_request& push, const pull_request& pull) {
   return std::ranges::any_of(push.steps(), [&](const step_header& x) {
     return x.worker == pull.step.worker
            || std::ranges::find(pull.others, x.worker, &step_header::worker) != pull.others.end();
@@ -44,7 +44,7 @@ router::router(job_spec job, router_options options) : job_(std::move(job)), opt
 }
 
 void router::set_view(const view& now_valid, time_point now, router_effects& effects) {
-  if (now_valid.epoch < view_.epoch || !fits(now_valid))
+  if (now_valid.config < view_.config || !fits(now_valid))
     return;
   view_ = now_valid;
   row_split_ = row_split{view_.chain_of};
@@ -78,7 +78,7 @@ bool router::fits(const view& what) const {
 }
 
 // Clients copy the pieces to where they say they belong.
-bool router::answers(const values& answer, const query& asked) const {
+bool router::answers(const pull_reply& answer, const pull_request& asked) const {
   std::uint64_t missing = 0;
   for (const auto& where : asked.ranges)
     missing += where.count;
@@ -209,7 +209,7 @@ void router::ask(request_token token, request what, time_point now, router_effec
   }
 }
 
-void router::split(const update& what, std::map<chain_id, request>& parts) {
+void router::split(const push_request& what, std::map<chain_id, request>& parts) {
   for (const auto& entry : view_.chains) {
     auto& part = parts[entry.chain].push.emplace();
     part.step = what.step;
@@ -231,16 +231,16 @@ void router::split(const update& what, std::map<chain_id, request>& parts) {
       parts[owner].push->rows.push_back(std::move(piece));
 }
 
-void router::split(const query& what, std::map<chain_id, request>& parts) const {
-  const auto part_of = [&](chain_id owner) -> query& {
+void router::split(const pull_request& what, std::map<chain_id, request>& parts) const {
+  const auto part_of = [&](chain_id owner) -> pull_request& {
     auto& part = parts[owner].pull;
     if (!part)
-      part = query{.step = what.step,
-                   .latest = what.latest,
-                   .ranges = {},
-                   .delta = what.delta,
-                   .packed_as = what.packed_as,
-                   .others = what.others};
+      part = pull_request{.step = what.step,
+                          .latest = what.latest,
+                          .ranges = {},
+                          .delta = what.delta,
+                          .packed_as = what.packed_as,
+                          .others = what.others};
     return *part;
   };
   for (const auto& whole : what.ranges)
@@ -328,9 +328,10 @@ void router::introduce_waiting(chain_queue& to, time_point now, router_effects& 
     if (!open.pull || is_there)
       continue;
     ++open.parts_open;
-    add_part(token, to.entry.chain,
-             {{}, query{.step = *open.pull, .ranges = {}, .others = open.others}, to.entry.chain},
-             now, effects);
+    add_part(
+      token, to.entry.chain,
+      {{}, pull_request{.step = *open.pull, .ranges = {}, .others = open.others}, to.entry.chain},
+      now, effects);
   }
 }
 
@@ -394,7 +395,7 @@ void router::answered(part_id id, reply answer, time_point now, router_effects& 
   }
 }
 
-void router::remember_version(chain_queue& of, const query& pull, std::uint64_t version) {
+void router::remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version) {
   // More than any worker pulls ahead; batches that were never pushed drop out.
   constexpr std::size_t remembered_max = 16;
   auto batches = std::set{pull.step.batch};

@@ -115,8 +115,8 @@ private:
     std::deque<std::pair<std::set<batch_id>, std::uint64_t>> versions;
   };
 
-  void split(const update& what, std::map<chain_id, request>& parts);
-  void split(const query& what, std::map<chain_id, request>& parts) const;
+  void split(const push_request& what, std::map<chain_id, request>& parts);
+  void split(const pull_request& what, std::map<chain_id, request>& parts) const;
   void add_part(request_token token, chain_id to, request what, time_point now,
                 router_effects& effects);
   bool is_anywhere(const chain_queue& of, const request& what) const;
@@ -130,7 +130,7 @@ private:
   bool waits_for_push(const chain_queue& in, part_id id) const;
   void send_waiting(chain_queue& to, part_id behind, router_effects& effects);
   void introduce_waiting(chain_queue& to, time_point now, router_effects& effects);
-  static void remember_version(chain_queue& of, const query& pull, std::uint64_t version);
+  static void remember_version(chain_queue& of, const pull_request& pull, std::uint64_t version);
   static std::uint64_t base_version(const chain_queue& of, const std::vector<step_header>& steps);
   void fail_request(request_token token, const failure& why, router_effects& effects);
   /// The chain that holds an open part; nullptr where the part is not open any more.
@@ -143,7 +143,7 @@ private:
   result<void> check(const std::vector<Whole>& all) const;
   result<void> check(const request& what) const;
   bool fits(const view& what) const;
-  bool answers(const values& answer, const query& asked) const;
+  bool answers(const pull_reply& answer, const pull_request& asked) const;
   bool answers(const reply& answer, const request& asked) const;
   template <class Each>
   void for_each_block(const range& where, Each each) const;

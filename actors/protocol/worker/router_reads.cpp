@@ -10,7 +10,7 @@ namespace {
 /// Values come at least so fast, or their replica is too busy.
 constexpr std::uint64_t bytes_per_ms = 32 << 10;
 
-std::uint64_t bytes_of(const query& what) {
+std::uint64_t bytes_of(const pull_request& what) {
   std::uint64_t floats = 0;
   for (const auto& x : what.ranges)
     floats += x.count;

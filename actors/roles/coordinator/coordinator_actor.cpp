@@ -42,7 +42,7 @@ struct coordinator_shell {
     self->delayed_send(self, tick_interval, tick_atom_v);
   }
 
-  void receive(const report& what, const member_handle& from) {
+  void receive(const status_message& what, const member_handle& from) {
     members[what.from] = from;
     coordinator_effects effects;
     decide->receive(what, now_of(*self), effects);
@@ -114,8 +114,8 @@ struct coordinator_shell {
   }
 
   void run(send_effect& effect) {
-    if (auto found = members.find(effect.orders.to); found != members.end())
-      self->send(found->second, std::move(effect.orders));
+    if (auto found = members.find(effect.desired_state.to); found != members.end())
+      self->send(found->second, std::move(effect.desired_state));
   }
 
   void run(find_checkpoint_effect& effect) {
@@ -192,7 +192,7 @@ coordinator_shell::handle::behavior_type run_coordinator(coordinator_shell::poin
   self->state.init(self, std::move(setup), std::move(stored), std::move(files));
   auto& state = self->state;
   return {
-    [&state](const report& what, const member_handle& from) { state.receive(what, from); },
+    [&state](const status_message& what, const member_handle& from) { state.receive(what, from); },
     [&state](lost_atom, const member_id& whom) { state.lost(whom); },
     [&state](tick_atom) { state.tick(); },
   };

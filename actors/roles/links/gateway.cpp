@@ -1,6 +1,6 @@
 // gateway: the other end of a remote; answers the requests of one link from a kv of this process.
 #include "actors/roles/links/key_cache.hpp"
-#include "actors/roles/links/switchboard.hpp"
+#include "actors/roles/links/link_dispatcher.hpp"
 #include "actors/transport/frames/traffic_class.hpp"
 #include "serialization/payload.hpp"
 
@@ -29,8 +29,8 @@ struct gateway_shell {
     if (asked == nullptr)
       return close(); // Whoever sends anything else here is confused.
     for (auto& each : asked->items)
-      if (auto whole = shelf.complete(each); !whole)
-        return turn_away(whole.error());
+      if (auto whole = slots.complete(each); !whole)
+        return reject(whole.error());
     refuse_what_is_too_long(*asked);
     if (asked->items.empty())
       return;
@@ -61,8 +61,8 @@ struct gateway_shell {
       send(std::move(refused));
   }
 
-  void turn_away(const failure& why) {
-    send(refusal{why});
+  void reject(const failure& why) {
+    send(rejection{why});
     close();
   }
 
@@ -94,12 +94,12 @@ struct gateway_shell {
   }
 
   pointer self = nullptr;
-  switchboard_ptr board;
+  link_dispatcher_ptr board;
   link_id link;
   member_id peer;
   kv_service target;
   replica_sink replicas;
-  key_shelf shelf;
+  key_slots slots;
   bool closed = false; ///< What still arrives is not looked at.
 
   static inline const char* name = "gateway";
@@ -107,9 +107,10 @@ struct gateway_shell {
 
 static_assert(!std::is_constructible_v<gateway_shell, caf::event_based_actor*>);
 
-gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self, switchboard_ptr board,
-                                                 link_id link, const member_id& peer,
-                                                 kv_service target, replica_sink replicas) {
+gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self,
+                                                 link_dispatcher_ptr board, link_id link,
+                                                 const member_id& peer, kv_service target,
+                                                 replica_sink replicas) {
   auto& state = self->state;
   state.self = self;
   state.board = std::move(board);
@@ -130,7 +131,7 @@ gateway_shell::handle::behavior_type run_gateway(gateway_shell::pointer self, sw
 
 } // namespace
 
-link_owner spawn_gateway(caf::actor_system& system, switchboard_ptr board, link_id link,
+link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr board, link_id link,
                          const member_id& peer, kv_service target, replica_sink replicas) {
   return system.spawn(run_gateway, std::move(board), link, peer, std::move(target),
                       std::move(replicas));

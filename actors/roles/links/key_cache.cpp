@@ -110,7 +110,7 @@ bool key_cache::forget(entries::iterator which, std::vector<std::uint32_t>& forg
 
 // -- the receiver's half --
 
-result<void> key_shelf::complete(request_message& what) {
+result<void> key_slots::complete(request_message& what) {
   const bool uses_slots = !what.keys.empty() || !what.forgotten.empty();
   if (uses_slots && traffic_class_of(what.what) != traffic_class::bulk)
     return malformed("keys in slots, in a request that may overtake others");
@@ -135,7 +135,7 @@ result<void> key_shelf::complete(request_message& what) {
   return {};
 }
 
-result<void> key_shelf::forget(std::uint32_t slot) {
+result<void> key_slots::forget(std::uint32_t slot) {
   const auto found = slots_.find(slot);
   if (found == slots_.end())
     return malformed("no keys to forget in slot " + std::to_string(slot));
@@ -144,7 +144,7 @@ result<void> key_shelf::forget(std::uint32_t slot) {
   return {};
 }
 
-result<void> key_shelf::keep(std::uint32_t slot, const row_keys& list) {
+result<void> key_slots::keep(std::uint32_t slot, const row_keys& list) {
   if (slot >= limits_.lists_max)
     return malformed("no slot for keys: " + std::to_string(slot) + ", there are "
                      + std::to_string(limits_.lists_max));
@@ -160,7 +160,7 @@ result<void> key_shelf::keep(std::uint32_t slot, const row_keys& list) {
   return {};
 }
 
-result<void> key_shelf::look_up(std::uint32_t slot, row_keys& list) const {
+result<void> key_slots::look_up(std::uint32_t slot, row_keys& list) const {
   const auto found = slots_.find(slot);
   if (found == slots_.end())
     return malformed("no keys in slot " + std::to_string(slot));

@@ -68,9 +68,9 @@ private:
 /// Invariants:
 /// (1) it holds at most key_limits::lists_max lists of at most key_limits::bytes_max together.
 /// (2) every list that it holds ascends.
-class key_shelf {
+class key_slots {
 public:
-  explicit key_shelf(key_limits limits = {}) : limits_(limits) {}
+  explicit key_slots(key_limits limits = {}) : limits_(limits) {}
 
   /// Puts keys that a request names where they belong, keeps what is to be kept; the request is
   /// then as if it had brought them all. Errors: malformed (a slot that is empty, out of range or

@@ -1,6 +1,6 @@
 #include "actors/roles/links/node.hpp"
 
-#include "actors/roles/links/switchboard.hpp"
+#include "actors/roles/links/link_dispatcher.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -21,7 +21,7 @@ struct downlink_shell {
 
   downlink_shell() = default;
 
-  detail::switchboard_ptr board;
+  detail::link_dispatcher_ptr board;
   link_id link;
   member_id peer;
   coordinator_service target;
@@ -32,7 +32,7 @@ struct downlink_shell {
 static_assert(!std::is_constructible_v<downlink_shell, caf::event_based_actor*>);
 
 downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
-                                                   detail::switchboard_ptr board, link_id link,
+                                                   detail::link_dispatcher_ptr board, link_id link,
                                                    member_id peer, coordinator_service target) {
   auto& state = self->state;
   state.board = std::move(board);
@@ -40,7 +40,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
   state.peer = peer;
   state.target = std::move(target);
   return {
-    [&state](orders& what) {
+    [&state](desired_state& what) {
       if (auto alive = state.board.lock())
         alive->send(state.link, std::move(what));
     },
@@ -50,7 +50,7 @@ downlink_shell::handle::behavior_type run_downlink(downlink_shell::pointer self,
       self->quit();
     },
     [self, &state](link_id, message& what) {
-      auto* mine = std::get_if<report>(&what);
+      auto* mine = std::get_if<status_message>(&what);
       if (mine != nullptr && mine->from == state.peer)
         self->send(state.target, std::move(*mine), caf::actor_cast<member_handle>(self));
       else if (auto alive = state.board.lock())
@@ -84,14 +84,14 @@ struct node::services {
   kv_service data, expander;
   replica_sink replicas;
   coordinator_service control;
-  std::shared_ptr<detail::switchboard> links;
+  std::shared_ptr<detail::link_dispatcher> links;
 };
 
 node::node(caf::actor_system& system, hello self, std::function<void(std::string)> log,
            transport_options options, const send_limits& limits, notice_sink waits)
     : services_(std::make_shared<services>(system, limits)) {
   self.reads = all_encodings;
-  services_->links = std::make_shared<detail::switchboard>(
+  services_->links = std::make_shared<detail::link_dispatcher>(
     system, std::move(self),
     [weak = std::weak_ptr(services_)](link_id link, const hello& peer) {
       const auto alive = weak.lock();
@@ -102,7 +102,7 @@ node::node(caf::actor_system& system, hello self, std::function<void(std::string
 
 node::~node() {
   // A callback may hold services_ just now; but the links, whose thread it runs on, end here.
-  std::shared_ptr<detail::switchboard> links;
+  std::shared_ptr<detail::link_dispatcher> links;
   {
     const std::lock_guard lock{services_->mutex};
     links.swap(services_->links);
@@ -132,7 +132,7 @@ void node::serve_coordinator(coordinator_service target) {
 }
 
 std::function<kv_service(const chain_entry&)> node::to_servers() const {
-  return [&system = services_->system, links = detail::switchboard_ptr{services_->links},
+  return [&system = services_->system, links = detail::link_dispatcher_ptr{services_->links},
           limits = services_->limits, memory = services_->memory](const chain_entry& entry) {
     const auto where = parse_endpoint(entry.address);
     return detail::spawn_remote(system, links, where ? *where : endpoint{}, entry.head, limits,
@@ -142,7 +142,7 @@ std::function<kv_service(const chain_entry&)> node::to_servers() const {
 
 std::function<replica_sink(const server_address&)> node::to_peers() const {
   return [&system = services_->system,
-          links = detail::switchboard_ptr{services_->links}](const server_address& peer) {
+          links = detail::link_dispatcher_ptr{services_->links}](const server_address& peer) {
     const auto where = parse_endpoint(peer.address);
     return detail::spawn_peer_link(system, links, where ? *where : endpoint{}, peer.server);
   };
@@ -154,7 +154,7 @@ request_traffic node::traffic() const { return services_->memory->traffic(); }
 
 coordinator_connector node::to_coordinator(const endpoint& where,
                                            std::function<void(failure)> refused) const {
-  return [&system = services_->system, links = detail::switchboard_ptr{services_->links}, where,
+  return [&system = services_->system, links = detail::link_dispatcher_ptr{services_->links}, where,
           refused = std::move(refused)](member_handle self) {
     return detail::spawn_uplink(system, links, where, std::move(self), refused);
   };

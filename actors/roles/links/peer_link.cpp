@@ -1,6 +1,6 @@
 // peer_link: a replica_sink that stands for a server in another process.
 #include "actors/process_name.hpp"
-#include "actors/roles/links/switchboard.hpp"
+#include "actors/roles/links/link_dispatcher.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -57,7 +57,7 @@ struct peer_link_shell {
   static constexpr std::size_t waiting_max = 1024;
 
   pointer self = nullptr;
-  switchboard_ptr board;
+  link_dispatcher_ptr board;
   endpoint where;
   member_id whom;
   std::optional<link_id> link;
@@ -70,7 +70,7 @@ struct peer_link_shell {
 static_assert(!std::is_constructible_v<peer_link_shell, caf::event_based_actor*>);
 
 peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer self,
-                                                     switchboard_ptr board, endpoint where,
+                                                     link_dispatcher_ptr board, endpoint where,
                                                      member_id whom) {
   auto& state = self->state;
   state.self = self;
@@ -87,7 +87,7 @@ peer_link_shell::handle::behavior_type run_peer_link(peer_link_shell::pointer se
 
 } // namespace
 
-replica_sink spawn_peer_link(caf::actor_system& system, switchboard_ptr board, endpoint where,
+replica_sink spawn_peer_link(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
                              member_id whom) {
   return system.spawn(run_peer_link, std::move(board), std::move(where), whom);
 }

@@ -3,7 +3,7 @@
 #include "actors/process_name.hpp"
 #include "actors/reply_batch.hpp"
 #include "actors/roles/links/key_cache.hpp"
-#include "actors/roles/links/switchboard.hpp"
+#include "actors/roles/links/link_dispatcher.hpp"
 #include "actors/transport/frames/traffic_class.hpp"
 #include "base/clock.hpp"
 #include "serialization/payload.hpp"
@@ -30,7 +30,7 @@ struct remote_shell {
   using promise = caf::typed_response_promise<reply>;
 
   struct open_request {
-    asker by;
+    responder by;
     time_point deadline{0};
     std::uint64_t pushed_bytes = 0;
     std::uint64_t bytes = 0; ///< Brought and asked for.
@@ -52,12 +52,12 @@ struct remote_shell {
 
   void forward(request_list& what, const answer_sink& to) {
     for (auto& each : what.items)
-      accept(numbered_asker{to, each.number}, std::move(each.what));
+      accept(numbered_responder{to, each.number}, std::move(each.what));
     send_waiting();
     answers.send(self);
   }
 
-  void accept(asker by, request what) {
+  void accept(responder by, request what) {
     const auto pushed_bytes = what.push ? payload_bytes(*what.push) : 0;
     const auto pulled_bytes = what.pull ? payload_bytes(*what.pull) : 0;
     if (const auto why = too_long(std::max(pushed_bytes, pulled_bytes)))
@@ -249,7 +249,7 @@ struct remote_shell {
   }
 
   pointer self = nullptr;
-  switchboard_ptr board;
+  link_dispatcher_ptr board;
   endpoint where;
   member_id whom;
   std::optional<link_id> link;
@@ -264,7 +264,7 @@ struct remote_shell {
   std::uint64_t open_bytes = 0; ///< Of all in `pending`.
   bool scanning = false;        ///< A tick_atom is on its way.
   time_point last_scan{0};      ///< Deadlines count from it; up to one interval ago.
-  ready_answers answers;
+  reply_batcher answers;
   std::uint64_t on_the_way_bytes = 0;
   std::uint64_t next_request = 1;
 
@@ -273,9 +273,9 @@ struct remote_shell {
 
 static_assert(!std::is_constructible_v<remote_shell, caf::event_based_actor*>);
 
-remote_shell::handle::behavior_type run_remote(remote_shell::pointer self, switchboard_ptr board,
-                                               endpoint where, member_id whom,
-                                               const send_limits& limits,
+remote_shell::handle::behavior_type run_remote(remote_shell::pointer self,
+                                               link_dispatcher_ptr board, endpoint where,
+                                               member_id whom, const send_limits& limits,
                                                std::shared_ptr<push_quota> memory) {
   auto& state = self->state;
   state.limits = limits;
@@ -297,7 +297,7 @@ remote_shell::handle::behavior_type run_remote(remote_shell::pointer self, switc
 
 } // namespace
 
-kv_service spawn_remote(caf::actor_system& system, switchboard_ptr board, endpoint where,
+kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
                         member_id whom, const send_limits& limits,
                         std::shared_ptr<push_quota> memory) {
   return system.spawn(run_remote, std::move(board), std::move(where), whom, limits,

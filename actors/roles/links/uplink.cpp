@@ -1,5 +1,5 @@
 // uplink: a coordinator_handle that stands for the coordinator in another process.
-#include "actors/roles/links/switchboard.hpp"
+#include "actors/roles/links/link_dispatcher.hpp"
 
 #include "caf/stateful_actor.hpp"
 #include "caf/typed_event_based_actor.hpp"
@@ -20,7 +20,7 @@ struct uplink_shell {
 
   uplink_shell() = default;
 
-  void forward(const report& what) {
+  void forward(const status_message& what) {
     if (is_open) {
       if (auto alive = board.lock())
         alive->send(*link, what);
@@ -69,16 +69,16 @@ struct uplink_shell {
   }
 
   void receive(message& what) {
-    if (auto* mine = std::get_if<orders>(&what))
+    if (auto* mine = std::get_if<desired_state>(&what))
       self->send(target, std::move(*mine));
   }
 
   pointer self = nullptr;
-  switchboard_ptr board;
+  link_dispatcher_ptr board;
   endpoint where;
   member_handle target;
   std::function<void(failure)> refused;
-  std::optional<report> waiting;
+  std::optional<status_message> waiting;
   std::optional<link_id> link;
   bool is_open = false;
   bool pausing = false;
@@ -90,8 +90,9 @@ struct uplink_shell {
 
 static_assert(!std::is_constructible_v<uplink_shell, caf::event_based_actor*>);
 
-uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self, switchboard_ptr board,
-                                               endpoint where, member_handle target,
+uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self,
+                                               link_dispatcher_ptr board, endpoint where,
+                                               member_handle target,
                                                std::function<void(failure)> refused) {
   auto& state = self->state;
   state.self = self;
@@ -101,7 +102,7 @@ uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self, switc
   state.refused = std::move(refused);
   state.connect();
   return {
-    [&state](const report& what, const member_handle&) { state.forward(what); },
+    [&state](const status_message& what, const member_handle&) { state.forward(what); },
     [&state](opened_atom, link_id link, const hello& peer) { state.opened(link, peer); },
     [&state](lost_atom, link_id link, const failure& why) { state.lost(link, why); },
     [&state](link_id, message& what) { state.receive(what); },
@@ -114,8 +115,9 @@ uplink_shell::handle::behavior_type run_uplink(uplink_shell::pointer self, switc
 
 } // namespace
 
-coordinator_handle spawn_uplink(caf::actor_system& system, switchboard_ptr board, endpoint where,
-                                member_handle self, std::function<void(failure)> refused) {
+coordinator_handle spawn_uplink(caf::actor_system& system, link_dispatcher_ptr board,
+                                endpoint where, member_handle self,
+                                std::function<void(failure)> refused) {
   return system.spawn(run_uplink, std::move(board), std::move(where), std::move(self),
                       std::move(refused));
 }

@@ -19,12 +19,12 @@ namespace {
 // Long enough for a server to be replaced meanwhile.
 constexpr std::chrono::minutes pull_timeout{2};
 
-struct judge_state {
-  judge_state() = default;
+struct evaluator_state {
+  evaluator_state() = default;
 
   /// All of the dense tables, and what the evaluator wants of the sparse ones.
-  result<query> question() {
-    query everything;
+  result<pull_request> question() {
+    pull_request everything;
     everything.latest = true;
     for (std::uint32_t i = 0; i < job.tables.size(); ++i)
       if (!job.tables[i].is_sparse())
@@ -42,8 +42,8 @@ struct judge_state {
     return everything;
   }
 
-  judgement judge(std::uint64_t number, const values& answer) {
-    judgement verdict;
+  evaluation_message evaluate(std::uint64_t number, const pull_reply& answer) {
+    evaluation_message verdict;
     verdict.number = number;
     std::vector<std::span<const float>> spans;
     for (const auto& table : job.tables)
@@ -69,23 +69,23 @@ struct judge_state {
   kv source;
   evaluator_factory make;
   std::unique_ptr<evaluator> model;
-  std::function<void(judgement)> done;
+  std::function<void(evaluation_message)> done;
 
-  static inline const char* name = "judge";
+  static inline const char* name = "evaluator";
 };
 
-static_assert(!std::is_constructible_v<judge_state, caf::event_based_actor*>);
+static_assert(!std::is_constructible_v<evaluator_state, caf::event_based_actor*>);
 
-judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state> self,
-                                      job_spec job, kv source, evaluator_factory make,
-                                      std::function<void(judgement)> done) {
+evaluator_handle::behavior_type
+run_evaluator(evaluator_handle::stateful_pointer<evaluator_state> self, job_spec job, kv source,
+              evaluator_factory make, std::function<void(evaluation_message)> done) {
   auto& state = self->state;
   state.job = std::move(job);
   state.source = std::move(source);
   state.make = std::move(make);
   state.done = std::move(done);
   return {
-    [self, &state](judge_atom, std::uint64_t number) {
+    [self, &state](evaluate_atom, std::uint64_t number) {
       auto everything = state.question();
       if (!everything) {
         state.done({number, std::nullopt, {}, everything.error().text});
@@ -93,7 +93,7 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
       }
       self->request(state.source, pull_timeout, request{{}, *std::move(everything)})
         .then([&state,
-               number](const reply& answer) { state.done(state.judge(number, *answer.pulled)); },
+               number](const reply& answer) { state.done(state.evaluate(number, *answer.pulled)); },
               [&state, number](const caf::error& why) {
                 state.done({number, std::nullopt, {}, from_caf(why).text});
               });
@@ -103,20 +103,21 @@ judge_handle::behavior_type run_judge(judge_handle::stateful_pointer<judge_state
 
 } // namespace
 
-judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
-                         std::function<void(judgement)> done, bool own_thread) {
+evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv values,
+                                 evaluator_factory make,
+                                 std::function<void(evaluation_message)> done, bool own_thread) {
   if (!own_thread)
-    return system.spawn(run_judge, std::move(job), std::move(values), std::move(make),
+    return system.spawn(run_evaluator, std::move(job), std::move(values), std::move(make),
                         std::move(done));
-  return system.spawn<caf::detached>(run_judge, std::move(job), std::move(values), std::move(make),
-                                     std::move(done));
+  return system.spawn<caf::detached>(run_evaluator, std::move(job), std::move(values),
+                                     std::move(make), std::move(done));
 }
 
-void end_judge(caf::actor_system& system, const judge_handle& judge) {
-  caf::anon_send_exit(judge, caf::exit_reason::user_shutdown);
+void end_evaluator(caf::actor_system& system, const evaluator_handle& evaluator) {
+  caf::anon_send_exit(evaluator, caf::exit_reason::user_shutdown);
   caf::scoped_actor self{system};
-  self->wait_for(judge);
-  system.clock().cancel_timeouts(caf::actor_cast<caf::abstract_actor*>(judge));
+  self->wait_for(evaluator);
+  system.clock().cancel_timeouts(caf::actor_cast<caf::abstract_actor*>(evaluator));
 }
 
 } // namespace troupe

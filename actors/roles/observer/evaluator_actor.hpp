@@ -1,4 +1,4 @@
-// The judge: pulls the present parameters and lets the user's evaluator look at them.
+// The evaluator: pulls the present parameters and lets the user's evaluator look at them.
 #pragma once
 
 #include "actors/kv.hpp"
@@ -12,26 +12,28 @@
 
 namespace troupe {
 
-/// What one judgement found.
-struct judgement {
+/// What one evaluation found.
+struct evaluation_message {
   std::uint64_t number = 0;                   ///< The one it was asked under.
   std::optional<evaluation> found;            ///< None where the graph has no evaluator.
   std::vector<std::vector<float>> parameters; ///< One array for each table; the rows of sparse ones
                                               ///< are those that the evaluator named.
-  std::string failed;                         ///< Not empty: why there is no judgement.
+  std::string failed;                         ///< Not empty: why there is no evaluation.
 };
 
 /// Judges one number after the other; `done` is called on its thread.
-using judge_handle = caf::typed_actor<caf::reacts_to<judge_atom, std::uint64_t>>;
+using evaluator_handle = caf::typed_actor<caf::reacts_to<evaluate_atom, std::uint64_t>>;
 
 /// `own_thread`: else the evaluator computes on the scheduler's threads, where it keeps others
 /// waiting.
-judge_handle spawn_judge(caf::actor_system& system, job_spec job, kv values, evaluator_factory make,
-                         std::function<void(judgement)> done, bool own_thread = true);
+evaluator_handle spawn_evaluator(caf::actor_system& system, job_spec job, kv values,
+                                 evaluator_factory make,
+                                 std::function<void(evaluation_message)> done,
+                                 bool own_thread = true);
 
-/// Ends a judge that has its own thread, and waits until it has ended. To be called before the
-/// system goes, which waits for that thread until nobody holds the judge any more; CAF's clock does
-/// for as long as a request of the judge may take, and is stopped by then.
-void end_judge(caf::actor_system& system, const judge_handle& judge);
+/// Ends a evaluator that has its own thread, and waits until it has ended. To be called before the
+/// system goes, which waits for that thread until nobody holds the evaluator any more; CAF's clock
+/// does for as long as a request of the evaluator may take, and is stopped by then.
+void end_evaluator(caf::actor_system& system, const evaluator_handle& evaluator);
 
 } // namespace troupe

@@ -17,12 +17,12 @@ struct observer_shell {
 
   observer_shell() = default;
 
-  void obey(const orders& what) {
+  void reconcile(const desired_state& what) {
     const auto* mine = port.take<job_status>(what);
     if (mine == nullptr)
       return;
-    if (values && mine->view.epoch > view_epoch) {
-      view_epoch = mine->view.epoch;
+    if (values && mine->view.config > view_config) {
+      view_config = mine->view.config;
       self->send(values, view_atom_v, mine->view);
     }
     board->publish({*mine, what.term, what.stop, what.failed, what.sequence});
@@ -34,7 +34,7 @@ struct observer_shell {
   member_port port;
   std::shared_ptr<observer_mailbox> board;
   router_handle values;
-  epoch_id view_epoch;
+  config_id view_config;
 
   static inline const char* name = "observer";
 };
@@ -53,7 +53,7 @@ observer_shell::handle::behavior_type run_observer(observer_shell::pointer self,
   state.values = std::move(values);
   self->send(self, step_atom_v);
   return {
-    [&state](const orders& what) { state.obey(what); },
+    [&state](const desired_state& what) { state.reconcile(what); },
     [&state](tick_atom) { state.send_report(); },
     [self, &state](step_atom) {
       state.send_report();

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// A member. It reports the board's observer_report at once when it is sent `tick_atom`, else every
+/// A member. It reports the board's observer_status at once when it is sent `tick_atom`, else every
 /// report_interval, and tells `values`, if not null, of each new view.
 using observer_handle = member_handle::extend<caf::reacts_to<tick_atom>>;
 

@@ -14,12 +14,12 @@ void observer_mailbox::publish(job_update what) {
   latest_ = std::move(what);
 }
 
-void observer_mailbox::update(const std::function<void(observer_report&)>& change) {
+void observer_mailbox::update(const std::function<void(observer_status&)>& change) {
   const std::lock_guard lock{mutex_};
   change(report_);
 }
 
-observer_report observer_mailbox::report() const {
+observer_status observer_mailbox::report() const {
   const std::lock_guard lock{mutex_};
   return report_;
 }

@@ -13,7 +13,7 @@ namespace troupe {
 
 /// What the coordinator says of the job.
 struct job_update {
-  job_status orders;
+  job_status desired_state;
   std::uint64_t term = 0;
   bool stop = false;
   std::string failed;
@@ -28,13 +28,13 @@ public:
   void publish(job_update what);
 
   /// What the next reports say.
-  void update(const std::function<void(observer_report&)>& change);
-  observer_report report() const;
+  void update(const std::function<void(observer_status&)>& change);
+  observer_status report() const;
 
 private:
   mutable std::mutex mutex_;
   std::optional<job_update> latest_;
-  observer_report report_;
+  observer_status report_;
 };
 
 } // namespace troupe

@@ -52,7 +52,7 @@ result<void> shared_tables::check(const std::vector<range>& ranges) const {
   return {};
 }
 
-result<void> shared_tables::check(const update& what) const {
+result<void> shared_tables::check(const push_request& what) const {
   for (const auto& x : what.pieces) {
     if (auto valid = check(x.where); !valid)
       return valid;
@@ -64,7 +64,7 @@ result<void> shared_tables::check(const update& what) const {
   return {};
 }
 
-result<void> shared_tables::apply(const update& what) {
+result<void> shared_tables::apply(const push_request& what) {
   if (auto valid = check(what); !valid) {
     const std::lock_guard lock{mutex_};
     ++counters_.refused;
@@ -141,7 +141,7 @@ router_handle::behavior_type run_hogwild(router_handle::stateful_pointer<hogwild
         auto pieces = state.tables->read(what.pull->ranges);
         if (!pieces)
           return to_caf(pieces.error());
-        answer.pulled = values{0, *std::move(pieces)};
+        answer.pulled = pull_reply{0, *std::move(pieces)};
       }
       return answer;
     },
@@ -155,8 +155,8 @@ struct hogwild_server_state {
 
   hogwild_server_state() = default;
 
-  void obey(const orders& what) {
-    const auto* mine = port.take<server_orders>(what);
+  void reconcile(const desired_state& what) {
+    const auto* mine = port.take<desired_server>(what);
     if (mine == nullptr)
       return;
     if (what.stop) {
@@ -171,13 +171,13 @@ struct hogwild_server_state {
   }
 
   void send_report() {
-    server_report body;
+    server_status body;
     body.counters = tables->counters();
     for (const auto& [chain, record] : chains) {
       const auto& newest = record.proposed ? *record.proposed : record.active;
-      chain_report mine;
+      replica_status mine;
       mine.chain = chain;
-      mine.status = {newest.generation, record.active.epoch, newest.epoch, true, false};
+      mine.status = {newest.generation, record.active.config, newest.config, true, false};
       mine.marks = tables->marks();
       mine.clocks = workers;
       for (auto& x : mine.clocks)
@@ -191,7 +191,7 @@ struct hogwild_server_state {
   pointer self = nullptr;
   std::shared_ptr<shared_tables> tables;
   member_port port;
-  std::vector<chain_orders> chains; ///< One: there is one memory, whatever becomes of it.
+  std::vector<desired_chain> chains; ///< One: there is one memory, whatever becomes of it.
   std::vector<clock_entry> workers;
 
   static inline const char* name = "hogwild_server";
@@ -208,7 +208,7 @@ run_hogwild_server(hogwild_server_state::pointer self, member_id id,
   state.port.open(self, id, fingerprint(state.tables->job()), connect);
   self->send(self, tick_atom_v);
   return {
-    [&state](const orders& what) { state.obey(what); },
+    [&state](const desired_state& what) { state.reconcile(what); },
     [self, &state](tick_atom) {
       state.send_report();
       self->delayed_send(self, report_interval, tick_atom_v);

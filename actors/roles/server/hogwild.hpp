@@ -24,7 +24,7 @@ public:
 
   /// Takes the optimiser step of each piece and marks the batch.
   /// Errors: non_finite (names worker and table; nothing has changed), shape_mismatch.
-  result<void> apply(const update& what);
+  result<void> apply(const push_request& what);
   /// Whether read() could copy them. Errors: shape_mismatch.
   result<void> check(const std::vector<range>& ranges) const;
   /// Copies of the ranges. Errors: shape_mismatch.
@@ -37,7 +37,7 @@ public:
 private:
   struct table;
   result<void> check(const range& where) const;
-  result<void> check(const update& what) const;
+  result<void> check(const push_request& what) const;
 
   job_spec job_;
   std::vector<std::unique_ptr<table>> tables_;

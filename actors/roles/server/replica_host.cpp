@@ -11,7 +11,7 @@ namespace troupe {
 
 // -- requests --
 
-void replica_host::ask(asker by, request what) {
+void replica_host::ask(responder by, request what) {
   if (auto valid = check(what); !valid)
     return context_->answers.add(by, valid.error());
   const request_token token{next_token_++};
@@ -20,7 +20,7 @@ void replica_host::ask(asker by, request what) {
   decide([&](replica_effects& effects) {
     if (!open.what.push)
       return pull(token, effects);
-    auto push = std::make_shared<const update>(*std::move(open.what.push));
+    auto push = std::make_shared<const push_request>(*std::move(open.what.push));
     open.what.push.reset();
     open.pushed = push->step;
     open.base_version = push->base_version;
@@ -39,7 +39,7 @@ result<void> replica_host::check(const request& what) {
   return valid;
 }
 
-result<void> replica_host::check(const update& push) {
+result<void> replica_host::check(const push_request& push) {
   bytes_received_ += payload_bytes(push);
   auto valid = values_->check(push);
   if (valid && is_bsp_)
@@ -72,7 +72,7 @@ void replica_host::carry_out(replica_effects& effects) {
 void replica_host::run(step_effect& effect, replica_effects& more) {
   if (context_->options.apply_batch > 1 && !is_bsp_)
     return admit(effect, more);
-  std::vector<const update*> pushes;
+  std::vector<const push_request*> pushes;
   for (const auto& push : effect.pushes)
     pushes.push_back(push.get());
   if (auto done = values_->apply(effect.what, pushes); !done)
@@ -89,13 +89,13 @@ void replica_host::admit(step_effect& effect, replica_effects& more) {
   if (admitted_.empty())
     context_->self->send(context_->self, step_atom_v); // Behind the requests that wait already.
   gathered_.push_back(std::move(push));
-  const update* const pushed = gathered_.back().get();
+  const push_request* const pushed = gathered_.back().get();
   admitted_.push_back({effect.what, pushed});
   replica_->applied(now(), more);
   record({&pushed, 1});
 }
 
-void replica_host::record(std::span<const update* const> pushes) {
+void replica_host::record(std::span<const push_request* const> pushes) {
   if (recorder_)
     recorder_->applied(now(), replica_->state()->version(), pushes, is_bsp_);
 }
@@ -120,8 +120,8 @@ void replica_host::end_gathering() {
 
 void replica_host::run(acknowledge_effect& effect, replica_effects&) {
   auto& open = requests_.at(effect.push.value);
-  open.answer.pushed = effect.receipt;
-  if (recorder_ && effect.receipt.duplicate && !is_bsp_)
+  open.answer.pushed = effect.push_reply;
+  if (recorder_ && effect.push_reply.duplicate && !is_bsp_)
     recorder_->repeated(now(), open.pushed, open.base_version);
   if (open.what.pull)
     pulls_due_.push_back(effect.push);
@@ -194,7 +194,7 @@ void replica_host::fail_open(const failure& why) {
 
 // -- other replicas --
 
-void replica_host::run(peer_effect& effect, replica_effects&) {
+void replica_host::run(replica_send_effect& effect, replica_effects&) {
   context_->send(effect.to, {chain_, context_->options.self, std::move(effect.what)});
 }
 
@@ -223,25 +223,25 @@ void replica_host::take(const member_id& from, const committed_message& what,
 void replica_host::take(const member_id& from, const joined_message& what,
                         replica_effects& effects) {
   replica_->receive(from, what, now(), effects);
-  if (outgoing_ && outgoing_->to == from && outgoing_->epoch == what.epoch)
+  if (outgoing_ && outgoing_->to == from && outgoing_->config == what.config)
     outgoing_.reset();
 }
 
 void replica_host::take(const member_id& from, const copy_request& what, replica_effects&) {
-  if (!outgoing_ || outgoing_->to != from || outgoing_->epoch != what.epoch) {
-    const auto index = replica_->copy_for(from, what.epoch);
-    if (!index && what.epoch > replica_->status().epoch)
+  if (!outgoing_ || outgoing_->to != from || outgoing_->config != what.config) {
+    const auto index = replica_->copy_for(from, what.config);
+    if (!index && what.config > replica_->status().config)
       early_request_ = {from, what}; // Else it would come again only after copy_patience.
     if (!index)
       return;
     apply_admitted();
     const auto& state = *replica_->state();
     const copy_part like{
-      .epoch = what.epoch, .index = *index, .image = {}, .clock_max = state.pull_clock_max()};
+      .config = what.config, .index = *index, .image = {}, .clock_max = state.pull_clock_max()};
     auto held = what.held;
     std::sort(held.begin(), held.end());
-    outgoing_ =
-      outgoing_copy{from, what.epoch, cut_into_parts(like, values_->pin(state.partitions()), held)};
+    outgoing_ = outgoing_copy{from, what.config,
+                              cut_into_parts(like, values_->pin(state.partitions()), held)};
   }
   if (what.part < outgoing_->parts.size())
     context_->send(from, {chain_, context_->options.self, outgoing_->parts[what.part]});

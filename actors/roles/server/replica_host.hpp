@@ -4,7 +4,7 @@
 
 #include "actors/protocol/server/replica.hpp"
 #include "actors/reply_batch.hpp"
-#include "actors/roles/server/push_recorder.hpp"
+#include "actors/roles/server/trace_recorder.hpp"
 #include "actors/roles/server/server_actor.hpp"
 #include "actors/tables/state_copy.hpp"
 #include "actors/tables/table_store.hpp"
@@ -32,7 +32,7 @@ struct server_context {
   server_options options;
   checkpointer storage;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
-  ready_answers answers;
+  reply_batcher answers;
   std::function<void(const member_id& to, replica_message what)> send;
   std::function<void()> report; ///< What is to be reported changed.
 };
@@ -45,9 +45,10 @@ public:
   replica_host(const replica_host&) = delete;
   replica_host& operator=(const replica_host&) = delete;
 
-  void obey(const chain_metadata& record, const std::shared_ptr<const server_orders>& orders);
+  void reconcile(const chain_metadata& record,
+                 const std::shared_ptr<const desired_server>& desired_state);
   /// The request is of this chain.
-  void ask(asker by, request what);
+  void ask(responder by, request what);
   void receive(const replica_message& what);
   void tick();
   /// Nobody waits in the mailbox any more: applies what was gathered (server_options::apply_batch).
@@ -55,13 +56,13 @@ public:
   void fail_open(const failure& why);
   /// What was recorded so far outlives the process.
   void flush_record();
-  chain_report report() const;
+  replica_status report() const;
   server_counters counters() const; ///< Of all generations.
   chain_status status() const;
 
 private:
   struct open_request {
-    asker by;
+    responder by;
     request what; ///< Without the push once that was taken.
     reply answer;
     step_header pushed{};           ///< That push's, ...
@@ -69,7 +70,7 @@ private:
   };
   struct outgoing_copy {
     member_id to;
-    epoch_id epoch;
+    config_id config;
     std::vector<copy_part> parts;
   };
   using partitions = std::vector<partition_id>;
@@ -87,39 +88,39 @@ private:
   void run(refuse_effect& effect, replica_effects& more);
   void run(answer_effect& effect, replica_effects& more);
   void run(cut_effect& effect, replica_effects& more);
-  void run(peer_effect& effect, replica_effects& more);
+  void run(replica_send_effect& effect, replica_effects& more);
   void run(request_copy_effect& effect, replica_effects& more);
   void run(write_effect& effect, replica_effects& more);
   void run(take_back_effect& effect, replica_effects& more);
   void admit(step_effect& effect, replica_effects& more);
   void apply_admitted();
-  void record(std::span<const update* const> pushes);
+  void record(std::span<const push_request* const> pushes);
   void pull(request_token token, replica_effects& effects);
   void deliver(request_token token);
   result<void> check(const request& what);
-  result<void> check(const update& push);
+  result<void> check(const push_request& push);
 
   // -- what it holds --
   void begin_generation(const chain_metadata& record, const chain_config& newest,
-                        const server_orders& what);
-  void begin_record(const partitions& here, std::uint64_t origin);
+                        const desired_server& what);
+  void begin_record(const partitions& here, std::uint64_t base_checkpoint);
   void load(const job_spec& job, const partitions& here, const chain_metadata& record);
-  void load_from(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void load_from(const job_spec& job, const partitions& here, std::uint64_t base_checkpoint);
   void fill(const job_spec& job, const partitions& here);
-  void restore(const job_spec& job, const partitions& here, std::uint64_t origin);
+  void restore(const job_spec& job, const partitions& here, std::uint64_t base_checkpoint);
   void restored(const job_spec& job, const std::vector<partition_image>& images,
-                std::uint64_t origin);
+                std::uint64_t base_checkpoint);
   void found(std::shared_ptr<table_store> values, std::vector<shard_partition> held);
   void begin(std::shared_ptr<table_store> values, const std::vector<shard_partition>& held);
   void go_on();
   void give_up(std::string why, std::uint64_t bad_checkpoint = 0);
   void free_if_unnamed();
-  void obey_checkpoint();
+  void reconcile_checkpoint();
   server_counters counters_of_state() const;
 
   // -- what it keeps for itself --
-  using kept_ptr = std::shared_ptr<storage::kept_state>;
-  bool is_durable() const { return orders_->job.durability == durability_mode::log; }
+  using local_ptr = std::shared_ptr<storage::local_state>;
+  bool is_durable() const { return desired_state_->job.durability == durability_mode::log; }
   bool keeps_states() const;
   bool writes_log() const { return is_durable() && keeps_states(); }
   storage::cut cut_of(std::uint64_t checkpoint, std::vector<partition_image> images);
@@ -128,9 +129,9 @@ private:
   void keep_present();
   void break_off(const failure& why);
   void recover(const job_spec& job, const partitions& here, const chain_metadata& record);
-  void replay(const job_spec& job, kept_ptr kept, std::function<void(const std::string&)> instead);
+  void replay(const job_spec& job, local_ptr kept, std::function<void(const std::string&)> instead);
   void read_kept(const job_spec& job, const partitions& here,
-                 std::function<void(kept_ptr, const std::string&)> then);
+                 std::function<void(local_ptr, const std::string&)> then);
   void read_own_past(const job_spec& job, const partitions& here);
   void log(const std::string& what) const;
 
@@ -151,20 +152,20 @@ private:
 
   chain_metadata record_;
   /// The newest ones, which all replicas of a server share.
-  std::shared_ptr<const server_orders> orders_ = std::make_shared<const server_orders>();
+  std::shared_ptr<const desired_server> desired_state_ = std::make_shared<const desired_server>();
   generation_id generation_;  ///< Of what it holds or loads.
   generation_id history_;     ///< Of the job, in which that one began.
   std::uint64_t loading_ = 0; ///< Grows with each generation; names what is being loaded.
   std::optional<replica> replica_;
   std::shared_ptr<table_store> values_;
-  std::optional<push_recorder> recorder_;
+  std::optional<trace_recorder> recorder_;
   bool is_bsp_ = false;                     ///< Some table is.
   std::optional<time_point> unnamed_since_; ///< No configuration gives it a part.
 
   std::unordered_map<std::uint64_t, open_request> requests_;
   std::deque<request_token> pulls_due_; ///< Their pushes are done.
   std::vector<block_store::admitted_push> admitted_;
-  std::deque<std::shared_ptr<const update>> gathered_; ///< Those of admitted_.
+  std::deque<std::shared_ptr<const push_request>> gathered_; ///< Those of admitted_.
   std::uint64_t next_token_ = 1;
   std::optional<outgoing_copy> outgoing_;
   /// Its sender was told of its epoch first.
@@ -174,9 +175,9 @@ private:
   bool copy_waits_ = false;               ///< For what it has kept, or until the last copy is kept.
   std::vector<partition_image> own_past_; ///< Of this generation, from before a restart.
 
-  std::optional<storage::push_log> log_; ///< Of the newest base.
-  std::uint64_t base_ = 0;               ///< Number of the newest base that was begun; 0: none.
-  std::uint64_t kept_at_ = 0;            ///< The checkpoint for which it kept a state last.
+  std::optional<storage::write_ahead_log> log_; ///< Of the newest base.
+  std::uint64_t base_ = 0;    ///< Number of the newest base that was begun; 0: none.
+  std::uint64_t kept_at_ = 0; ///< The checkpoint for which it kept a state last.
   /// Its generation began with what it had kept, and that was all that the chain had acknowledged.
   bool recovered_ = false;
   bool broken_ = false; ///< Its log cannot be written: it does nothing any more.

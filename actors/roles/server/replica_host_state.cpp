@@ -52,7 +52,7 @@ bool takes_part(const chain_config& config, const member_id& who) {
          || std::find(config.members.begin(), config.members.end(), who) != config.members.end();
 }
 
-bool founds(const chain_config& config, const member_id& who) {
+bool starts_generation(const chain_config& config, const member_id& who) {
   return config.joiner != who && takes_part(config, who);
 }
 
@@ -60,13 +60,13 @@ bool founds(const chain_config& config, const member_id& who) {
 
 // -- the coordinator's word --
 
-void replica_host::obey(const chain_metadata& record,
-                        const std::shared_ptr<const server_orders>& orders) {
-  const auto mine = orders; // Outlives newer ones.
+void replica_host::reconcile(const chain_metadata& record,
+                             const std::shared_ptr<const desired_server>& desired_state) {
+  const auto mine = desired_state; // Outlives newer ones.
   const auto& what = *mine;
-  const bool other_workers = what.workers != orders_->workers;
+  const bool other_workers = what.workers != desired_state_->workers;
   record_ = record;
-  orders_ = mine;
+  desired_state_ = mine;
   const auto& newest = record.proposed ? *record.proposed : record.active;
   const auto& self = context_->options.self;
   if (takes_part(record.active, self) || takes_part(newest, self))
@@ -76,13 +76,14 @@ void replica_host::obey(const chain_metadata& record,
   const bool is_other = newest.generation != generation_;
   // It takes the place of a founder, and was told of this generation when it was none.
   const bool is_late = !is_other && newest.generation != record.active.generation
-                       && founds(newest, self) && replica_ && !replica_->status().complete;
+                       && starts_generation(newest, self) && replica_
+                       && !replica_->status().complete;
   // Who has no part in the generation to come seals the one before.
   if (is_late || (is_other && (takes_part(newest, self) || generation_.value == 0)))
     begin_generation(record, newest, what);
   if (!replica_ || broken_)
     return;
-  if (outgoing_ && outgoing_->epoch < newest.epoch)
+  if (outgoing_ && outgoing_->config < newest.config)
     outgoing_.reset();
   if (recorder_ && other_workers)
     recorder_->set_workers(now(), what.workers);
@@ -90,41 +91,42 @@ void replica_host::obey(const chain_metadata& record,
     replica_->renew(time_point{what.heard_ns});
     if (other_workers)
       replica_->set_workers(what.workers, now(), effects);
-    replica_->obey(record, now(), effects);
+    replica_->reconcile(record, now(), effects);
   });
   if (const auto early = std::exchange(early_request_, std::nullopt)) // All steps are taken now.
     decide([&](replica_effects& effects) { take(early->first, early->second, effects); });
-  obey_checkpoint();
+  reconcile_checkpoint();
 }
 
 /// What it holds is of no use to anyone: it goes on as one that never had a part.
 void replica_host::free_if_unnamed() {
   if ((!values_ && !broken_) || !unnamed_since_ || now() - *unnamed_since_ < unnamed_time)
     return;
-  const auto orders = orders_;
-  begin_generation(record_, record_.active, *orders);
-  obey(record_, orders);
+  const auto desired_state = desired_state_;
+  begin_generation(record_, record_.active, *desired_state);
+  reconcile(record_, desired_state);
 }
 
-void replica_host::obey_checkpoint() {
+void replica_host::reconcile_checkpoint() {
   const auto done = std::max(checkpoint_cut_, checkpoint_failed_);
-  if (orders_->checkpoint <= done || !context_->storage)
+  if (desired_state_->checkpoint <= done || !context_->storage)
     return;
   if (!replica_->leads())
     return keep_present();
-  if (is_bsp_ && replica_->state()->bsp_clocks() > orders_->checkpoint_clock) {
-    checkpoint_failed_ = orders_->checkpoint; // The others may have cut at that clock.
+  if (is_bsp_ && replica_->state()->bsp_clocks() > desired_state_->checkpoint_clock) {
+    checkpoint_failed_ = desired_state_->checkpoint; // The others may have cut at that clock.
     checkpoint_failure_ = "the clock of the cut had passed when the order came";
     context_->report();
     return;
   }
   decide([&](replica_effects& effects) {
-    replica_->request_cut(orders_->checkpoint, orders_->checkpoint_clock, now(), effects);
+    replica_->request_cut(desired_state_->checkpoint, desired_state_->checkpoint_clock, now(),
+                          effects);
   });
 }
 
 void replica_host::begin_generation(const chain_metadata& record, const chain_config& newest,
-                                    const server_orders& what) {
+                                    const desired_server& what) {
   fail_open({errc::rolled_back, "the server restores its partitions"});
   apply_admitted();
   generation_ = newest.generation;
@@ -145,8 +147,8 @@ void replica_host::begin_generation(const chain_metadata& record, const chain_co
   for (std::uint32_t p = 0; p < what.chain_of.size(); ++p)
     if (what.chain_of[p] == chain_)
       here.push_back({p});
-  begin_record(here, record.origin);
-  if (founds(newest, context_->options.self))
+  begin_record(here, record.base_checkpoint);
+  if (starts_generation(newest, context_->options.self))
     load(what.job, here, record);
   else
     begin(nullptr, {});
@@ -155,10 +157,10 @@ void replica_host::begin_generation(const chain_metadata& record, const chain_co
 }
 
 /// Where it takes part in a generation again, its file goes on.
-void replica_host::begin_record(const partitions& here, std::uint64_t origin) {
+void replica_host::begin_record(const partitions& here, std::uint64_t base_checkpoint) {
   const auto& options = context_->options;
-  const storage::push_record_header header{options.job, chain_,       generation_,
-                                           origin,      options.self, here};
+  const storage::trace_header header{options.job,     chain_,       generation_,
+                                     base_checkpoint, options.self, here};
   if (options.record && !(recorder_ && recorder_->header() == header))
     recorder_.emplace(*options.record, header);
 }
@@ -168,19 +170,20 @@ void replica_host::begin_record(const partitions& here, std::uint64_t origin) {
 void replica_host::load(const job_spec& job, const partitions& here, const chain_metadata& record) {
   if (fingerprint(job) != context_->options.job)
     give_up("the coordinator runs another job");
-  else if (is_durable() && record.active.epoch != epoch_id{})
+  else if (is_durable() && record.active.config != config_id{})
     recover(job, here, record);
   else
-    load_from(job, here, record.origin);
+    load_from(job, here, record.base_checkpoint);
 }
 
-void replica_host::load_from(const job_spec& job, const partitions& here, std::uint64_t origin) {
-  if (origin == 0)
+void replica_host::load_from(const job_spec& job, const partitions& here,
+                             std::uint64_t base_checkpoint) {
+  if (base_checkpoint == 0)
     fill(job, here);
   else if (!context_->storage)
     give_up("there are no checkpoints to restore from");
   else
-    restore(job, here, origin);
+    restore(job, here, base_checkpoint);
 }
 
 void replica_host::fill(const job_spec& job, const partitions& here) {
@@ -205,28 +208,31 @@ void replica_host::fill(const job_spec& job, const partitions& here) {
       });
 }
 
-void replica_host::restore(const job_spec& job, const partitions& here, std::uint64_t origin) {
-  context_->self->request(context_->storage, storage_timeout, read_atom_v, origin, job, here)
+void replica_host::restore(const job_spec& job, const partitions& here,
+                           std::uint64_t base_checkpoint) {
+  context_->self
+    ->request(context_->storage, storage_timeout, read_atom_v, base_checkpoint, job, here)
     .then(
-      [this, job, origin, number = loading_,
+      [this, job, base_checkpoint, number = loading_,
        alive = std::weak_ptr{alive_}](const std::vector<partition_image>& images) {
         if (!alive.expired() && number == loading_)
-          restored(job, images, origin);
+          restored(job, images, base_checkpoint);
       },
-      [this, origin, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& error) {
+      [this, base_checkpoint, number = loading_,
+       alive = std::weak_ptr{alive_}](const caf::error& error) {
         if (alive.expired() || number != loading_)
           return;
         const auto why = from_caf(error);
         const bool is_rotten = why.code == errc::damaged || why.code == errc::io_failed;
-        give_up(why.text, is_rotten ? origin : 0);
+        give_up(why.text, is_rotten ? base_checkpoint : 0);
       });
 }
 
 void replica_host::restored(const job_spec& job, const std::vector<partition_image>& images,
-                            std::uint64_t origin) {
+                            std::uint64_t base_checkpoint) {
   auto read = table_store::restored(job, images, context_->pool);
   if (!read)
-    return give_up(read.error().text, origin);
+    return give_up(read.error().text, base_checkpoint);
   found(*std::move(read), marks_of(images));
 }
 
@@ -244,21 +250,22 @@ void replica_host::begin(std::shared_ptr<table_store> values,
   replica_options how;
   how.shard = context_->options.shard;
   how.chain = context_->options.chain;
-  if (orders_->job.replicas == 1)
+  if (desired_state_->job.replicas == 1)
     how.chain.lease_time = {};
-  how.chain.stuck_time += time_for_entry(orders_->job);
+  how.chain.stalled_time += time_for_entry(desired_state_->job);
   how.writes_log = writes_log();
   how.add_up = [this](const std::vector<table_id>& tables, auto pushes) {
-    return add_up(orders_->job, tables, pushes, *context_->pool);
+    return add_up(desired_state_->job, tables, pushes, *context_->pool);
   };
-  replica_.emplace(orders_->job, context_->options.self, history_, generation_, held, how);
-  decide(
-    [this](replica_effects& effects) { replica_->set_workers(orders_->workers, now(), effects); });
+  replica_.emplace(desired_state_->job, context_->options.self, history_, generation_, held, how);
+  decide([this](replica_effects& effects) {
+    replica_->set_workers(desired_state_->workers, now(), effects);
+  });
 }
 
 /// Orders that came while it was loading.
 void replica_host::go_on() {
-  obey(record_, orders_);
+  reconcile(record_, desired_state_);
   context_->report();
 }
 
@@ -271,7 +278,7 @@ chain_status replica_host::status() const {
   if (replica_)
     return replica_->status();
   const auto& newest = record_.proposed ? *record_.proposed : record_.active;
-  return {generation_, {}, newest.epoch, false, false};
+  return {generation_, {}, newest.config, false, false};
 }
 
 server_counters replica_host::counters() const {
@@ -282,8 +289,8 @@ server_counters replica_host::counters() const {
   return all;
 }
 
-chain_report replica_host::report() const {
-  chain_report mine;
+replica_status replica_host::report() const {
+  replica_status mine;
   mine.chain = chain_;
   mine.status = status();
   mine.failed = failed_;
@@ -309,7 +316,7 @@ void replica_host::run(request_copy_effect& effect, replica_effects&) {
   if (copy_waits_)
     return replica_->copy_advanced(now());
   const auto present = now();
-  const bool is_known = incoming_ && incoming_->epoch() == effect.epoch;
+  const bool is_known = incoming_ && incoming_->config() == effect.config;
   if (is_known && present - copy_asked_at_ < copy_patience)
     return;
   if (!is_known) {
@@ -320,7 +327,7 @@ void replica_host::run(request_copy_effect& effect, replica_effects&) {
       own = values_->pin(state->partitions());
     else
       own = std::exchange(own_past_, {});
-    incoming_.emplace(effect.epoch, std::move(own));
+    incoming_.emplace(effect.config, std::move(own));
   }
   incoming_->ask_again();
   ask_for_copy(effect.from);
@@ -354,7 +361,7 @@ void replica_host::install(const member_id& from, replica_effects& effects) {
   log(fmt::format("was sent {:.2f} of {:.2f} MB by server {}",
                   1e-6 * static_cast<double>(copy.bytes()), 1e-6 * static_cast<double>(whole),
                   from.index));
-  auto read = table_store::restored(orders_->job, *images, context_->pool);
+  auto read = table_store::restored(desired_state_->job, *images, context_->pool);
   if (!read)
     return; // Another one will be asked for.
   auto first = copy.first();
@@ -375,7 +382,7 @@ void replica_host::put_in_place(const copy_part& first, std::shared_ptr<table_st
                                 replica_effects& effects) {
   apply_admitted();
   const auto counted = counters_of_state();
-  if (!replica_->install(first.epoch, first.index, first.clock_max, held, now(), effects))
+  if (!replica_->install(first.config, first.index, first.clock_max, held, now(), effects))
     return;
   former_.add(counted);
   values_ = std::move(copied);

@@ -48,13 +48,13 @@ struct server_shell {
 
   void ask(request_list& what, const answer_sink& to) {
     for (auto& each : what.items) {
-      accept(numbered_asker{to, each.number}, std::move(each.what));
+      accept(numbered_responder{to, each.number}, std::move(each.what));
       shared.answers.send_if_much(self);
     }
     shared.answers.send(self);
   }
 
-  void accept(asker by, request what) {
+  void accept(responder by, request what) {
     const auto found = replicas.find(what.chain);
     if (found == replicas.end())
       return shared.answers.add(
@@ -89,8 +89,8 @@ struct server_shell {
 
   // -- control path --
 
-  void obey(const orders& what) {
-    const auto* mine = port.take<server_orders>(what);
+  void reconcile(const desired_state& what) {
+    const auto* mine = port.take<desired_server>(what);
     if (mine == nullptr)
       return;
     if (what.stop)
@@ -99,9 +99,9 @@ struct server_shell {
     std::erase_if(peers, [this](const auto& known) {
       return std::ranges::find(servers, known.first, &server_address::server) == servers.end();
     });
-    const auto shared_orders = std::make_shared<const server_orders>(*mine);
-    for (const auto& [chain, record] : shared_orders->chains)
-      replica_of(chain).obey(record, shared_orders);
+    const auto shared_desired = std::make_shared<const desired_server>(*mine);
+    for (const auto& [chain, record] : shared_desired->chains)
+      replica_of(chain).reconcile(record, shared_desired);
     shared.answers.send(self);
     const bool admitting = std::any_of(mine->workers.begin(), mine->workers.end(),
                                        [](const clock_entry& x) { return !x.known; });
@@ -109,7 +109,7 @@ struct server_shell {
       send_report();
   }
 
-  void end(const orders& what) {
+  void end(const desired_state& what) {
     for (auto& [unused, replica] : replicas) {
       replica->fail_open({errc::peer_lost, "the server ends"});
       replica->flush_record();
@@ -149,7 +149,7 @@ struct server_shell {
   }
 
   void send_report() {
-    server_report body;
+    server_status body;
     body.address = shared.options.address;
     body.clock_ns = static_cast<std::uint64_t>(shared.options.boot_clock().count());
     for (const auto& [unused, replica] : replicas)
@@ -184,7 +184,7 @@ server_shell::handle::behavior_type run_server(server_shell::pointer self, serve
     [&state](request& what) { return state.ask(std::move(what)); },
     [&state](request_list& what, const answer_sink& to) { state.ask(what, to); },
     [&state](const replica_message& what) { state.receive(what); },
-    [&state](const orders& what) { state.obey(what); },
+    [&state](const desired_state& what) { state.reconcile(what); },
     [&state](step_atom) { state.end_gathering(); },
     [&state](tick_atom) { state.tick(); },
   };

@@ -8,7 +8,7 @@
 #include "actors/notice_sink.hpp"
 #include "actors/protocol/chain.hpp"
 #include "actors/protocol/server/shard.hpp"
-#include "actors/roles/server/push_recorder.hpp"
+#include "actors/roles/server/trace_recorder.hpp"
 #include "base/buffer.hpp"
 #include "base/clock.hpp"
 
@@ -34,7 +34,7 @@ struct server_options {
   /// memory, at most so many. More: less memory traffic under load, longer until the first of them
   /// may be read.
   std::size_t apply_batch = 1;
-  /// Where it keeps states of its replicas for itself (storage/kept_state.hpp); empty: nowhere.
+  /// Where it keeps states of its replicas for itself (storage/local_state.hpp); empty: nowhere.
   std::filesystem::path directory{};
   std::function<void(const std::string&)> log{}; ///< Lines for a person; null: for nobody.
   notice_sink waits{};                           ///< What it cannot do for now.
@@ -50,7 +50,7 @@ struct server_options {
 /// Capacity:  open requests: each worker keeps a few; values: the job's tables, up to three times
 ///            while a checkpoint or a copy is made (present, previous of bsp, pinned); those of a
 ///            chain in which it has no part any more for half a minute.
-using server_handle = kv_service::extend_with<replica_sink>::extend<caf::reacts_to<orders>>;
+using server_handle = kv_service::extend_with<replica_sink>::extend<caf::reacts_to<desired_state>>;
 
 /// `storage`: null where the job keeps no checkpoints. The server begins to report at once.
 server_handle spawn_server(caf::actor_system& system, server_options options,

@@ -108,7 +108,7 @@ struct expander_shell {
   using promise = caf::typed_response_promise<reply>;
 
   struct open_request {
-    asker by;
+    responder by;
     encoding pulls = encoding::f32; ///< As which its values are wanted.
   };
 
@@ -130,13 +130,13 @@ struct expander_shell {
     });
     for (auto& each : what.items)
       if (packs)
-        accept(numbered_asker{to, each.number}, each);
+        accept(numbered_responder{to, each.number}, each);
       else
-        unpack(numbered_asker{to, each.number}, each);
+        unpack(numbered_responder{to, each.number}, each);
     pass_on(std::move(what), packs ? caf::actor_cast<answer_sink>(self) : to);
   }
 
-  void accept(asker by, request_message& what) {
+  void accept(responder by, request_message& what) {
     if (!unpack(by, what))
       return;
     what.number = next_number++;
@@ -146,7 +146,7 @@ struct expander_shell {
   }
 
   /// What cannot be unpacked is answered, and asks for nothing any more.
-  bool unpack(asker by, request_message& what) {
+  bool unpack(responder by, request_message& what) {
     auto& push = what.what.push;
     const auto fine = push ? coder->unpack(*push) : result<void>{};
     if (fine)
@@ -192,7 +192,7 @@ struct expander_shell {
   std::optional<codec> coder;
   std::unordered_map<std::uint64_t, open_request> pending;
   std::uint64_t next_number = 1;
-  ready_answers answers;
+  reply_batcher answers;
 
   static inline const char* name = "expander";
 };

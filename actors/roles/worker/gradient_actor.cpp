@@ -19,7 +19,7 @@ struct gradient_state {
   gradient_state() = default;
 
   std::optional<gradient_computer> computer;
-  std::optional<lane> own_lane;
+  std::optional<inline_executor> own_executor;
 
   static inline const char* name = "gradient";
 };
@@ -28,14 +28,14 @@ static_assert(!std::is_constructible_v<gradient_state, caf::event_based_actor*>)
 
 template <class Outcome>
 void answer(gradient_actor::stateful_pointer<gradient_state> self, Outcome outcome) {
-  const auto asker = caf::actor_cast<gradient_receiver>(self->current_sender());
-  auto& lane = self->state.own_lane;
-  if (!lane) {
-    self->send(asker, std::move(outcome));
+  const auto responder = caf::actor_cast<gradient_receiver>(self->current_sender());
+  auto& inline_executor = self->state.own_executor;
+  if (!inline_executor) {
+    self->send(responder, std::move(outcome));
     return;
   }
-  lane->send(asker, std::move(outcome));
-  lane->run();
+  inline_executor->send(responder, std::move(outcome));
+  inline_executor->run();
 }
 
 gradient_actor::behavior_type
@@ -43,8 +43,8 @@ run_gradient_actor(gradient_actor::stateful_pointer<gradient_state> self, job_sp
                    const trainer_factory& make, gradient_thread where, bool keep_on_device) {
   auto& state = self->state;
   state.computer.emplace(std::move(job), make, keep_on_device);
-  if (where == gradient_thread::lane)
-    state.own_lane.emplace(self->system(), turns_max);
+  if (where == gradient_thread::inline_executor)
+    state.own_executor.emplace(self->system(), turns_max);
   return {
     [self, &state](const gradient_task& task) { answer(self, state.computer->compute(task)); },
     [self, &state](const keys_task& task) { answer(self, state.computer->keys(task)); },

@@ -31,9 +31,9 @@ using gradient_receiver =
 
 /// On whose thread trainers compute.
 enum class gradient_thread {
-  none, ///< The scheduler's: a test schedules all actors itself.
-  own,  ///< Its own: the next gradient begins while others deal with this one.
-  lane, ///< Its own, and a lane: the asker's step goes on there, while nobody waits for a gradient.
+  none,            ///< The scheduler's: a test schedules all actors itself.
+  own,             ///< Its own: the next gradient begins while others deal with this one.
+  inline_executor, ///< Its own; the responder's step continues there until a gradient is asked for.
 };
 
 /// `keep_on_device`: gradients may stay on a device: their asker's kv is a reducer.

@@ -33,7 +33,8 @@ constexpr int lost_max = 20;
 gradient_thread gradient_thread_of(const worker_options& options) {
   if (!options.own_thread)
     return gradient_thread::none;
-  return options.pipeline.ahead_max > 0 ? gradient_thread::own : gradient_thread::lane;
+  return options.step_planner.ahead_max > 0 ? gradient_thread::own
+                                            : gradient_thread::inline_executor;
 }
 
 struct worker_shell {
@@ -50,11 +51,11 @@ struct worker_shell {
     options = std::move(how);
     values_of = std::move(to);
     port.open(self, options.self, fingerprint(options.job), connect);
-    steps.emplace(options.job, options.pipeline);
+    steps.emplace(options.job, options.step_planner);
     for (std::uint32_t i = 0; i < options.job.tables.size(); ++i)
       all_tables.push_back({i});
     idle_since = now_of(*self);
-    nothing_held = hold_nothing(options.job);
+    nothing_held = empty_cache(options.job);
     held = nothing_held;
     is_sparse = any_sparse(options.job);
     gradients = spawn_gradient_actor(self->system(), options.job, std::move(make),
@@ -70,19 +71,19 @@ struct worker_shell {
 
   // -- control path --
 
-  void obey(const orders& what) {
-    const auto* mine = port.take<worker_orders>(what);
+  void reconcile(const desired_state& what) {
+    const auto* mine = port.take<desired_worker>(what);
     if (mine == nullptr)
       return;
     if (what.stop) {
       self->quit(reason_to_end(what));
       return;
     }
-    if (mine->view.epoch > view_epoch) {
-      view_epoch = mine->view.epoch;
+    if (mine->view.config > view_config) {
+      view_config = mine->view.config;
       self->send(values_of, view_atom_v, mine->view);
     }
-    steps->obey(*mine);
+    steps->reconcile(*mine);
     advance();
   }
 
@@ -95,7 +96,7 @@ struct worker_shell {
   }
 
   void send_report() {
-    worker_report body;
+    worker_status body;
     body.generation = steps->generation();
     body.leases = steps->progress();
     body.clock = steps->clock();
@@ -175,19 +176,19 @@ struct worker_shell {
       auto& [step, outcome] = *done;
       pushed = step;
       samples = outcome.samples;
-      what.push = update{header(step),
-                         all_tables,
-                         outcome.base_version,
-                         outcome.norm,
-                         std::move(outcome.pieces),
-                         std::move(outcome.rows)};
+      what.push = push_request{header(step),
+                               all_tables,
+                               outcome.base_version,
+                               outcome.norm,
+                               std::move(outcome.pieces),
+                               std::move(outcome.rows)};
       what.push->on_device = std::move(outcome.on_device);
       counters.bytes_sent += payload_bytes(*what.push);
       ++counters.pushes_sent;
     }
     const auto known = options.delta_pulls ? held : nothing_held;
     if (next)
-      what.pull = query{header(*next), false, known->ranges, rows, options.delta_pulls};
+      what.pull = pull_request{header(*next), false, known->ranges, rows, options.delta_pulls};
     requests.send<reply>(
       self, values_of,
       [this, pushed, samples, next, known, rows = std::move(rows),
@@ -212,8 +213,8 @@ struct worker_shell {
   }
 
   /// `known`: the values that the question named.
-  void arrived(const training_step& step, const held_ptr& known, const std::vector<row_keys>& rows,
-               const values& answer) {
+  void arrived(const training_step& step, const cached_ptr& known,
+               const std::vector<row_keys>& rows, const pull_reply& answer) {
     if (!steps->pulled(step.number))
       return;
     counters.bytes_received += payload_bytes(answer);
@@ -321,12 +322,12 @@ struct worker_shell {
   member_port port;
   gradient_actor gradients;
   std::vector<table_id> all_tables;
-  held_ptr nothing_held;
-  held_ptr held;          ///< By delta pulls; else nothing.
+  cached_ptr nothing_held;
+  cached_ptr held;        ///< By delta pulls; else nothing.
   bool is_sparse = false; ///< Some table is.
   buffer_pool pool;
 
-  std::optional<pipeline> steps;
+  std::optional<step_planner> steps;
   open_requests requests{step_timeout};
   std::map<std::uint64_t, arrival> pulled; ///< By number of the step that is to be computed.
   std::map<std::uint64_t, open_question> prepared; ///< By number of the step that is pulled for.
@@ -336,7 +337,7 @@ struct worker_shell {
   divergence diverging;
   int lost_in_row = 0;
 
-  epoch_id view_epoch;
+  config_id view_config;
   worker_counters counters;
   std::string failed;
 
@@ -352,7 +353,7 @@ worker_shell::handle::behavior_type run_worker(worker_shell::pointer self, worke
                    std::move(connect));
   auto& state = self->state;
   return {
-    [&state](const orders& what) { state.obey(what); },
+    [&state](const desired_state& what) { state.reconcile(what); },
     [&state](tick_atom) { state.tick(); },
     [&state](step_atom) { state.finish_step(); },
     [&state](gradient_outcome& what) { state.computed(what); },

@@ -4,7 +4,7 @@
 
 #include "actors/flow_control.hpp" // request_traffic
 #include "actors/kv.hpp"
-#include "actors/protocol/worker/pipeline.hpp"
+#include "actors/protocol/worker/step_planner.hpp"
 #include "actors/roles/worker/gradient_actor.hpp"
 #include "actors/roles/worker/router_actor.hpp"
 
@@ -20,7 +20,7 @@ struct worker_options {
   member_id self;
   job_spec job;
   std::string host{}; ///< Name of the machine; workers that share it stand and fall together.
-  pipeline_options pipeline;
+  step_planner_options step_planner;
   /// Added to each step, asked for anew each time: a straggler, for experiments; null: nothing.
   std::function<std::chrono::nanoseconds()> slowness{};
   /// False: the trainer computes on the scheduler's threads, where it keeps others waiting.

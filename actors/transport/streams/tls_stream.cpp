@@ -149,7 +149,7 @@ void tls_stream::shake_hands() {
     // From now on, as a stranger should not cost that much.
     SSL_set_default_read_buffer_len(ssl_, batch_bytes);
   } else {
-    judge(outcome);
+    interpret(outcome);
   }
   flush();
 }
@@ -167,7 +167,7 @@ transfer tls_stream::read_some(iovec place) {
   if (outcome == 1)
     got.how = transfer::status::moved;
   else
-    judge(outcome);
+    interpret(outcome);
   buffered_ = outcome == 1 && SSL_has_pending(ssl_) == 1;
   flush(); // An alert, or the answer to new keys.
   if (failure_)
@@ -196,7 +196,7 @@ void tls_stream::encrypt(std::span<const std::byte> bytes) {
   std::size_t written = 0;
   ERR_clear_error();
   if (const int outcome = SSL_write_ex(ssl_, bytes.data(), bytes.size(), &written); outcome != 1) {
-    judge(outcome);
+    interpret(outcome);
     if (!failure_) // It must not count as sent.
       fail({errc::peer_lost, "sent half a TLS message"});
   }
@@ -214,7 +214,7 @@ bool tls_stream::change_key() {
     records_ = 0;
     return true;
   }
-  judge(outcome);
+  interpret(outcome);
   if (!failure_)
     fail({errc::peer_lost, "is lost: TLS made no new key"});
   return false;
@@ -266,7 +266,7 @@ void tls_stream::fail(failure why) {
 }
 
 /// What a call that did not succeed means.
-void tls_stream::judge(int outcome) {
+void tls_stream::interpret(int outcome) {
   switch (SSL_get_error(ssl_, outcome)) {
   case SSL_ERROR_WANT_READ:
   case SSL_ERROR_WANT_WRITE: return;

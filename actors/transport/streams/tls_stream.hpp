@@ -89,7 +89,7 @@ private:
   transfer discard();
   transfer failed() const;
   void fail(failure why);
-  void judge(int outcome);
+  void interpret(int outcome);
   bool check_peer(x509_store_ctx_st& chain);
 
   static int take_from_socket(bio_st* bio, char* place, int size);

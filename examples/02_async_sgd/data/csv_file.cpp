@@ -80,7 +80,7 @@ private:
     file_.first_line = records_.line();
     first_.assign(fields.begin(), fields.end());
     kind_ = is_named_ || (train_ && train_->header == first_) ? first_record::names
-                                                              : judge_first(fields, file_.label);
+                                                              : classify_first(fields, file_.label);
     if (kind_ == first_record::data)
       return take(fields);
     if (kind_ == first_record::names) {

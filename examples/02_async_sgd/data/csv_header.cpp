@@ -64,7 +64,7 @@ std::string list_of_names(std::span<const std::string_view> fields) {
 
 } // namespace
 
-first_record judge_first(std::span<const std::string_view> fields, std::size_t label) {
+first_record classify_first(std::span<const std::string_view> fields, std::size_t label) {
   const bool label_is_number = is_number(fields[label]);
   std::size_t numbers = 0, missing = 0, refused = 0;
   for (std::size_t i = 0; i < fields.size(); ++i)

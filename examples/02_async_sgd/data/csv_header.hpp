@@ -20,7 +20,7 @@ enum class first_record {
 };
 
 /// Judges the first record, whose column `label` holds the label.
-first_record judge_first(std::span<const std::string_view> fields, std::size_t label);
+first_record classify_first(std::span<const std::string_view> fields, std::size_t label);
 
 /// Decides on first_record::counting and label_is_word when all other rows are known.
 bool is_header(first_record kind, std::span<const std::string> fields, std::size_t label,

@@ -11,12 +11,12 @@ using namespace troupe::test;
 
 namespace {
 
-class blind_judge : public evaluator {
+class blind_evaluator : public evaluator {
 public:
   evaluation evaluate(const_tensors) override { return {}; }
 };
 
-std::string objection(const graph& g) {
+std::string rejection_of(const graph& g) {
   const auto valid = g.validate();
   if (valid)
     return {};
@@ -28,19 +28,19 @@ std::string objection(const graph& g) {
 
 TEST_CASE("a_graph_that_is_not_wired_says_which_call_is_missing") {
   graph g;
-  CHECK(objection(g) == "the graph has no servers with tables: call graph::servers");
+  CHECK(rejection_of(g) == "the graph has no servers with tables: call graph::servers");
   const auto parameters = g.servers({table_of("w", 4)});
-  CHECK(objection(g) == "the graph has no workers: call graph::workers");
+  CHECK(rejection_of(g) == "the graph has no workers: call graph::workers");
   auto workers = g.workers(10, trainers(constant_gradient(1)));
-  CHECK(objection(g) == "the graph's workers lead nowhere: call .into(servers)");
+  CHECK(rejection_of(g) == "the graph's workers lead nowhere: call .into(servers)");
   workers.into({});
-  CHECK(objection(g) == "the graph's workers lead nowhere: call .into(servers)");
+  CHECK(rejection_of(g) == "the graph's workers lead nowhere: call .into(servers)");
   workers.into(parameters);
-  CHECK(objection(g).empty());
-  auto judge = g.judge([] { return std::make_unique<blind_judge>(); });
-  CHECK(objection(g) == "the graph's judge sees no parameters: call .of(servers)");
-  judge.of(parameters);
-  CHECK(objection(g).empty());
+  CHECK(rejection_of(g).empty());
+  auto evaluator = g.evaluator([] { return std::make_unique<blind_evaluator>(); });
+  CHECK(rejection_of(g) == "the graph's evaluator sees no parameters: call .of(servers)");
+  evaluator.of(parameters);
+  CHECK(rejection_of(g).empty());
 }
 
 TEST_CASE("a_graph_has_one_of_each") {
@@ -48,17 +48,17 @@ TEST_CASE("a_graph_has_one_of_each") {
   twice.servers({table_of("w", 4)});
   const auto parameters = twice.servers({table_of("bias", 1)});
   twice.workers(10, trainers(constant_gradient(1))).into(parameters);
-  CHECK(objection(twice) == "graph::servers was called twice: give all tables to one call");
+  CHECK(rejection_of(twice) == "graph::servers was called twice: give all tables to one call");
   run_options options;
   auto g = tiny_graph(options, 100, to_three);
-  CHECK(objection(g).empty());
+  CHECK(rejection_of(g).empty());
   g.workers(10, trainers(constant_gradient(1)));
-  CHECK(objection(g) == "graph::workers was called twice: all workers of a graph are alike");
-  graph judged;
-  const auto judge = [] { return std::make_unique<blind_judge>(); };
-  judged.judge(judge);
-  judged.judge(judge);
-  CHECK(objection(judged) == "graph::judge was called twice: a graph has one judge");
+  CHECK(rejection_of(g) == "graph::workers was called twice: all workers of a graph are alike");
+  graph evaluated;
+  const auto make = [] { return std::make_unique<blind_evaluator>(); };
+  evaluated.evaluator(make);
+  evaluated.evaluator(make);
+  CHECK(rejection_of(evaluated) == "graph::evaluator was called twice: a graph has one evaluator");
 }
 
 TEST_CASE("nodes_of_another_graph_are_refused") {
@@ -68,16 +68,16 @@ TEST_CASE("nodes_of_another_graph_are_refused") {
   const auto own = other.servers({table_of("w", 4)});
   auto workers = other.workers(10, trainers(constant_gradient(1)));
   workers.into(parameters);
-  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+  CHECK(rejection_of(other) == "the graph's nodes lead to the servers of another graph");
   workers.into(own);
-  CHECK(objection(other) == "the graph's nodes lead to the servers of another graph");
+  CHECK(rejection_of(other) == "the graph's nodes lead to the servers of another graph");
 }
 
 TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   run_options options;
   options.workers = 3;
   options.servers = 2;
-  options.passes = 4;
+  options.epochs = 4;
   options.batch_samples = 8;
   options.seed = 5;
   options.partitions = 16;
@@ -87,8 +87,8 @@ TEST_CASE("a_job_is_made_from_graph_and_command_line") {
   CHECK(job.name == "tiny");
   CHECK(job.workers == 3);
   CHECK(job.servers == 2);
-  CHECK(job.passes == 4);
-  CHECK(job.batches_per_pass() == 13);
+  CHECK(job.epochs == 4);
+  CHECK(job.batches_per_epoch() == 13);
   CHECK(job.tables == g.tables());
   auto other = g;
   other.dataset_id("labels 17");

@@ -18,9 +18,9 @@ member_id server(std::uint32_t index, std::uint64_t start = 1) {
   return {role::server, index, {start}};
 }
 
-chain_config config(std::uint64_t epoch, std::vector<std::uint32_t> members,
+chain_config config(std::uint64_t config, std::vector<std::uint32_t> members,
                     std::optional<std::uint32_t> joiner = std::nullopt) {
-  chain_config made{{epoch}, {}, {}, {}};
+  chain_config made{{config}, {}, {}, {}};
   for (const std::uint32_t each : members)
     made.members.push_back(server(each));
   if (joiner)
@@ -69,8 +69,8 @@ struct replica {
     decide.tick(now, effects);
     return take();
   }
-  lines install(std::uint64_t epoch, std::uint64_t index) {
-    decide.install({epoch}, index, now, effects);
+  lines install(std::uint64_t config, std::uint64_t index) {
+    decide.install({config}, index, now, effects);
     return take();
   }
   lines take() {
@@ -252,7 +252,7 @@ TEST_CASE("a configuration of another generation changes nothing") {
   auto later = config(2, {0});
   later.generation = {1};
   CHECK(head.activate(later).empty());
-  CHECK(head.decide.config().epoch.value == 1);
+  CHECK(head.decide.config().config.value == 1);
   CHECK_FALSE(head.decide.leads()); // It has heard of a later epoch.
 }
 
@@ -280,10 +280,10 @@ TEST_CASE("a tail keeps what its joiner lacks, and waits for it once it lacks li
   CHECK(tail.append() == lines{"commit 2"}); // Not released.
   CHECK(tail.receive(1, joined_message{{1}, 1})
         == lines{"committed 2 to 1", "append 2 to 1 final 2"});
-  CHECK_FALSE(tail.decide.status().joint);
+  CHECK_FALSE(tail.decide.status().joiner_synced);
   CHECK(tail.append() == lines{"append 3 to 1 final 2"}); // Final when the joiner has it.
   CHECK(tail.receive(1, joined_message{{1}, 2}) == lines{"committed 2 to 1", "release 2"});
-  CHECK(tail.decide.status().joint);
+  CHECK(tail.decide.status().joiner_synced);
   CHECK(tail.receive(1, joined_message{{1}, 3})
         == lines{"committed 2 to 1", "commit 3", "release 3", "committed 3 to 1"});
 }
@@ -292,7 +292,7 @@ TEST_CASE("a joiner that lags far behind is not waited for") {
   replica tail{0};
   tail.activate(config(1, {0}, 1));
   CHECK(tail.decide.copy_for(server(1), {1}) == 0);
-  const auto lag = chain_options{}.joint_lag;
+  const auto lag = chain_options{}.sync_lag;
   for (std::uint64_t i = 0; i <= lag; ++i)
     tail.append();
   tail.receive(1, joined_message{{1}, 0});
@@ -309,13 +309,13 @@ TEST_CASE("a tail that keeps too much for its joiner makes nothing final that it
   CHECK(tail.append() == lines{"commit 2"});
   tail.decide.wait_for_joiner();
   CHECK(tail.append().empty());
-  CHECK_FALSE(tail.decide.status().joint);
+  CHECK_FALSE(tail.decide.status().joiner_synced);
   CHECK(tail.receive(1, joined_message{{1}, 1})
         == lines{"committed 2 to 1", "append 2 to 1 final 2", "append 3 to 1 final 2"});
-  CHECK_FALSE(tail.decide.status().joint);
+  CHECK_FALSE(tail.decide.status().joiner_synced);
   CHECK(tail.receive(1, joined_message{{1}, 3})
         == lines{"committed 2 to 1", "commit 3", "release 3", "committed 3 to 1"});
-  CHECK(tail.decide.status().joint);
+  CHECK(tail.decide.status().joiner_synced);
 }
 
 TEST_CASE("who joined becomes the tail, and answers only then") {
@@ -343,20 +343,20 @@ TEST_CASE("who waits too long for its successor says so, until that one has some
   replica head{0};
   head.activate(config(1, {0, 1}));
   head.tick(1h);
-  CHECK_FALSE(head.decide.status().stuck); // It waits for nothing.
+  CHECK_FALSE(head.decide.status().stalled); // It waits for nothing.
   head.append();
   head.append();
   head.tick(1999ms);
-  CHECK_FALSE(head.decide.status().stuck);
+  CHECK_FALSE(head.decide.status().stalled);
   head.tick(1ms);
-  CHECK(head.decide.status().stuck);
+  CHECK(head.decide.status().stalled);
   head.receive(1, committed_message{{1}, 1});
   head.tick(1999ms);
-  CHECK_FALSE(head.decide.status().stuck);
+  CHECK_FALSE(head.decide.status().stalled);
   head.tick(1ms);
-  CHECK(head.decide.status().stuck);
+  CHECK(head.decide.status().stalled);
   head.activate(config(2, {0}));
-  CHECK_FALSE(head.decide.status().stuck);
+  CHECK_FALSE(head.decide.status().stalled);
 }
 
 TEST_CASE("of three only the one is stuck whose successor says nothing") {
@@ -379,11 +379,11 @@ TEST_CASE("of three only the one is stuck whose successor says nothing") {
         head.receive(1, committed_message{{1}, 0});
       }
       middle.tick(100ms);
-      CHECK_FALSE(head.decide.status().stuck);
+      CHECK_FALSE(head.decide.status().stalled);
     }
-    CHECK(middle.decide.status().stuck);
+    CHECK(middle.decide.status().stalled);
     head.tick(2s); // By now the line to the middle one is broken as well.
-    CHECK(head.decide.status().stuck);
+    CHECK(head.decide.status().stalled);
   }
 }
 
@@ -393,17 +393,17 @@ TEST_CASE("a joiner of which the tail hears nothing, or that hears nothing of it
   joiner.tick(1500ms);
   joiner.decide.copy_advanced(joiner.now);
   joiner.tick(1500ms);
-  CHECK_FALSE(joiner.decide.status().stuck);
+  CHECK_FALSE(joiner.decide.status().stalled);
   joiner.tick(500ms);
-  CHECK(joiner.decide.status().stuck);
+  CHECK(joiner.decide.status().stalled);
   joiner.install(1, 5);
   joiner.tick(1999ms);
-  CHECK_FALSE(joiner.decide.status().stuck);
+  CHECK_FALSE(joiner.decide.status().stalled);
   joiner.receive(1, committed_message{{1}, 5}); // The tail's answer to its knocking.
   joiner.tick(1999ms);
-  CHECK_FALSE(joiner.decide.status().stuck);
+  CHECK_FALSE(joiner.decide.status().stalled);
   joiner.tick(1ms);
-  CHECK(joiner.decide.status().stuck);
+  CHECK(joiner.decide.status().stalled);
 }
 
 // -- leases --

@@ -81,18 +81,18 @@ TEST_CASE("a worker gone from the list leaves the table") {
   table.list({admitted(0, 10), admitted(1, 11)}, 0);
   table.list({known(1, 11)}, 0);
   CHECK(table.entries() == std::vector{known(1, 11)});
-  CHECK(table.objection({0}, {10})->code == errc::not_ready);
+  CHECK(table.rejection_of({0}, {10})->code == errc::not_ready);
 }
 
 TEST_CASE("a predecessor is fenced, a stranger has to wait") {
   clock_table table;
   table.list({admitted(0, 10)}, 0);
-  CHECK_FALSE(table.objection({0}, {10}));
-  CHECK(table.objection({0}, {20})->code == errc::not_ready);
-  CHECK(table.objection({3}, {10})->code == errc::not_ready);
+  CHECK_FALSE(table.rejection_of({0}, {10}));
+  CHECK(table.rejection_of({0}, {20})->code == errc::not_ready);
+  CHECK(table.rejection_of({3}, {10})->code == errc::not_ready);
   table.list({admitted(0, 20)}, 0);
-  CHECK(table.objection({0}, {10})->code == errc::fenced);
-  CHECK(table.objection({0}, {30})->code == errc::not_ready);
+  CHECK(table.rejection_of({0}, {10})->code == errc::fenced);
+  CHECK(table.rejection_of({0}, {30})->code == errc::not_ready);
 }
 
 TEST_CASE("a later start does not inherit the clock of its predecessor") {
@@ -107,20 +107,20 @@ TEST_CASE("a worker that left is fenced only while a successor is listed") {
   clock_table table;
   table.list({admitted(0, 10)}, 0);
   table.list({}, 0);
-  CHECK(table.objection({0}, {10})->code == errc::not_ready);
+  CHECK(table.rejection_of({0}, {10})->code == errc::not_ready);
   table.list({known(0, 10)}, 0);
-  CHECK_FALSE(table.objection({0}, {10}));
+  CHECK_FALSE(table.rejection_of({0}, {10}));
   table.list({known(0, 20)}, 0);
-  CHECK(table.objection({0}, {10})->code == errc::fenced);
+  CHECK(table.rejection_of({0}, {10})->code == errc::fenced);
 }
 
 TEST_CASE("only the last 1024 that left are remembered") {
   clock_table table;
   for (std::uint64_t start = 1; start <= 1026; ++start)
     table.list({admitted(0, start)}, 0);
-  CHECK(table.objection({0}, {1})->code == errc::not_ready);
-  CHECK(table.objection({0}, {2})->code == errc::fenced);
-  CHECK(table.objection({0}, {1025})->code == errc::fenced);
+  CHECK(table.rejection_of({0}, {1})->code == errc::not_ready);
+  CHECK(table.rejection_of({0}, {2})->code == errc::fenced);
+  CHECK(table.rejection_of({0}, {1025})->code == errc::fenced);
 }
 
 TEST_CASE("nobody waits for a worker that is listed as unbound, whatever it does, until it left") {

@@ -85,8 +85,8 @@ std::vector<piece> pieces_of(std::uint32_t table, const std::vector<float>& valu
   return pieces;
 }
 
-update push_of(std::uint32_t worker, std::vector<piece> pieces, float norm = 1.0f) {
-  update push;
+push_request push_of(std::uint32_t worker, std::vector<piece> pieces, float norm = 1.0f) {
+  push_request push;
   push.step.worker = {worker};
   push.gradient_norm = norm;
   push.pieces = std::move(pieces);
@@ -96,7 +96,7 @@ update push_of(std::uint32_t worker, std::vector<piece> pieces, float norm = 1.0
   return push;
 }
 
-update& operator+=(update& push, const std::vector<piece>& more) {
+push_request& operator+=(push_request& push, const std::vector<piece>& more) {
   push.pieces.insert(push.pieces.end(), more.begin(), more.end());
   return push;
 }
@@ -110,9 +110,9 @@ apply_effect effect_of(const job_spec& job, std::size_t pushes) {
 }
 
 result<void> apply(block_store& store, const apply_effect& effect,
-                   const std::vector<update>& pushes) {
-  std::vector<const update*> pointers;
-  for (const update& push : pushes)
+                   const std::vector<push_request>& pushes) {
+  std::vector<const push_request*> pointers;
+  for (const push_request& push : pushes)
     pointers.push_back(&push);
   return store.apply(effect, pointers);
 }
@@ -210,7 +210,7 @@ TEST_CASE("every optimiser follows its formula, also across a checkpoint") {
       REQUIRE(block_store::complete(job, images));
       store = block_store{job, images, std::make_shared<buffer_pool>()};
     }
-    update push = push_of(0, {});
+    push_request push = push_of(0, {});
     for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
       const auto gradient = random_gradient(step * 10 + i);
       push += pieces_of(i, gradient);
@@ -229,7 +229,7 @@ TEST_CASE("a restored store is equal and stays equal, bit for bit") {
   const job_spec job = every_optimizer();
   block_store one = store_of(job);
   const auto step = [&](block_store& store, std::uint64_t seed) {
-    update push = push_of(0, {});
+    push_request push = push_of(0, {});
     for (std::uint32_t i = 0; i < job.tables.size(); ++i)
       push += pieces_of(i, random_gradient(seed + i));
     REQUIRE(apply(store, effect_of(job, 1), {push}));
@@ -255,14 +255,14 @@ TEST_CASE("values do not depend on the number of servers") {
     return p == 1 || p == 2 ? 1 : 0;
   };
   for (std::uint64_t step = 0; step < 4; ++step) {
-    std::vector<update> whole;
-    std::vector<std::vector<update>> parts(2);
+    std::vector<push_request> whole;
+    std::vector<std::vector<push_request>> parts(2);
     for (std::uint32_t worker = 0; worker <= step; ++worker) {
-      update push = push_of(worker, {}, 3.0f);
+      push_request push = push_of(worker, {}, 3.0f);
       for (std::uint32_t i = 0; i < job.tables.size(); ++i)
         push += pieces_of(i, random_gradient(step * 100 + worker * 10 + i));
       for (std::size_t server = 0; server < 2; ++server) {
-        update part = push;
+        push_request part = push;
         std::erase_if(part.pieces, [&](const piece& x) { return part_of(x) != server; });
         parts[server].push_back(part);
       }
@@ -345,7 +345,7 @@ TEST_CASE("a part of a block is stepped alone, with every optimiser") {
   for (std::uint32_t i = 0; i < job.tables.size(); ++i)
     references.emplace_back(job.tables[i].optimizer, read(store, i));
   for (std::uint64_t step = 0; step < 3; ++step) {
-    update push = push_of(0, {});
+    push_request push = push_of(0, {});
     for (std::uint32_t i = 0; i < job.tables.size(); ++i) {
       const auto gradient = random_gradient(step * 10 + i, 6000);
       push += pieces_of(i, {gradient.begin(), gradient.begin() + 1}, 5);
@@ -396,9 +396,9 @@ TEST_CASE("clipping by norm scales each push before they are added") {
   reference free{job.tables[1].optimizer, read(store, 1)};
   const auto a = random_gradient(1);
   const auto b = random_gradient(2);
-  update large = push_of(0, pieces_of(0, a), 8.0f);
+  push_request large = push_of(0, pieces_of(0, a), 8.0f);
   large += pieces_of(1, a);
-  update small = push_of(1, pieces_of(0, b), 1.0f);
+  push_request small = push_of(1, pieces_of(0, b), 1.0f);
   small += pieces_of(1, b);
   REQUIRE(apply(store, effect_of(job, 1), {large}));
   REQUIRE(apply(store, effect_of(job, 2), {large, small}));
@@ -421,7 +421,7 @@ TEST_CASE("where the table says so, staleness divides the step") {
     reference scaled{job.tables[0].optimizer, read(store, 0)};
     reference full{job.tables[1].optimizer, read(store, 1)};
     const auto gradient = random_gradient(1);
-    update push = push_of(0, pieces_of(0, gradient));
+    push_request push = push_of(0, pieces_of(0, gradient));
     push += pieces_of(1, gradient);
     apply_effect effect = effect_of(job, 1);
     effect.staleness_versions = staleness;
@@ -441,7 +441,7 @@ TEST_CASE("skipped partitions and tables that the effect does not name are left 
   block_store store = store_of(job);
   const auto start_a = read(store, 0);
   const auto start_b = read(store, 1);
-  update push = push_of(0, pieces_of(0, random_gradient(1)));
+  push_request push = push_of(0, pieces_of(0, random_gradient(1)));
   push += pieces_of(1, random_gradient(2));
   apply_effect effect = effect_of(job, 1);
   effect.tables = {{0}};
@@ -480,7 +480,7 @@ TEST_CASE("a gradient that is not finite changes nothing and is named") {
   const auto start = read(store, 0);
   auto bad = random_gradient(2);
   bad[5000] = std::numeric_limits<float>::quiet_NaN();
-  update push = push_of(2, pieces_of(0, random_gradient(1)));
+  push_request push = push_of(2, pieces_of(0, random_gradient(1)));
   push += pieces_of(1, bad);
   const std::string text =
     "worker 2 pushed a gradient that is not finite: table 'w1', element 5000 (nan)";
@@ -530,7 +530,7 @@ TEST_CASE("a sum that is not finite changes nothing and is named") {
 
 TEST_CASE("a norm that is not finite is refused where it would be used") {
   job_spec job = job_of({table_of("w", optimizer_kind::sgd)});
-  const update push =
+  const push_request push =
     push_of(3, pieces_of(0, random_gradient(1)), std::numeric_limits<float>::infinity());
   block_store free = store_of(job);
   CHECK(free.check_finite(push));
@@ -708,7 +708,7 @@ TEST_CASE("admitted pushes applied in one pass leave the bytes of one after the 
   auto job = every_optimizer();
   job.tables[1].optimizer.clip_norm = 0.5f;
   job.tables[3].optimizer.scale_by_staleness = true;
-  std::vector<update> pushes;
+  std::vector<push_request> pushes;
   for (std::uint32_t i = 0; i < 5; ++i) {
     pushes.push_back(push_of(i, {}, 0.3f * static_cast<float>(i)));
     for (std::uint32_t table = 0; table < job.tables.size(); ++table) {
@@ -719,12 +719,12 @@ TEST_CASE("admitted pushes applied in one pass leave the bytes of one after the 
   }
   auto one_by_one = store_of(job), together = store_of(job);
   std::vector<block_store::admitted_push> admitted;
-  for (const update& push : pushes) {
+  for (const push_request& push : pushes) {
     auto effect = effect_of(job, 1);
     effect.staleness_versions = admitted.size();
     if (admitted.size() == 3)
       effect.skip = {{{0}, {1}}, {{3}, {2}}};
-    const update* const one[] = {&push};
+    const push_request* const one[] = {&push};
     REQUIRE(together.admit(effect, push));
     admitted.push_back({effect, &push});
     REQUIRE(one_by_one.apply(effect, one));

@@ -19,8 +19,8 @@ namespace {
 
 codec_options both(compression how) { return {{how, how}, encoding::f32}; }
 
-update random_update(const job_spec& job, std::uint32_t seed, std::uint64_t batch = 0) {
-  auto made = whole_update(job, batch);
+push_request random_push(const job_spec& job, std::uint32_t seed, std::uint64_t batch = 0) {
+  auto made = whole_push(job, batch);
   std::mt19937 random{seed};
   std::normal_distribution<float> draw;
   for (auto& x : made.pieces) {
@@ -42,7 +42,7 @@ std::vector<std::vector<double>> whole(const job_spec& job, const std::vector<pi
   return made;
 }
 
-std::vector<std::byte> bytes_of(const update& push) {
+std::vector<std::byte> bytes_of(const push_request& push) {
   std::vector<std::byte> made;
   for (const auto& x : push.packed)
     made.insert(made.end(), x.span().begin(), x.span().end());
@@ -59,7 +59,7 @@ TEST_CASE("a_push_is_packed_block_by_block") {
   const auto job = routed_job();
   for (const auto& how : lossy) {
     codec coder{job, both(how)};
-    auto push = whole_update(job);
+    auto push = whole_push(job);
     coder.pack(push);
     CHECK(push.pieces.empty());
     REQUIRE(push.packed.size() == 4);
@@ -75,7 +75,7 @@ TEST_CASE("a_push_is_packed_block_by_block") {
 TEST_CASE("each_table_has_its_own_encoding") {
   const auto job = routed_job();
   codec coder{job, {{{encoding::int8, 0}, {}}, encoding::f32}};
-  auto push = whole_update(job);
+  auto push = whole_push(job);
   const auto same = push.pieces[1].values;
   coder.pack(push);
   REQUIRE(push.pieces.size() == 1);
@@ -95,13 +95,13 @@ TEST_CASE("what_was_unpacked_and_what_is_kept_are_the_gradients") {
       pushed.emplace_back(table.size());
       arrived.emplace_back(table.size());
     }
-    const auto add = [&](std::vector<std::vector<double>>& to, const update& push) {
+    const auto add = [&](std::vector<std::vector<double>>& to, const push_request& push) {
       const auto values = whole(job, push.pieces);
       for (std::size_t t = 0; t < to.size(); ++t)
         for (std::size_t i = 0; i < to[t].size(); ++i)
           to[t][i] += values[t][i];
     };
-    const auto step = [&](update push) {
+    const auto step = [&](push_request push) {
       add(pushed, push);
       coder.pack(push);
       REQUIRE(server.unpack(push));
@@ -109,7 +109,7 @@ TEST_CASE("what_was_unpacked_and_what_is_kept_are_the_gradients") {
       add(arrived, push);
     };
     for (std::uint32_t i = 0; i < 20; ++i)
-      step(random_update(job, i, i));
+      step(random_push(job, i, i));
     const auto apart = [&] {
       double most = 0;
       for (std::size_t t = 0; t < pushed.size(); ++t)
@@ -120,7 +120,7 @@ TEST_CASE("what_was_unpacked_and_what_is_kept_are_the_gradients") {
     CHECK(apart() > 0.5); // Something is kept.
     // Of gradients of zeros, what is kept arrives.
     for (std::uint32_t i = 0; i < 400; ++i) {
-      auto zeros = whole_update(job, 100 + i);
+      auto zeros = whole_push(job, 100 + i);
       for (auto& x : zeros.pieces) {
         const auto own = numbers(x.where.count);
         std::fill_n(own.get(), x.where.count, 0.0f);
@@ -136,9 +136,9 @@ TEST_CASE("without_error_feedback_equal_batches_give_equal_bytes") {
   const auto job = routed_job();
   for (const auto& how : lossy) {
     codec first{job, both(how)}, second{job, both(how)};
-    auto other = random_update(job, 1, 7);
+    auto other = random_push(job, 1, 7);
     second.pack(other); // Another past.
-    auto a = random_update(job, 2, 8), b = random_update(job, 2, 8);
+    auto a = random_push(job, 2, 8), b = random_push(job, 2, 8);
     first.pack(a);
     second.pack(b);
     CHECK((bytes_of(a) == bytes_of(b)) == !how.keeps_residual());
@@ -148,13 +148,13 @@ TEST_CASE("without_error_feedback_equal_batches_give_equal_bytes") {
 TEST_CASE("what_is_drawn_differs_between_batches_and_blocks") {
   auto job = routed_job();
   codec coder{job, both({encoding::int8, 0})};
-  auto a = random_update(job, 1, 7), b = random_update(job, 1, 8);
+  auto a = random_push(job, 1, 7), b = random_push(job, 1, 8);
   coder.pack(a);
   coder.pack(b);
   CHECK(bytes_of(a) != bytes_of(b));
   job.seed = 99;
   codec other{job, both({encoding::int8, 0})};
-  auto c = random_update(job, 1, 7);
+  auto c = random_push(job, 1, 7);
   other.pack(c);
   CHECK(bytes_of(a) != bytes_of(c));
 }
@@ -163,11 +163,11 @@ TEST_CASE("what_is_kept_can_be_let_go") {
   const auto job = routed_job();
   codec coder{job, both({encoding::topk, 0.1})}, fresh{job, both({encoding::topk, 0.1})};
   CHECK(!coder.forget());
-  auto push = random_update(job, 1);
+  auto push = random_push(job, 1);
   coder.pack(push);
   CHECK(coder.forget());
   CHECK(!coder.forget());
-  auto a = random_update(job, 2), b = random_update(job, 2);
+  auto a = random_push(job, 2), b = random_push(job, 2);
   coder.pack(a);
   fresh.pack(b);
   CHECK(bytes_of(a) == bytes_of(b));
@@ -177,7 +177,7 @@ TEST_CASE("values_are_packed_to_the_nearest_and_keep_their_stamps") {
   const auto job = routed_job();
   for (const auto how : {encoding::fp16, encoding::bf16, encoding::int8}) {
     codec server{job}, client{job};
-    values answer{5, {}};
+    pull_reply answer{5, {}};
     for (const auto& where : {range{{0}, 0, 4096, 11}, range{{0}, 8192, 1808, 0}, range{{1}, 1, 2}})
       answer.pieces.push_back({where, numbers(where.count)});
     const auto before = whole(job, answer.pieces);
@@ -199,7 +199,7 @@ TEST_CASE("what_nobody_packs_is_refused") {
   const auto job = routed_job();
   codec coder{job, both({encoding::fp16, 0})}, server{job};
   const auto refused = [&](auto change) {
-    auto push = whole_update(job);
+    auto push = whole_push(job);
     coder.pack(push);
     change(push.packed);
     const auto done = server.unpack(push);

@@ -35,8 +35,8 @@ std::vector<partition_id> partitions_of(const job_spec& job, std::uint32_t serve
 
 std::vector<partition_id> all_partitions() { return {{0}, {1}, {2}, {3}}; }
 
-update random_push(const job_spec& job, random_source& random, std::uint32_t server) {
-  update push;
+push_request random_push(const job_spec& job, random_source& random, std::uint32_t server) {
+  push_request push;
   for (std::uint32_t t = 0; t < job.tables.size(); ++t)
     for (std::uint64_t b = 0; b < block_count(job.tables[t]); ++b) {
       range where = block_range(job, {t}, b);
@@ -53,7 +53,7 @@ update random_push(const job_spec& job, random_source& random, std::uint32_t ser
 /// Servers that step, roll back and are replaced, behind a router.
 struct cluster {
   cluster(consistency_mode mode, random_source& how)
-      : random(how), job(job_in(mode)), split(job), known(hold_nothing(job)) {
+      : random(how), job(job_in(mode)), split(job), known(empty_cache(job)) {
     for (std::uint32_t s = 0; s < job.servers; ++s) {
       stores.emplace_back(job, partitions_of(job, s), pool);
       pinned.emplace_back();
@@ -71,8 +71,8 @@ struct cluster {
   }
 
   void step(std::uint32_t server) {
-    const update push = random_push(job, random, server);
-    const update* const pushes[] = {&push};
+    const push_request push = random_push(job, random, server);
+    const push_request* const pushes[] = {&push};
     apply_effect effect;
     effect.tables = {{0}, {1}};
     REQUIRE(stores[server].apply(effect, pushes));
@@ -90,21 +90,21 @@ struct cluster {
   }
 
   /// Asks all servers; some change before they answer. `full`: what they would have brought whole.
-  values ask(query what, std::vector<piece>& full) {
+  pull_reply ask(pull_request what, std::vector<piece>& full) {
     router_effects parts;
     split.ask({++token}, request{{}, std::move(what)}, {}, parts);
-    values answer;
+    pull_reply answer;
     for (const auto& effect : parts) {
       if (random.below(4) == 0)
         disturb();
       const auto& part = std::get<send_part_effect>(effect);
-      const query& asked = *part.what.pull;
+      const pull_request& asked = *part.what.pull;
       const std::vector<table_id> previous =
         random.chance() ? std::vector<table_id>{{0}, {1}} : std::vector<table_id>{};
       const block_store& store = stores[part.to.chain.value];
       const auto whole = store.read(asked.ranges, previous);
       full.insert(full.end(), whole.begin(), whole.end());
-      values own;
+      pull_reply own;
       own.pieces = store.read(asked.ranges, previous, &own.unchanged);
       router_effects done;
       split.answered(part.part, reply{{}, std::move(own)}, {}, done);
@@ -123,12 +123,12 @@ struct cluster {
   std::vector<std::vector<partition_image>> pinned;
   router split;
   std::uint64_t token = 0;
-  held_ptr known;
+  cached_ptr known;
   std::size_t unchanged = 0, brought = 0;
 };
 
-query delta_of(const cached_values& known, random_source& random) {
-  query what;
+pull_request delta_of(const cached_values& known, random_source& random) {
+  pull_request what;
   what.ranges = known.ranges;
   what.delta = true;
   for (range& x : what.ranges) { // An asker may name less than it has, and forget what it has.
@@ -163,7 +163,7 @@ TEST_CASE("a delta pull gives what a full pull gives, whatever happens to server
       for (int i = 0; i < 60; ++i) {
         for (auto changes = random.below(3); changes > 0; --changes)
           all.disturb();
-        const held_ptr known = all.known; // Another answer may come before this one.
+        const cached_ptr known = all.known; // Another answer may come before this one.
         std::vector<piece> full;
         const auto answer = all.ask(delta_of(*known, random), full);
         const auto found = hold(all.job, *known, answer, *all.pool);
@@ -188,9 +188,9 @@ TEST_CASE("stamps are new with each change, and of no other store") {
     return store.read({{{0}, 5, 1}}, previous, &none).at(0).where.stamp;
   };
   const auto step = [](block_store& store, float gradient) {
-    update push;
+    push_request push;
     push.pieces = {{{{0}, 7, 1}, std::make_shared<float>(gradient)}};
-    const update* const pushes[] = {&push};
+    const push_request* const pushes[] = {&push};
     apply_effect effect;
     effect.tables = {{0}};
     REQUIRE(store.apply(effect, pushes));
@@ -229,14 +229,14 @@ TEST_CASE("a range is unchanged only where its own block has its stamp") {
 TEST_CASE("a router takes unchanged for values only of a delta, and never for too many") {
   const auto answered = [](bool delta, std::vector<range> unchanged) {
     test::router_fixture f;
-    auto asked = test::whole_query(f.job);
+    auto asked = test::whole_pull(f.job);
     asked.delta = delta;
     asked.ranges = {{{1}, 0, 3, 77}};
     f.pull(1, asked);
     REQUIRE(f.sent.size() == 1);
     CHECK(f.sent[0].what.pull->delta == delta);
     CHECK(f.sent[0].what.pull->ranges.at(0).stamp == 77);
-    values answer;
+    pull_reply answer;
     answer.unchanged = std::move(unchanged);
     const auto lines = f.answered(1, {{}, answer});
     return lines.at(0) + ", unchanged " + std::to_string(f.last_values.unchanged.size());
@@ -252,17 +252,17 @@ TEST_CASE("a router takes unchanged for values only of a delta, and never for to
 TEST_CASE("an asker takes nothing for unchanged that it does not have") {
   const auto job = job_in(consistency_mode::asp);
   buffer_pool pool;
-  values first;
+  pull_reply first;
   first.pieces = {{{{1}, 0, 3, 5}, test::numbers(3)},
                   {{{0}, 0, 4096, 6}, test::numbers(4096)},
                   {{{0}, 4096, 5904}, test::numbers(5904)}};
-  const auto held = hold(job, *hold_nothing(job), first, pool);
+  const auto held = hold(job, *empty_cache(job), first, pool);
   REQUIRE(held);
   CHECK((*held)->ranges == std::vector<range>{{{0}, 0, 4096}, {{0}, 4096, 5904}, {{1}, 0, 3}});
 
-  const auto merged = [&](const held_ptr& known, std::vector<range> unchanged,
+  const auto merged = [&](const cached_ptr& known, std::vector<range> unchanged,
                           std::vector<piece> pieces) {
-    values answer;
+    pull_reply answer;
     answer.unchanged = std::move(unchanged);
     answer.pieces = std::move(pieces);
     return hold(job, *known, answer, pool);
@@ -276,7 +276,7 @@ TEST_CASE("an asker takes nothing for unchanged that it does not have") {
   CHECK((*next)->ranges.at(1).stamp == 8);
   CHECK((*next)->ranges.at(2).stamp == 5);
 
-  CHECK(!merged(hold_nothing(job), {{{0}, 0, 4096}, {{1}, 0, 3}}, {rest}));
+  CHECK(!merged(empty_cache(job), {{{0}, 0, 4096}, {{1}, 0, 3}}, {rest}));
   CHECK(!merged(*held, {{{0}, 0, 10'000}, {{1}, 0, 3}}, {}));                  // More than one has.
   CHECK(!merged(*held, {{{0}, 0, 4096}, {{0}, 4096, 5904}, {{1}, 0, 3}}, {})); // Without a stamp.
   CHECK(!merged(*held, {{{0}, 0, 4096}}, {rest}));

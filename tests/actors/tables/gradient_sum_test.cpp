@@ -53,12 +53,12 @@ std::shared_ptr<const float> random_floats(std::mt19937_64& random, std::uint64_
   return {values, values->data()};
 }
 
-std::shared_ptr<const update> push_of(std::uint64_t seed, float norm) {
+std::shared_ptr<const push_request> push_of(std::uint64_t seed, float norm) {
   std::mt19937_64 random{seed};
   const auto keys = std::make_shared<std::vector<std::uint64_t>>();
   for (std::uint64_t key = seed; keys->size() < 40; key += 1 + random() % 3)
     keys->push_back(key);
-  update push;
+  push_request push;
   push.step.batch = {seed};
   push.tables = {{0}, {1}, {2}};
   push.gradient_norm = norm;
@@ -67,7 +67,7 @@ std::shared_ptr<const update> push_of(std::uint64_t seed, float norm) {
                  {{{0}, 0, block}, random_floats(random, block)}};
   push.rows = {{{{1}, width, keys->size(), {keys, keys->data()}},
                 random_floats(random, keys->size() * width)}};
-  return std::make_shared<const update>(std::move(push));
+  return std::make_shared<const push_request>(std::move(push));
 }
 
 std::shared_ptr<table_store> store_of(const job_spec& job) {
@@ -80,7 +80,7 @@ std::vector<float> content(table_store& store) {
   const auto keys = std::make_shared<std::vector<std::uint64_t>>();
   for (std::uint64_t key = 0; key < 200; ++key)
     keys->push_back(key);
-  query all;
+  pull_request all;
   all.ranges = {{{0}, 0, size}, {{2}, 0, size}};
   all.rows = {{{1}, width, keys->size(), {keys, keys->data()}}};
   const auto read = store.read(all, {});
@@ -105,8 +105,8 @@ TEST_CASE("a step with the sum of a clock's slots is the step with all of them, 
   const auto alone = store_of(job);
   const auto replica = store_of(job);
   for (std::uint64_t clock = 0; clock < 3; ++clock) {
-    std::vector<std::shared_ptr<const update>> pushes;
-    std::vector<const update*> plain;
+    std::vector<std::shared_ptr<const push_request>> pushes;
+    std::vector<const push_request*> plain;
     for (std::uint64_t slot = 0; slot < 3; ++slot) {
       pushes.push_back(push_of(10 * clock + slot, slot == 1 ? 3.0f : 0.5f)); // One is clipped.
       plain.push_back(pushes.back().get());
@@ -118,7 +118,7 @@ TEST_CASE("a step with the sum of a clock's slots is the step with all of them, 
     REQUIRE(sum);
     CHECK(sum->step == pushes.front()->step);
     REQUIRE(replica->check(*sum));
-    const update* const one = sum.get();
+    const push_request* const one = sum.get();
     REQUIRE(replica->apply(effect, {&one, 1}));
     CHECK(same_bytes(content(*alone), content(*replica)));
   }
@@ -131,10 +131,10 @@ TEST_CASE("slots that bring different ranges, or a norm that is no number, are n
   const std::vector<table_id> tables{{0}, {1}};
   auto odd = *push_of(2, 0.5f);
   odd.pieces.pop_back();
-  const std::vector<std::shared_ptr<const update>> ranges{push_of(1, 0.5f),
-                                                          std::make_shared<const update>(odd)};
+  const std::vector<std::shared_ptr<const push_request>> ranges{
+    push_of(1, 0.5f), std::make_shared<const push_request>(odd)};
   CHECK(add_up(job, tables, ranges, pool) == nullptr);
-  const std::vector<std::shared_ptr<const update>> norms{
+  const std::vector<std::shared_ptr<const push_request>> norms{
     push_of(1, 0.5f), push_of(2, std::numeric_limits<float>::infinity())};
   CHECK(add_up(job, tables, norms, pool) == nullptr);
 }

@@ -30,13 +30,13 @@ job_spec sample_job(consistency_mode mode) {
   return job;
 }
 
-std::shared_ptr<const update> push_of(std::uint64_t batch, float element) {
+std::shared_ptr<const push_request> push_of(std::uint64_t batch, float element) {
   const auto values = std::make_shared<std::vector<float>>(size, element);
-  update push;
+  push_request push;
   push.step = {{static_cast<std::uint32_t>(batch % 2)}, {7}, {}, {batch}, batch / 2};
   push.tables = {{0}};
   push.pieces = {{{{0}, 0, size}, {values, values->data()}}};
-  return std::make_shared<const update>(std::move(push));
+  return std::make_shared<const push_request>(std::move(push));
 }
 
 /// A replica as it lives: its log, its values and marks.
@@ -55,7 +55,7 @@ struct live_replica {
 
   void take(const log_entry& entry) {
     entry_header header{{}, entry.tables, 0};
-    std::vector<const update*> pushes;
+    std::vector<const push_request*> pushes;
     for (const auto& push : entry.pushes) {
       header.steps.push_back(push->step);
       pushes.push_back(push.get());
@@ -80,7 +80,7 @@ struct live_replica {
 };
 
 std::vector<float> content(const table_store& store, const std::vector<table_id>& previous = {}) {
-  query all;
+  pull_request all;
   all.ranges = {{{0}, 0, size}};
   std::vector<float> elements;
   for (const auto& x : store.read(all, previous).pieces)
@@ -98,7 +98,7 @@ TEST_CASE("what a replica kept makes the state that it had") {
   live_replica live{sample_job(consistency_mode::asp)};
   for (std::uint64_t batch = 0; batch < 5; ++batch)
     live.take({{push_of(batch, 0.5f + static_cast<float>(batch))}, {{0}}});
-  storage::kept_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
+  storage::local_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
   const auto nan = std::numeric_limits<float>::quiet_NaN();
   for (std::uint64_t batch : {9, 5, 8})
     live.take({{push_of(batch, batch == 5 ? nan : -1.0f)}, {{0}}});
@@ -117,7 +117,7 @@ TEST_CASE("what a replica kept makes the state that it had") {
 
 TEST_CASE("a bsp clock that was applied last can be read as before it") {
   live_replica live{sample_job(consistency_mode::bsp)};
-  storage::kept_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
+  storage::local_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
   for (std::uint64_t clock = 0; clock < 3; ++clock)
     live.take({{push_of(2 * clock, 1.0f), push_of(2 * clock + 1, 3.0f)}, {{0}}});
   kept.log = live.log;
@@ -130,10 +130,10 @@ TEST_CASE("a bsp clock that was applied last can be read as before it") {
 
 TEST_CASE("a log of another job is refused") {
   live_replica live{sample_job(consistency_mode::asp)};
-  storage::kept_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
+  storage::local_state kept{{1, {}, {}}, live.values->pin(live.state.partitions()), {}};
   auto odd = *push_of(1, 1.0f);
   odd.pieces[0].where.first = size;
-  kept.log = {{{std::make_shared<const update>(odd)}, {{0}}}};
+  kept.log = {{{std::make_shared<const push_request>(odd)}, {{0}}}};
   const auto refused = replay_log(live.job, kept, live.pool);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::damaged);

@@ -38,7 +38,7 @@ partition_image partition(std::uint32_t id, std::vector<block_image> blocks,
   return {{id}, 9, std::vector<batch_set>(2), std::move(blocks), std::move(slabs)};
 }
 
-const copy_part third_state{.epoch = {2}, .index = 3, .image = {}, .clock_max = 8};
+const copy_part third_state{.config = {2}, .index = 3, .image = {}, .clock_max = 8};
 
 /// What arrives where nothing is lost.
 copy_in_progress received(const std::vector<partition_image>& whole,
@@ -47,7 +47,7 @@ copy_in_progress received(const std::vector<partition_image>& whole,
   std::vector<copy_part> parts;
   while (!copy.complete())
     for (const auto& request : copy.ask()) {
-      CHECK(request.epoch.value == 2);
+      CHECK(request.config.value == 2);
       if (request.part == 0)
         parts = cut_into_parts(third_state, whole, request.held);
       else
@@ -195,7 +195,7 @@ TEST_CASE("what came of a copy is held in the next one") {
   own[0].slabs.clear();
   copy_in_progress begun{{1}, own};
   auto old = third_state;
-  old.epoch = {1};
+  old.config = {1};
   const auto parts = cut_into_parts(old, whole, versions_of(own));
   CHECK(begun.add(parts[0]));
   CHECK(begun.add(parts[1]));
@@ -208,7 +208,7 @@ TEST_CASE("what came of a copy is held in the next one") {
 
 TEST_CASE("parts of another epoch are none of a copy") {
   auto old = third_state;
-  old.epoch = {1};
+  old.config = {1};
   copy_in_progress copy{{2}, {}};
   for (const auto& part : cut_into_parts(old, some_large(), {}))
     CHECK_FALSE(copy.add(part));
@@ -227,10 +227,10 @@ TEST_CASE("replicas that took the same steps agree on the versions of their slab
   const auto marks = fresh(job, {0, 1, 2, 3});
   const auto keys =
     std::make_shared<std::vector<std::uint64_t>>(std::initializer_list<std::uint64_t>{3, 7, 8, 21});
-  update push;
+  push_request push;
   push.tables = {{0}};
   push.rows = {{{{0}, 2, 4, {keys, keys->data()}}, floats(8, 1)}};
-  const update* const pushes[] = {&push};
+  const push_request* const pushes[] = {&push};
   const auto step = [&](table_store& values) {
     REQUIRE(values.apply({.tables = {{0}}, .skip = {}}, pushes));
   };

@@ -17,7 +17,7 @@ namespace {
 const std::vector<std::uint64_t> some_keys{0, 1, 2, 3, 4, 5, 6, 100, 101, 102, 7777};
 constexpr consistency asp{consistency_mode::asp, 0};
 
-std::vector<float> floats_of(const values& found) {
+std::vector<float> floats_of(const pull_reply& found) {
   std::vector<float> dense(9000);
   for (const auto& x : found.pieces)
     std::memcpy(dense.data() + x.where.first, x.values.get(), x.where.count * sizeof(float));
@@ -37,8 +37,8 @@ storage::push_history history_of(const recorded_run& run) {
 }
 
 /// The text of what went wrong, if anything did.
-std::string replayed(storage::push_history history, const query& what, std::vector<float>& into,
-                     const trainer_factory& make = noisy_trainers()) {
+std::string replayed(storage::push_history history, const pull_request& what,
+                     std::vector<float>& into, const trainer_factory& make = noisy_trainers()) {
   auto again = replay::begin(std::move(history), make);
   if (!again)
     return again.error().text;
@@ -125,7 +125,7 @@ TEST_CASE("what_cannot_be_replayed_is_refused") {
     std::vector<float> found;
     return replayed(std::move(history), run.question(some_keys), found);
   };
-  CHECK(refused([](auto& x) { x.chains[1].origin = 3; })
+  CHECK(refused([](auto& x) { x.chains[1].base_checkpoint = 3; })
         == "chain 1 began again with checkpoint 3 in this run: what was taken back cannot be "
            "replayed");
   CHECK(refused([](auto& x) { x.chains.push_back(x.chains[0]); })

@@ -16,18 +16,18 @@ job_spec make_job(std::uint64_t samples, std::uint32_t batch_samples, std::uint6
   job.seed = seed;
   job.samples = samples;
   job.batch_samples = batch_samples;
-  job.passes = 3;
+  job.epochs = 3;
   return job;
 }
 
-std::vector<std::uint32_t> order_of_pass(const job_spec& job, std::uint64_t pass) {
+std::vector<std::uint32_t> order_of_epoch(const job_spec& job, std::uint64_t epoch) {
   sampler batches(job);
   std::vector<std::uint32_t> order;
-  const std::uint64_t count = job.batches_per_pass();
+  const std::uint64_t count = job.batches_per_epoch();
   for (std::uint64_t i = 0; i < count; ++i) {
-    const batch work = batches.at({pass * count + i});
-    CHECK(work.id.value == pass * count + i);
-    CHECK(work.pass == pass);
+    const batch work = batches.at({epoch * count + i});
+    CHECK(work.id.value == epoch * count + i);
+    CHECK(work.epoch == epoch);
     CHECK(work.index == i);
     CHECK(work.samples.size()
           == std::min<std::uint64_t>(job.batch_samples, job.samples - i * job.batch_samples));
@@ -43,8 +43,8 @@ TEST_CASE("the batches of a pass cover every sample once") {
          {1, 1}, {1, 64}, {64, 64}, {65, 64}, {1000, 7}, {60'000, 64}}) {
     CAPTURE(samples);
     CAPTURE(size);
-    for (const std::uint64_t pass : {0u, 2u}) {
-      auto order = order_of_pass(make_job(samples, size), pass);
+    for (const std::uint64_t epoch : {0u, 2u}) {
+      auto order = order_of_epoch(make_job(samples, size), epoch);
       REQUIRE(order.size() == samples);
       std::ranges::sort(order);
       std::vector<std::uint32_t> all(samples);
@@ -55,11 +55,11 @@ TEST_CASE("the batches of a pass cover every sample once") {
 }
 
 TEST_CASE("the order is a function of seed and pass alone") {
-  const auto order = order_of_pass(make_job(1000, 10), 1);
-  CHECK(order_of_pass(make_job(1000, 10), 1) == order);
-  CHECK(order_of_pass(make_job(1000, 33), 1) == order);
-  CHECK(order_of_pass(make_job(1000, 10), 0) != order);
-  CHECK(order_of_pass(make_job(1000, 10, 2), 1) != order);
+  const auto order = order_of_epoch(make_job(1000, 10), 1);
+  CHECK(order_of_epoch(make_job(1000, 10), 1) == order);
+  CHECK(order_of_epoch(make_job(1000, 33), 1) == order);
+  CHECK(order_of_epoch(make_job(1000, 10), 0) != order);
+  CHECK(order_of_epoch(make_job(1000, 10, 2), 1) != order);
 }
 
 TEST_CASE("batches may be asked for in any order") {
@@ -88,11 +88,11 @@ TEST_CASE("every batch has a seed of its own") {
 }
 
 TEST_CASE("every sample comes to every place about equally often") {
-  constexpr std::size_t samples = 8, passes = 8000;
+  constexpr std::size_t samples = 8, epochs = 8000;
   std::vector<std::uint32_t> seen(samples * samples);
   sampler batches(make_job(samples, samples));
-  for (std::uint64_t pass = 0; pass < passes; ++pass) {
-    const batch work = batches.at({pass});
+  for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+    const batch work = batches.at({epoch});
     for (std::size_t place = 0; place < samples; ++place)
       ++seen[place * samples + work.samples[place]];
   }

@@ -14,7 +14,7 @@ using namespace troupe;
 using namespace troupe::test;
 
 TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
-  struct stranger {
+  struct unknown_member {
     std::string what;
     hello acceptor;
     hello connector;
@@ -24,14 +24,14 @@ TEST_CASE("strangers_are_refused_with_the_reason_at_both_ends") {
   newer.version = wire::protocol_version + 1;
   hello packing = hello_of();
   packing.sends = only(encoding::topk);
-  const std::vector<stranger> strangers{
+  const std::vector<unknown_member> unknown_members{
     {"packing connector", hello_of(), packing, errc::version_mismatch},
     {"packing acceptor", packing, hello_of(), errc::version_mismatch},
     {"newer connector", hello_of(), newer, errc::version_mismatch},
     {"newer acceptor", newer, hello_of(), errc::version_mismatch},
     {"other job", hello_of(7), hello_of(8), errc::wrong_job},
     {"other secret", hello_of(7, 1), hello_of(7, 2), errc::wrong_job}};
-  for (const stranger& each : strangers)
+  for (const unknown_member& each : unknown_members)
     for (const link_kind& kind : link_kinds()) {
       CAPTURE(each.what);
       CAPTURE(kind.name);
@@ -125,10 +125,11 @@ TEST_CASE("garbage_is_turned_away_and_harms_nobody") {
 TEST_CASE("only_a_hello_opens_a_link") {
   side server;
   const bare_peer peer{server.listen()};
-  REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
+  REQUIRE(peer.send(reply_message{1, {push_reply{}, {}}}));
   CHECK(peer.wait_end());
   REQUIRE(server.wait_rejected());
-  for (const message& other : {message{reply_message{1, {receipt{}, {}}}}, message{report{}}}) {
+  for (const message& other :
+       {message{reply_message{1, {push_reply{}, {}}}}, message{status_message{}}}) {
     const bare_peer knows_the_preamble{server.listen()};
     REQUIRE(knows_the_preamble.send(encode(detail::preamble{wire::protocol_version, 0})));
     REQUIRE(knows_the_preamble.send(other));
@@ -175,7 +176,7 @@ TEST_CASE("garbage_on_an_open_link_ends_it") {
 TEST_CASE("a_refusal_on_an_open_link_ends_it_with_its_reason") {
   pair_of_sides ends;
   REQUIRE(ends.ready);
-  ends.server.links.send(ends.to_client, refusal{{errc::fenced, "a newer\nincarnation"}});
+  ends.server.links.send(ends.to_client, rejection{{errc::fenced, "a newer\nincarnation"}});
   ends.server.links.close(ends.to_client);
   REQUIRE(ends.client.wait_lost());
   CHECK(ends.client.lost[0].code == errc::fenced);

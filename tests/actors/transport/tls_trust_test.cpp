@@ -193,21 +193,21 @@ TEST_CASE(
   const job_certificates job, other;
   job.issue("old", {{role::worker}, {}, in_days(-1)});
   const auto old = job.files("old"), foreign = other.files("worker"), good = job.files("worker");
-  struct stranger {
+  struct unknown_member {
     const tls_files* shown;
     int version;
     std::string here;  ///< Beginning.
     std::string there; ///< Part.
     errc code;
   };
-  const stranger strangers[] = {
+  const unknown_member unknown_members[] = {
     {&old, TLS1_3_VERSION, "showed a certificate that expired on 20", "certificate expired",
      errc::untrusted},
     {nullptr, TLS1_3_VERSION, "showed no certificate", "certificate required", errc::untrusted},
     {&foreign, TLS1_3_VERSION, "showed a certificate that is of another authority than ca.pem",
      "unknown ca", errc::untrusted},
     {&good, TLS1_2_VERSION, "does not speak TLS 1.3", "protocol", errc::malformed}};
-  for (const auto& each : strangers) {
+  for (const auto& each : unknown_members) {
     CAPTURE(each.here);
     for (const auto side : {link_side::connector, link_side::acceptor}) {
       if (side == link_side::acceptor && each.shown == nullptr)

@@ -34,22 +34,22 @@ struct set_at_end {
 
 TEST_CASE("each_kind_of_message_arrives_as_it_was_sent") {
   const reply_message pulled{
-    4, {{}, values{11, {{{{1}, 0, 3}, pattern(3, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}}}}};
-  const request_message pull{3, {{}, query{{}, false, {{{1}, 2, 3}}}}};
-  report reported;
+    4, {{}, pull_reply{11, {{{{1}, 0, 3}, pattern(3, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}}}}};
+  const request_message pull{3, {{}, pull_request{{}, false, {{{1}, 2, 3}}}}};
+  status_message reported;
   reported.from = {role::server, 1, {5}};
-  server_report about_server;
+  server_status about_server;
   about_server.address = "127.0.0.1:1";
   about_server.chains.emplace_back().version = 77;
   reported.body = about_server;
-  orders ordered;
+  desired_state ordered;
   ordered.to = {role::worker, 1, {5}};
-  worker_orders for_worker;
+  desired_worker for_worker;
   for_worker.leases = {{1, {2}, 3, 4}};
   for_worker.admitted = true;
   ordered.body = for_worker;
   const std::vector<message> sent{
-    push_of(1, 4099), reply_message{2, {receipt{5, true}, {}}},     pull,
+    push_of(1, 4099), reply_message{2, {push_reply{5, true}, {}}},  pull,
     pulled,           failure_message{5, {errc::not_yet, "later"}}, reported,
     ordered};
   for (const link_kind& kind : link_kinds()) {
@@ -161,8 +161,8 @@ TEST_CASE("a_higher_class_overtakes_a_large_tensor") {
   REQUIRE(server.wait_opened());
   constexpr std::size_t count = std::size_t{8} << 20;
   server.links.send(server.only_link(), push_of(1, count));
-  server.links.send(server.only_link(), reply_message{2, {receipt{}, {}}});
-  server.links.send(server.only_link(), report{});
+  server.links.send(server.only_link(), reply_message{2, {push_reply{}, {}}});
+  server.links.send(server.only_link(), status_message{});
   buffer_pool pool;
   detail::chunk_reader reader{pool};
   reader.admit(nullptr);
@@ -184,10 +184,10 @@ TEST_CASE("a_higher_class_overtakes_a_large_tensor") {
         continue;
       const auto what = reader.decode();
       REQUIRE(what);
-      order.push_back(std::holds_alternative<hello>(*what)          ? "hello"
-                      : std::holds_alternative<report>(*what)       ? "report"
-                      : std::holds_alternative<request_list>(*what) ? "push"
-                                                                    : "reply");
+      order.push_back(std::holds_alternative<hello>(*what)            ? "hello"
+                      : std::holds_alternative<status_message>(*what) ? "report"
+                      : std::holds_alternative<request_list>(*what)   ? "push"
+                                                                      : "reply");
     }
   }
   CHECK(order == std::vector<std::string>{"hello", "report", "reply", "push"});
@@ -197,7 +197,7 @@ TEST_CASE("what_is_sent_before_the_link_opens_follows_the_handshake_in_order") {
   side server, client;
   const link_id link = client.links.connect(server.listen());
   for (std::uint64_t i = 0; i < 100; ++i)
-    client.links.send(link, reply_message{i, {receipt{}, {}}});
+    client.links.send(link, reply_message{i, {push_reply{}, {}}});
   REQUIRE(server.wait_received(100));
   for (std::uint64_t i = 0; i < 100; ++i)
     CHECK(only_reply(server.received[i]).number == i);
@@ -208,7 +208,7 @@ TEST_CASE("frames_are_found_however_their_bytes_are_cut") {
   const bare_peer peer{server.listen()};
   std::vector<std::byte> stream = bytes_of(hello_of());
   const std::vector<message> sent{push_of(1, 3), push_of(2, 5000),
-                                  reply_message{3, {receipt{}, {}}},
+                                  reply_message{3, {push_reply{}, {}}},
                                   push_of(4, 0)}; // Behind each other, so that none overtakes.
   for (const message& each : sent) {
     const auto bytes = bytes_of(each);
@@ -238,7 +238,7 @@ TEST_CASE("what_little_a_callback_sends_leaves_together_when_the_round_has_settl
   events.received = [&](link_id link, const message&) {
     own_thread = links->on_own_thread();
     for (std::uint64_t i = 0; i < count; ++i)
-      links->send(link, reply_message{i, {receipt{}, {}}});
+      links->send(link, reply_message{i, {push_reply{}, {}}});
     sent = true;
   };
   events.settle = [&] {
@@ -257,10 +257,10 @@ TEST_CASE("what_little_a_callback_sends_leaves_together_when_the_round_has_settl
   REQUIRE(peer.readable(10s));
   peer.receive();
   std::this_thread::sleep_for(1ms); // Since the last write; then the first one waits for no others.
-  REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
+  REQUIRE(peer.send(reply_message{1, {push_reply{}, {}}}));
   REQUIRE(peer.readable(10s));
   std::size_t bytes = peer.receive().size();
-  const std::size_t all = count * frame_of(reply_message{0, {receipt{}, {}}}).size();
+  const std::size_t all = count * frame_of(reply_message{0, {push_reply{}, {}}}).size();
   while (peer.readable(100ms)) // Where the callback's thread had to pause, more than one left.
     bytes += peer.receive().size();
   CHECK(bytes < all);
@@ -293,7 +293,7 @@ TEST_CASE("what_a_callback_sends_of_tensors_leaves_at_once") {
   REQUIRE(peer.send(hello_of()));
   REQUIRE(peer.readable(10s));
   peer.receive();
-  REQUIRE(peer.send(reply_message{1, {receipt{}, {}}}));
+  REQUIRE(peer.send(reply_message{1, {push_reply{}, {}}}));
   std::size_t bytes = 0;
   while (bytes < 8000 && peer.readable(10s))
     bytes += peer.receive().size();
@@ -326,7 +326,7 @@ TEST_CASE("an_idle_link_stays_open") {
   std::this_thread::sleep_for(5000ms);
   CHECK(ends.client.lost.empty());
   CHECK(ends.server.lost.empty());
-  ends.client.links.send(ends.to_server, reply_message{1, {receipt{}, {}}});
+  ends.client.links.send(ends.to_server, reply_message{1, {push_reply{}, {}}});
   CHECK(ends.server.wait_received(1));
 }
 

@@ -306,7 +306,7 @@ TEST_CASE("descriptors_that_are_no_arena_are_closed_and_the_link_does_without") 
     CHECK_FALSE(peer.arena_was_mapped(200ms));
     // More of them, with every message.
     for (std::uint64_t j = 0; j < 20; ++j)
-      REQUIRE(peer.send(bytes_of(reply_message{j, {receipt{}, {}}}),
+      REQUIRE(peer.send(bytes_of(reply_message{j, {push_reply{}, {}}}),
                         {memory.get(), memory.get(), folder.get()}));
     REQUIRE(server.wait_received(20));
     // What is open now: epoll, eventfd, two listeners, both ends of the link, its own arena's.

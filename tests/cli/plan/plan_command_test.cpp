@@ -282,7 +282,7 @@ TEST_CASE("plan: the consistency follows communication and the slowest worker") 
      "bsp: ", "parameter server: about as fast as"}, // 16 workers, 16 servers, 10 Gbit/s, 100 ms
     {1e6, 1.1, "ssp:3: ", "parameter server: an all-reduce would wait"},
     {1e6, 2, "asp: ", "parameter server: an all-reduce would wait"},
-    {30e6, 1, "asp with --pipeline 1: ", "parameter server: an all-reduce would wait"},
+    {30e6, 1, "asp with --pull-ahead 1: ", "parameter server: an all-reduce would wait"},
     {160e6, 1, "asp, but communication takes ", "parameter server: an all-reduce would wait"},
   };
   for (const auto& each : rows) {

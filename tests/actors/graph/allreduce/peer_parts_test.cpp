@@ -26,7 +26,7 @@ job_spec job_of(float clip_norm_of_last_layer = 0) {
   job.workers = 2;
   job.samples = 4;
   job.batch_samples = 1;
-  job.passes = 2;
+  job.epochs = 2;
   for (const auto size : sizes) {
     table_spec table;
     table.name = "t" + std::to_string(job.tables.size());

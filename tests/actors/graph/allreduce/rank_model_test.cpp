@@ -29,7 +29,7 @@ job_spec job_of(optimizer_kind kind, std::uint32_t workers) {
   job.workers = workers;
   job.samples = 5;
   job.batch_samples = 1;
-  job.passes = 2;
+  job.epochs = 2;
   job.tables = {table};
   REQUIRE(validate(job));
   return job;

@@ -1,4 +1,4 @@
-// The launcher's decisions; the test is the coordinator, the processes, the judge and the clock.
+// The launcher's decisions; the test is the coordinator, the processes, the evaluate and the clock.
 #include "actors/graph/launch/job_monitor.hpp"
 
 #include "doctest/doctest.h"
@@ -21,12 +21,12 @@ struct fixture {
     return watch.follow(news, now);
   }
   watch_decision follow(job_phase phase) {
-    news.orders.phase = phase;
+    news.desired_state.phase = phase;
     return follow();
   }
   void tell(const std::string& event) {
-    news.orders.events.push_back(event);
-    ++news.orders.events_total;
+    news.desired_state.events.push_back(event);
+    ++news.desired_state.events_total;
   }
 
   std::chrono::nanoseconds now{0};
@@ -45,12 +45,12 @@ TEST_CASE("a_job_that_ends_well_is_judged_then_done_then_over") {
   CHECK(f.follow().events.empty());
   CHECK_FALSE(f.watch.training_since());
   f.now = 1s;
-  CHECK_FALSE(f.follow(job_phase::training).judge);
+  CHECK_FALSE(f.follow(job_phase::training).evaluate);
   CHECK(f.watch.training_since() == 1s);
-  f.news.orders.batches_done = 20;
-  CHECK(f.follow(job_phase::finished).judge == 2);
+  f.news.desired_state.batches_done = 20;
+  CHECK(f.follow(job_phase::finished).evaluate == 2);
   CHECK_FALSE(f.watch.report().done);
-  CHECK(f.watch.judged(""));
+  CHECK(f.watch.on_evaluated(""));
   CHECK(f.watch.report().done);
   f.news.stop = true;
   CHECK(f.follow(job_phase::stopped).wind_down);
@@ -70,31 +70,31 @@ TEST_CASE("processes_that_do_not_end_by_themselves_are_waited_for_5_s") {
 
 TEST_CASE("one_judgement_at_a_time_is_asked_for_and_the_last_one_once") {
   fixture f;
-  f.news.orders.batches_done = 10;
-  CHECK(f.follow(job_phase::training).judge == 1);
-  f.news.orders.batches_done = 20;
-  CHECK_FALSE(f.follow().judge); // The first one is still at it.
-  f.news.orders.batches_done = 30;
-  CHECK_FALSE(f.watch.judged(""));
-  CHECK(f.follow().judge == 3);
-  CHECK_FALSE(f.watch.judged("no answer")); // The next pass may have more luck.
-  CHECK_FALSE(f.follow().judge);
-  CHECK(f.follow(job_phase::finished).judge == 3);
-  CHECK(f.watch.judged(""));
-  CHECK_FALSE(f.follow().judge);
+  f.news.desired_state.batches_done = 10;
+  CHECK(f.follow(job_phase::training).evaluate == 1);
+  f.news.desired_state.batches_done = 20;
+  CHECK_FALSE(f.follow().evaluate); // The first one is still at it.
+  f.news.desired_state.batches_done = 30;
+  CHECK_FALSE(f.watch.on_evaluated(""));
+  CHECK(f.follow().evaluate == 3);
+  CHECK_FALSE(f.watch.on_evaluated("no answer")); // The next pass may have more luck.
+  CHECK_FALSE(f.follow().evaluate);
+  CHECK(f.follow(job_phase::finished).evaluate == 3);
+  CHECK(f.watch.on_evaluated(""));
+  CHECK_FALSE(f.follow().evaluate);
 }
 
 TEST_CASE("without_an_evaluator_only_the_end_is_judged") {
   fixture f{{false, false, 10, ""}};
-  f.news.orders.batches_done = 15;
-  CHECK_FALSE(f.follow(job_phase::training).judge);
-  CHECK(f.follow(job_phase::finished).judge == 1);
+  f.news.desired_state.batches_done = 15;
+  CHECK_FALSE(f.follow(job_phase::training).evaluate);
+  CHECK(f.follow(job_phase::finished).evaluate == 1);
 }
 
 TEST_CASE("a_last_judgement_that_fails_is_a_failure_and_ends_the_job") {
   fixture f;
   f.follow(job_phase::finished);
-  CHECK(f.watch.judged("out of memory"));
+  CHECK(f.watch.on_evaluated("out of memory"));
   CHECK(f.watch.report().done);
   CHECK(f.watch.failure() == "trained, but the final parameters were not evaluated: out of memory");
   CHECK(f.watch.exit_status() == 1);
@@ -107,14 +107,14 @@ TEST_CASE("each_event_is_shown_once_also_those_of_a_new_coordinator") {
   CHECK(f.follow().events == lines{"one", "two"});
   CHECK(f.follow().events.empty());
   f.tell("three");
-  f.news.orders.events.erase(f.news.orders.events.begin());
+  f.news.desired_state.events.erase(f.news.desired_state.events.begin());
   CHECK(f.follow().events == lines{"three"});
-  f.news.orders.events = {"nine", "ten"}; // Some were missed.
-  f.news.orders.events_total = 10;
+  f.news.desired_state.events = {"nine", "ten"}; // Some were missed.
+  f.news.desired_state.events_total = 10;
   CHECK(f.follow().events == lines{"nine", "ten"});
   f.news.term = 2;
-  f.news.orders.events = {"one again"};
-  f.news.orders.events_total = 1;
+  f.news.desired_state.events = {"one again"};
+  f.news.desired_state.events_total = 1;
   CHECK(f.follow().events == lines{"one again"});
 }
 
@@ -166,8 +166,8 @@ TEST_CASE("where_a_standby_is_lost_the_coordinator_was_there_all_the_time") {
 
 TEST_CASE("a_lost_standby_is_called_one") {
   fixture f;
-  f.news.orders.members.emplace_back();
-  f.news.orders.coordinator = 1;
+  f.news.desired_state.members.emplace_back();
+  f.news.desired_state.coordinator = 1;
   f.follow(job_phase::training);
   CHECK(f.watch.process_lost(loss_of(role::coordinator, 0)).events
         == lines{"standby coordinator 0 lost: killed by signal 9"});
@@ -268,7 +268,7 @@ TEST_CASE("a_user_who_stops_gets_a_last_checkpoint_and_the_status_of_the_signal"
   f.follow(job_phase::training);
   CHECK(f.watch.stop(15, 0s).events.size() == 1);
   CHECK(f.watch.report().stop);
-  f.news.orders.checkpoint = 4;
+  f.news.desired_state.checkpoint = 4;
   f.news.stop = true;
   CHECK(f.follow(job_phase::stopped).wind_down);
   CHECK(f.watch.look(0s, 0) == standing::over);
@@ -324,7 +324,7 @@ TEST_CASE("who_joined_judges_nothing_and_leaves_a_job_that_is_silent") {
   CHECK(unanswered.watch.failure() == "no job answers at 1.2.3.4:5");
   CHECK(unanswered.watch.exit_status() == 1);
   f.now = 8s;
-  CHECK_FALSE(f.follow(job_phase::finished).judge);
+  CHECK_FALSE(f.follow(job_phase::finished).evaluate);
   f.watch.follow(f.news, 20s); // Known already: no sign of life.
   CHECK(f.watch.look(68s, 1) == standing::running);
   CHECK(f.watch.look(68'001ms, 1) == standing::abandoned);

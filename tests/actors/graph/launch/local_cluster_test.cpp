@@ -81,7 +81,7 @@ TEST_CASE("every_codec_reaches_the_target") {
   for (const std::string text : {"fp16", "bf16", "int8", "onebit", "topk:0.2", "randomk:0.5"}) {
     CAPTURE(text);
     auto options = options_of({consistency_mode::bsp, 0});
-    options.passes = 8;
+    options.epochs = 8;
     options.compress[""] = *parse_compression(text);
     options.compress_pulls = encoding::fp16;
     const auto found = train(options, to_three);
@@ -116,7 +116,7 @@ TEST_CASE("a_job_with_checkpoints_goes_on_where_it_ended") {
   CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 100);
   CHECK(storage::last_number(folder.path()) > 0);
   options.resume = true;
-  options.passes = 7;
+  options.epochs = 7;
   CHECK(train(options, constant_gradient(-2), folder.path()).parameters.at(0).at(8999) == 140);
 }
 

@@ -196,7 +196,7 @@ TEST_CASE("a_seed_has_one_history_and_another_one_another") {
 TEST_CASE("what_else_runs_in_threads_is_the_same_each_time_too") {
   auto options = options_for(consistency_mode::asp);
   options.servers = options.replicas = 3;
-  options.pipeline = 2;
+  options.pull_ahead = 2;
   options.apply_batch = 4;
   options.delta_pulls = true;
   options.slow_workers[1] = 40ms;

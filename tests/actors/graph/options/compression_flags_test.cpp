@@ -22,7 +22,7 @@ job_spec mixed_job() {
   return job;
 }
 
-std::string objection(const run_options& options, const job_spec& job = mixed_job()) {
+std::string rejection_of(const run_options& options, const job_spec& job = mixed_job()) {
   const auto made = compression_of(options, job);
   return made ? "" : made.error().text;
 }
@@ -45,19 +45,19 @@ TEST_CASE("a_table_is_compressed_as_is_said_of_it_or_else_of_all") {
 TEST_CASE("tables_that_cannot_be_compressed_are_refused_by_name") {
   run_options options;
   options.compress = {{"c", {encoding::fp16, 0}}};
-  CHECK(objection(options) == "--compress: the job has no table 'c'");
+  CHECK(rejection_of(options) == "--compress: the job has no table 'c'");
   options.compress = {{"rows", {encoding::fp16, 0}}};
-  CHECK(objection(options)
+  CHECK(rejection_of(options)
         == "--compress: table 'rows' is sparse, and its rows are sent as they are: only dense "
            "tables can be compressed");
   options.compress = {{"rows", {}}};
-  CHECK(objection(options).empty());
+  CHECK(rejection_of(options).empty());
   auto sparse = mixed_job();
   sparse.tables.erase(sparse.tables.begin(), sparse.tables.begin() + 2);
-  CHECK(objection({}, sparse).empty());
+  CHECK(rejection_of({}, sparse).empty());
   options.compress = {{"", {encoding::fp16, 0}}};
-  CHECK(objection(options).empty());
-  CHECK(objection(options, sparse)
+  CHECK(rejection_of(options).empty());
+  CHECK(rejection_of(options, sparse)
         == "the job's tables are all sparse, and their rows are sent as they are: leave out "
            "--compress and --compress-pulls");
 }

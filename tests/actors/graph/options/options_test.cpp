@@ -30,7 +30,7 @@ std::string complaint(const std::vector<std::string>& words) {
   }
 }
 
-std::string objection(const std::vector<std::string>& words) {
+std::string rejection_of(const std::vector<std::string>& words) {
   const auto valid = validate(parsed(words));
   if (valid)
     return {};
@@ -114,7 +114,7 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "5",
                          "--replicas",
                          "3",
-                         "--chains",
+                         "--shards",
                          "10",
                          "--sync",
                          "ssp:4",
@@ -129,7 +129,7 @@ TEST_CASE("the_command_line_fills_every_option") {
                          "--epsilon",
                          "1e-4",
                          "--delta-pulls",
-                         "--no-key-book",
+                         "--no-key-cache",
                          "--apply-batch",
                          "16",
                          "--weight-decay",
@@ -179,7 +179,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.workers == 3);
   CHECK(x.servers == 5);
   CHECK(x.replicas == 3);
-  CHECK(x.chains == 10);
+  CHECK(x.shards == 10);
   CHECK(x.sync == consistency{consistency_mode::ssp, 4});
   optimizer_spec optimizer;
   optimizer.kind = optimizer_kind::adam;
@@ -195,7 +195,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   optimizer.beta = 2;
   CHECK(x.optimizer == optimizer);
   CHECK(x.batch_samples == 16);
-  CHECK(x.passes == 7);
+  CHECK(x.epochs == 7);
   CHECK(x.seed == 9);
   CHECK(x.partitions == 8);
   CHECK(x.apply_batch == 16);
@@ -216,7 +216,7 @@ TEST_CASE("the_command_line_fills_every_option") {
   CHECK(x.here == std::vector<process_name>{{role::worker, 2}, {role::server, 1}});
   CHECK(x.tls_directory == "certs");
   CHECK(validate(x));
-  CHECK(parsed({"--pipeline", "2"}).pipeline == 2);
+  CHECK(parsed({"--pull-ahead", "2"}).pull_ahead == 2);
 }
 
 TEST_CASE("compression_is_for_all_tables_or_for_one") {
@@ -260,13 +260,13 @@ TEST_CASE("a_value_that_cannot_be_used_ends_the_parse_with_one_line") {
     {{"--workers-per-process", "0"}, "--workers-per-process: "},
     {{"--workers-per-process", "33"}, "--workers-per-process: "},
     {{"--reduce-wait", "60001"}, "--reduce-wait: "},
-    {{"--chains", "0"}, "--chains: "},
-    {{"--chains", "4097"}, "--chains: "},
+    {{"--shards", "0"}, "--shards: "},
+    {{"--shards", "4097"}, "--shards: "},
     {{"--lr", "0"}, "--lr: "},
     {{"--momentum", "1"}, "--momentum: "},
     {{"--beta2", "1"}, "--beta2: "},
     {{"--epsilon", "0"}, "--epsilon: "},
-    {{"--pipeline", "3"}, "--pipeline: "},
+    {{"--pull-ahead", "3"}, "--pull-ahead: "},
     {{"--weight-decay", "-1"}, "--weight-decay: "},
     {{"--batch", "0"}, "--batch: "},
     {{"--epochs", "0"}, "--epochs: "},
@@ -297,8 +297,8 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
     {{"--sync", "allreduce", "--servers", "2"},
      "--sync allreduce has no servers: leave out --servers"},
-    {{"--sync", "allreduce", "--pipeline", "1"},
-     "--sync allreduce waits for other workers and pulls nothing ahead: leave out --pipeline"},
+    {{"--sync", "allreduce", "--pull-ahead", "1"},
+     "--sync allreduce waits for other workers: leave out --pull-ahead"},
     {{"--sync", "allreduce", "--replicas", "1"},
      "--sync allreduce has no servers: leave out --replicas"},
     {{"--sync", "allreduce", "--stragglers", "off"},
@@ -330,7 +330,7 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--simulate", "--durability", "log"}, "--simulate ends as a whole"},
     {{"--simulate", "--coordinator-store", "etcd://a:1"}, "--simulate has no coordinator to lose"},
     {{"--simulate", "--tls", "d"}, "--simulate has no links to encrypt"},
-    {{"--simulate", "--no-key-book"}, "--simulate has no links"},
+    {{"--simulate", "--no-key-cache"}, "--simulate has no links"},
     {{"--simulate", "--checkpoint", "d"}, "--simulate begins with the initial values and keeps no"},
     {{"--simulate", "--resume", "--checkpoint", "d"}, "--simulate begins with the initial values"},
     {{"--simulate", "--import", "a.npz"}, "--simulate begins with the initial values and keeps no"},
@@ -346,21 +346,21 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--sync", "hogwild", "--listen", "1.2.3.4:5"}, "--sync hogwild is one process: leave out"},
     {{"--sync", "hogwild", "--here", "worker:0"}, "--sync hogwild is one process: leave out"},
     {{"--sync", "hogwild", "--tls", "d"}, "--sync hogwild has no links to encrypt"},
-    {{"--sync", "hogwild", "--no-key-book"}, "--sync hogwild has no links that bring keys"},
+    {{"--sync", "hogwild", "--no-key-cache"}, "--sync hogwild has no links that bring keys"},
     {{"--sync", "hogwild", "--apply-batch", "2"}, "--sync hogwild applies no pushes together"},
     {{"--sync", "bsp", "--apply-batch", "2"}, "--sync bsp applies each clock's pushes together"},
-    {{"--sync", "bsp", "--pipeline", "1"}, "--sync bsp waits for other workers"},
-    {{"--sync", "ssp:3", "--pipeline", "1"}, "--sync ssp:3 waits for other workers"},
+    {{"--sync", "bsp", "--pull-ahead", "1"}, "--sync bsp waits for other workers"},
+    {{"--sync", "ssp:3", "--pull-ahead", "1"}, "--sync ssp:3 waits for other workers"},
     {{"--sync", "hogwild", "--servers", "2"}, "--sync hogwild has one memory and no servers"},
     {{"--sync", "hogwild", "--replicas", "2"}, "--sync hogwild has one memory and no servers"},
-    {{"--sync", "hogwild", "--chains", "2"}, "--sync hogwild has one memory and no servers"},
+    {{"--sync", "hogwild", "--shards", "2"}, "--sync hogwild has one memory and no servers"},
     {{"--threads", "--durability", "log"}, "--threads ends as a whole: leave out --durability"},
     {{"--replicas", "3"}, "--replicas 3 needs as many --servers, not 2"},
     {{"--servers", "1", "--replicas", "2"}, "--replicas 2 needs as many --servers, not 1"},
     {{"--reads", "any"}, "--reads any spreads pulls over replicas: needs --replicas"},
     {{"--replicas", "2", "--reads", "any", "--sync", "ssp:3"}, "--sync ssp has one server wait"},
     {{"--sync", "hogwild", "--delta-pulls"}, "--sync hogwild writes values in place"},
-    {{"--threads", "--no-key-book"}, "--threads has no links"},
+    {{"--threads", "--no-key-cache"}, "--threads has no links"},
     {{"--sync", "hogwild", "--workers-per-process", "2"}, "--sync hogwild has one memory for all"},
     {{"--record", "d", "--workers-per-process", "2"}, "--record names the values that each"},
     {{"--reduce-wait", "5"}, "--reduce-wait is the time that workers of one process wait"},
@@ -402,23 +402,23 @@ TEST_CASE("options_that_do_not_go_together_are_refused") {
     {{"--kill", "server:2@1"}, "--kill: the job has only workers 0 to 3 and servers 0 to 1"}};
   for (const auto& [words, line] : cases) {
     CAPTURE(words.front());
-    const auto found = objection(words);
+    const auto found = rejection_of(words);
     CAPTURE(found);
     CHECK(starts_with(found, line));
   }
-  CHECK(objection({"--kill", "coordinator:0@1"}).empty());
-  CHECK(objection({"--servers", "3", "--replicas", "3", "--chains", "9"}).empty());
-  CHECK(objection({"--servers", "3", "--chains", "1"}).empty());
-  CHECK(
-    objection({"--coordinator-store", "etcd://a:1", "--standbys", "2", "--kill", "coordinator:2@1"})
-      .empty());
-  CHECK(objection({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
+  CHECK(rejection_of({"--kill", "coordinator:0@1"}).empty());
+  CHECK(rejection_of({"--servers", "3", "--replicas", "3", "--shards", "9"}).empty());
+  CHECK(rejection_of({"--servers", "3", "--shards", "1"}).empty());
+  CHECK(rejection_of(
+          {"--coordinator-store", "etcd://a:1", "--standbys", "2", "--kill", "coordinator:2@1"})
+          .empty());
+  CHECK(rejection_of({"--threads", "--checkpoint", "d", "--checkpoint-every", "1s"}).empty());
   // More workers than the job began with.
-  CHECK(objection({"--join", "127.0.0.1:1", "--here", "worker:9"}).empty());
+  CHECK(rejection_of({"--join", "127.0.0.1:1", "--here", "worker:9"}).empty());
   // Hogwild pulls values ahead like asp, and ssp applies waiting pushes together like it.
-  CHECK(objection({"--sync", "hogwild", "--pipeline", "1"}).empty());
-  CHECK(objection({"--sync", "ssp:3", "--apply-batch", "16"}).empty());
-  CHECK(objection({"--sync", "bsp", "--pipeline", "0", "--apply-batch", "1"}).empty());
+  CHECK(rejection_of({"--sync", "hogwild", "--pull-ahead", "1"}).empty());
+  CHECK(rejection_of({"--sync", "ssp:3", "--apply-batch", "16"}).empty());
+  CHECK(rejection_of({"--sync", "bsp", "--pull-ahead", "0", "--apply-batch", "1"}).empty());
 }
 
 TEST_CASE("the_network_is_not_used_without_encryption_unless_that_is_said_in_so_many_words") {
@@ -429,7 +429,7 @@ TEST_CASE("the_network_is_not_used_without_encryption_unless_that_is_said_in_so_
     {"--join", "10.0.0.1:4000", "--here", "worker:0"}};
   const auto with = [](std::vector<std::string> words, std::vector<std::string> more) {
     words.insert(words.end(), more.begin(), more.end());
-    return objection(words);
+    return rejection_of(words);
   };
   for (const auto& words : outside) {
     CAPTURE(words[1]);
@@ -439,12 +439,13 @@ TEST_CASE("the_network_is_not_used_without_encryption_unless_that_is_said_in_so_
     CHECK(starts_with(with(words, {"--tls", "d", "--allow-plaintext-on-network"}),
                       "--tls and --allow-plaintext-on-network: choose one"));
   }
-  CHECK(objection({"--listen", "127.0.0.1:0"}).empty());
+  CHECK(rejection_of({"--listen", "127.0.0.1:0"}).empty());
   for (const char* own : {"127.0.0.1:4000", "[::1]:4000", "localhost:4000"}) {
-    CHECK(objection({"--listen", own}).empty());
-    CHECK(objection({"--join", own, "--here", "worker:0"}).empty());
+    CHECK(rejection_of({"--listen", own}).empty());
+    CHECK(rejection_of({"--join", own, "--here", "worker:0"}).empty());
   }
-  CHECK(starts_with(objection({"--threads", "--tls", "d"}), "--threads has no links to encrypt"));
+  CHECK(
+    starts_with(rejection_of({"--threads", "--tls", "d"}), "--threads has no links to encrypt"));
 }
 
 TEST_CASE("the_mode_is_the_one_asked_for_or_the_one_that_fits") {

@@ -24,7 +24,7 @@ run_options parsed(std::vector<std::string> words) {
   return options;
 }
 
-std::string objection(const std::vector<std::string>& words) {
+std::string rejection_of(const std::vector<std::string>& words) {
   const auto valid = validate(parsed(words));
   return valid ? "" : valid.error().text;
 }
@@ -51,23 +51,23 @@ TEST_CASE("the_command_line_says_what_is_recorded_and_replayed") {
   CHECK_THROWS_AS(parsed({"--record", "r", "--replay", "r"}), CLI::ParseError);
   CHECK_THROWS_AS(parsed({"--compare", "e.npz"}), CLI::ParseError);
   CHECK_THROWS_AS(parsed({"--until", "2"}), CLI::ParseError);
-  CHECK(objection({"--replay", "r", "--until", "-1"})
+  CHECK(rejection_of({"--replay", "r", "--until", "-1"})
         == "--until needs a number of seconds, from 0 on");
 }
 
 TEST_CASE("what_cannot_be_recorded_is_refused") {
-  CHECK(objection({"--replay", "r", "--until", "1"}) == "");
-  CHECK(objection({"--replay", "r", "--compare", "e.npz"}) == "");
-  CHECK(objection({"--replay", "r", "--until", "1", "--compare", "e.npz"})
+  CHECK(rejection_of({"--replay", "r", "--until", "1"}) == "");
+  CHECK(rejection_of({"--replay", "r", "--compare", "e.npz"}) == "");
+  CHECK(rejection_of({"--replay", "r", "--until", "1", "--compare", "e.npz"})
         == "--until stops within the run, and --compare needs its end: leave one out");
-  CHECK(objection({"--record", "r"}) == "");
-  CHECK(objection({"--record", "r", "--sync", "hogwild"})
+  CHECK(rejection_of({"--record", "r"}) == "");
+  CHECK(rejection_of({"--record", "r", "--sync", "hogwild"})
         == "--sync hogwild applies in no order that could be recorded: leave out --record");
   for (const std::vector<std::string>& start :
        {std::vector<std::string>{"--resume"}, std::vector<std::string>{"--import", "p.npz"}}) {
     std::vector<std::string> words{"--record", "r", "--checkpoint", "c"};
     words.insert(words.end(), start.begin(), start.end());
-    CHECK(objection(words)
+    CHECK(rejection_of(words)
           == "--record begins with the initial values: leave out --resume and --import");
   }
 }

@@ -29,20 +29,20 @@ TEST_CASE("stragglers_meet_as_much_force_as_the_mode_bears_and_the_user_wants") 
   const auto least = [](const std::vector<std::string>& words) {
     const auto options = parsed(words);
     CHECK(validate(options));
-    return straggler_rules(options).value().least_duty;
+    return straggler_rules(options).value().strongest;
   };
-  CHECK(least({}) == straggler_measure::out);
-  CHECK(least({"--stragglers", "relieve"}) == straggler_measure::relieved);
-  CHECK(least({"--threads"}) == straggler_measure::backup);
-  CHECK(least({"--threads", "--stragglers", "watch"}) == straggler_measure::watched);
-  CHECK(least({"--sync", "hogwild"}) == straggler_measure::watched);
+  CHECK(least({}) == straggler_measure::evicted);
+  CHECK(least({"--stragglers", "rebalance"}) == straggler_measure::rebalanced);
+  CHECK(least({"--threads"}) == straggler_measure::demoted);
+  CHECK(least({"--threads", "--stragglers", "warn"}) == straggler_measure::warned);
+  CHECK(least({"--sync", "hogwild"}) == straggler_measure::warned);
   CHECK_FALSE(straggler_rules(parsed({"--stragglers", "off"})));
   CHECK_FALSE(validate(parsed({"--threads", "--stragglers", "evict"})));
-  CHECK_FALSE(validate(parsed({"--sync", "hogwild", "--stragglers", "backup"})));
+  CHECK_FALSE(validate(parsed({"--sync", "hogwild", "--stragglers", "demote"})));
 }
 
 TEST_CASE("all_times_of_the_rules_are_hurried_but_what_nobody_would_gain_by") {
-  const auto rules = *straggler_rules(parsed({"--straggler-speed", "4"}));
+  const auto rules = *straggler_rules(parsed({"--straggler-time-scale", "4"}));
   const straggler_options usual;
   CHECK(rules.round == 250ms);
   CHECK(rules.probation == 7500ms);

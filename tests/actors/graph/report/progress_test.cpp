@@ -20,8 +20,8 @@ progress_snapshot half_way() {
   x.phase = job_phase::training;
   x.batches_done = 500;
   x.batches = 1000;
-  x.pass = 2.5;
-  x.passes = 5;
+  x.epoch = 2.5;
+  x.epochs = 5;
   x.loss = 0.25;
   x.accuracy = 0.971;
   x.samples_per_second = 81'234;

@@ -13,7 +13,7 @@ using std::chrono::nanoseconds;
 
 namespace {
 
-/// 10 batches a pass, 20 in all; 2 servers, 2 workers.
+/// 10 batches a epoch, 20 in all; 2 servers, 2 workers.
 job_spec small_job() {
   job_spec job;
   job.name = "small";
@@ -22,7 +22,7 @@ job_spec small_job() {
   job.workers = 2;
   job.samples = 95;
   job.batch_samples = 10;
-  job.passes = 2;
+  job.epochs = 2;
   job.tables.resize(1);
   job.tables[0].name = "w";
   job.tables[0].shape = {4};
@@ -375,7 +375,7 @@ TEST_CASE("run_statistics has no negative rate after a rollback") {
 
 TEST_CASE("run_statistics gives one point of training loss per hundredth of the batches") {
   job_spec job = small_job();
-  job.samples = 10'000; // 1000 batches a pass, 2000 in all.
+  job.samples = 10'000; // 1000 batches a epoch, 2000 in all.
   run_statistics run{job};
   for (std::uint64_t done = 1; done <= 2000; ++done)
     run.observe(state(job_phase::training, done, {worker(0, 1, done)}),

@@ -21,10 +21,10 @@ TEST_CASE("a checkpoint is committed when all parts are there, with the next aft
     }
   };
   pass(1900ms);
-  CHECK(one.orders_of_server(0, 100).checkpoint == 0);
+  CHECK(one.desired_of_server(0, 100).checkpoint == 0);
   pass(200ms);
-  CHECK(one.orders_of_server(0, 100).checkpoint == 12);
-  CHECK(one.orders_of_server(1, 101).checkpoint == 12);
+  CHECK(one.desired_of_server(0, 100).checkpoint == 12);
+  CHECK(one.desired_of_server(1, 101).checkpoint == 12);
   one.part(0, 100, 20);
   CHECK(one.commits.empty());
   one.part(1, 101, 20);
@@ -44,17 +44,17 @@ TEST_CASE("a failed part ends the checkpoint, a lost server too, and the next ha
   one.server(0, 100, 5);
   one.server(1, 101, 5);
   one.tick(100ms);
-  REQUIRE(one.orders_of_server(0, 100).checkpoint == 1);
+  REQUIRE(one.desired_of_server(0, 100).checkpoint == 1);
   one.part(0, 100, 5, 1);
   CHECK(one.told("checkpoint 1 failed: the disk is full"));
-  CHECK(one.orders_of_server(0, 100).checkpoint == 0);
+  CHECK(one.desired_of_server(0, 100).checkpoint == 0);
   one.server(0, 100, 6);
   one.server(1, 101, 6);
   one.tick(100ms);
-  REQUIRE(one.orders_of_server(0, 100).checkpoint == 2);
+  REQUIRE(one.desired_of_server(0, 100).checkpoint == 2);
   one.part(0, 100, 6);
   one.death(role::server, 0, 100);
-  CHECK(one.orders_of_server(1, 101).checkpoint == 0);
+  CHECK(one.desired_of_server(1, 101).checkpoint == 0);
   CHECK(one.commits.empty());
 }
 
@@ -79,8 +79,8 @@ TEST_CASE("bsp checkpoints name a clock that no server has passed") {
   one.server(0, 100, 20); // 10 clocks of 2 slots.
   one.server(1, 101, 18);
   one.tick(100ms);
-  CHECK(one.orders_of_server(0, 100).checkpoint == 1);
-  CHECK(one.orders_of_server(0, 100).checkpoint_clock == 12);
+  CHECK(one.desired_of_server(0, 100).checkpoint == 1);
+  CHECK(one.desired_of_server(0, 100).checkpoint_clock == 12);
 }
 
 TEST_CASE("damage that was found is told") {

@@ -14,17 +14,17 @@ TEST_CASE(
   coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
   one.train();
   std::uint64_t held = 0;
-  for (const auto& x : one.orders_of(0, 200).leases)
+  for (const auto& x : one.desired_of(0, 200).leases)
     held += x.count;
   one.death(role::worker, 0, 200);
   CHECK(one.told("worker 0 lost: " + std::to_string(held) + " batches go to others"));
-  CHECK(one.orders_of_server(0, 100).workers.size() == 1);
+  CHECK(one.desired_of_server(0, 100).workers.size() == 1);
   one.worker(0, 200);
-  CHECK(one.all_orders(role::worker, 0, 200).stop);
-  CHECK(one.all_orders(role::worker, 0, 200).failed.empty());
+  CHECK(one.all_desired(role::worker, 0, 200).stop);
+  CHECK(one.all_desired(role::worker, 0, 200).failed.empty());
   one.worker(0, 202);
   CHECK(one.told("worker 0 rejoined"));
-  CHECK_FALSE(one.all_orders(role::worker, 0, 202).stop);
+  CHECK_FALSE(one.all_desired(role::worker, 0, 202).stop);
 }
 
 TEST_CASE("a second live worker of an index is refused") {
@@ -35,9 +35,9 @@ TEST_CASE("a second live worker of an index is refused") {
     one.worker(1, 201);
     one.worker(1, 333);
   }
-  CHECK(one.all_orders(role::worker, 1, 333).stop);
-  CHECK(one.all_orders(role::worker, 1, 333).failed == "worker 1 is already running elsewhere");
-  CHECK_FALSE(one.all_orders(role::worker, 1, 201).stop);
+  CHECK(one.all_desired(role::worker, 1, 333).stop);
+  CHECK(one.all_desired(role::worker, 1, 333).failed == "worker 1 is already running elsewhere");
+  CHECK_FALSE(one.all_desired(role::worker, 1, 201).stop);
 }
 
 TEST_CASE("silence kills after the liveness timeout, a broken connection alone does not") {
@@ -69,7 +69,7 @@ TEST_CASE("a launcher that was silent goes on where it was") {
     one.worker(1, 201);
   }
   one.observer();
-  CHECK_FALSE(one.all_orders(role::observer, 0, 900).stop);
+  CHECK_FALSE(one.all_desired(role::observer, 0, 900).stop);
   CHECK_FALSE(one.told("lost"));
 }
 
@@ -94,18 +94,18 @@ TEST_CASE("asp: only the lost chain goes back, what it lacks is done again") {
   one.server(0, 110);
   CHECK(one.chains_of(0, 110).empty());
   one.found(3);
-  CHECK(one.record_of(0, 110).origin == 3);
+  CHECK(one.record_of(0, 110).base_checkpoint == 3);
   CHECK(one.text_of(0) == "0.100, then 0.110");
-  CHECK_FALSE(one.orders_of(0, 200).view.chains[0].serving);
-  CHECK_FALSE(one.orders_of(0, 200).leases.empty());
-  const auto epoch = one.orders_of(0, 200).view.epoch;
+  CHECK_FALSE(one.desired_of(0, 200).view.chains[0].serving);
+  CHECK_FALSE(one.desired_of(0, 200).leases.empty());
+  const auto config = one.desired_of(0, 200).view.config;
   one.server(0, 110, 15); // It has sealed and loaded ...
   one.server(0, 110, 15); // ... and acts in what is active now.
   CHECK(one.text_of(0) == "0.110");
   CHECK(one.record(0).active.generation > before);
-  CHECK(one.orders_of(0, 200).view.chains[0].serving);
-  CHECK(one.orders_of(0, 200).view.epoch > epoch);
-  CHECK(one.orders_of(0, 200).view.generation == generation_id{0});
+  CHECK(one.desired_of(0, 200).view.chains[0].serving);
+  CHECK(one.desired_of(0, 200).view.config > config);
+  CHECK(one.desired_of(0, 200).view.generation == generation_id{0});
   CHECK(one.record(1) == other);
   CHECK(one.told("chain 0 restored from checkpoint 3: 5 updates rolled back"));
 }
@@ -116,7 +116,7 @@ TEST_CASE("asp without a checkpoint: the lost chain starts over") {
   one.death(role::server, 0, 100);
   one.server(0, 110);
   one.found(std::nullopt);
-  CHECK(one.record_of(0, 110).origin == 0);
+  CHECK(one.record_of(0, 110).base_checkpoint == 0);
   one.serve({{0, 110}});
   CHECK(one.told("chain 0 started over: 0 updates rolled back"));
 }
@@ -126,27 +126,27 @@ TEST_CASE("bsp: all chains go back together, in a persisted generation, without 
   one.train();
   one.server(0, 100, 20);
   one.server(1, 101, 20);
-  const auto old = one.orders_of(0, 200).leases.front();
+  const auto old = one.desired_of(0, 200).leases.front();
   one.death(role::server, 0, 100);
   CHECK(one.persisted.back().generation == generation_id{1});
   CHECK(one.persisted.back().rolling_back);
-  CHECK(one.orders_of(0, 200).leases.empty());
-  CHECK(one.orders_of(0, 200).view.generation == generation_id{1});
+  CHECK(one.desired_of(0, 200).leases.empty());
+  CHECK(one.desired_of(0, 200).view.generation == generation_id{1});
   one.found(3);
-  CHECK(one.record_of(1, 101).origin == 3);
+  CHECK(one.record_of(1, 101).base_checkpoint == 3);
   CHECK(one.text_of(1) == "1.101, then 1.101");
   one.serve({{1, 101}}, 12);
   CHECK(one.text_of(1) == "1.101");
-  CHECK(one.orders_of(0, 200).leases.empty());
+  CHECK(one.desired_of(0, 200).leases.empty());
   one.server(0, 110);
-  CHECK(one.record_of(0, 110).origin == 3);
+  CHECK(one.record_of(0, 110).base_checkpoint == 3);
   one.serve({{0, 110}}, 12);
   CHECK_FALSE(one.persisted.back().rolling_back);
   CHECK(one.told("chain 0 restored from checkpoint 3: 8 updates rolled back"));
   CHECK(one.told("all chains go on from clock 6 (generation 1)"));
-  REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
-  CHECK(one.orders_of(0, 200).leases.front().first == batch_id{12});
-  CHECK(one.orders_of(0, 200).leases.front().id > old.id);
+  REQUIRE_FALSE(one.desired_of(0, 200).leases.empty());
+  CHECK(one.desired_of(0, 200).leases.front().first == batch_id{12});
+  CHECK(one.desired_of(0, 200).leases.front().id > old.id);
 }
 
 TEST_CASE("a server that is heard and does nothing for its chain is told of it again and again") {
@@ -155,14 +155,14 @@ TEST_CASE("a server that is heard and does nothing for its chain is told of it a
   const auto before = one.record(0);
   for (int i = 0; i < 100; ++i) {
     one.tick(100ms);
-    one.receive({role::server, 0, {100}}, server_report{});
+    one.receive({role::server, 0, {100}}, server_status{});
     one.server(1, 101);
     one.worker(0, 200);
     one.worker(1, 201);
   }
   CHECK_FALSE(one.told("lost"));
   CHECK(one.record(0) == before); // Nobody else has what it had.
-  CHECK(one.chains_of(0, 100) == std::vector<chain_orders>{{{0}, before}});
+  CHECK(one.chains_of(0, 100) == std::vector<desired_chain>{{{0}, before}});
   CHECK(one.sent[member_id{role::server, 0, {100}}] > 90);
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("a search for checkpoints that fails for a while is repeated, and told
     one.found(7);
     one.tick(2000ms);
     CHECK(one.finds == 4);
-    CHECK(one.record_of(0, 100).origin == 7);
+    CHECK(one.record_of(0, 100).base_checkpoint == 7);
   }
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("a search that cannot succeed fails the job") {
   one.server(0, 100);
   one.search_failed({errc::wrong_job, "of another job"});
   CHECK(one.boss->phase() == job_phase::stopped);
-  CHECK(one.all_orders(role::server, 0, 100).stop);
+  CHECK(one.all_desired(role::server, 0, 100).stop);
   CHECK(one.told("the job failed: cannot look for checkpoints: of another job"));
   one.tick(2000ms);
   CHECK(one.finds == 1);
@@ -244,7 +244,7 @@ TEST_CASE("a committed checkpoint is remembered by the next coordinator, which n
     one.tick();
     one.found(std::nullopt, std::move(refused));
     CHECK(one.boss->phase() == job_phase::stopped);
-    return one.all_orders(role::server, 0, 110).failed;
+    return one.all_desired(role::server, 0, 110).failed;
   };
   const std::string why =
     "no checkpoint can be restored, and to start over would discard what was trained: ";
@@ -264,7 +264,7 @@ TEST_CASE("a job that never committed a checkpoint starts from the beginning aft
   CHECK(one.told("no checkpoint yet: what was lost starts over"));
   one.serve({{0, 110}, {1, 111}});
   CHECK(one.text_of(0) == "0.110");
-  CHECK(one.record_of(0, 110).origin == 0);
+  CHECK(one.record_of(0, 110).base_checkpoint == 0);
 }
 
 TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and that is told") {
@@ -277,7 +277,7 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     one.server(0, 100);
     one.server(1, 101);
     one.serve({{1, 101}}, 4); // This one could read it.
-    REQUIRE(one.record_of(0, 100).origin == 12);
+    REQUIRE(one.record_of(0, 100).base_checkpoint == 12);
     const auto unreadable = one.unreadable(0, 100, 12, "checkpoint 12 is damaged: block 3");
     one.receive({role::server, 0, {100}}, unreadable);
     CHECK(one.boss->phase() == job_phase::gathering);
@@ -288,8 +288,8 @@ TEST_CASE("for a checkpoint that a server cannot read an older one is taken, and
     one.found(11, {{errc::damaged, "checkpoint 12 is damaged: a server could not read it"}});
     one.receive({role::server, 0, {100}}, unreadable); // Written before it got these orders.
     CHECK(one.finds == 2);
-    CHECK(one.record_of(0, 100).origin == 11);
-    CHECK(one.record_of(1, 101).origin == (together ? 11 : 12));
+    CHECK(one.record_of(0, 100).base_checkpoint == 11);
+    CHECK(one.record_of(1, 101).base_checkpoint == (together ? 11 : 12));
     for (int i = 0; i < 4; ++i) {
       one.server(0, 100, 2);
       one.server(1, 101, together ? 2 : 4);
@@ -310,14 +310,14 @@ TEST_CASE("a checkpoint that a server could not read meanwhile is looked for aga
   one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
   REQUIRE(one.finds == 2);
   one.found(11);
-  REQUIRE(one.record_of(0, 100).origin == 11);
+  REQUIRE(one.record_of(0, 100).base_checkpoint == 11);
   one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 11, "checkpoint 11 is damaged"));
   REQUIRE(one.finds == 3);
   one.found(11); // The search had begun before that.
   CHECK(one.finds == 4);
   CHECK(one.passed_over == std::vector<std::uint64_t>{12, 11});
   one.found(10);
-  CHECK(one.record_of(0, 100).origin == 10);
+  CHECK(one.record_of(0, 100).base_checkpoint == 10);
 }
 
 TEST_CASE("the job fails where servers can read none of the checkpoints") {
@@ -328,7 +328,7 @@ TEST_CASE("the job fails where servers can read none of the checkpoints") {
   one.server(0, 100);
   one.receive({role::server, 0, {100}}, one.unreadable(0, 100, 12, "checkpoint 12 is damaged"));
   one.found(std::nullopt, {{errc::damaged, "checkpoint 12 is damaged"}});
-  CHECK(one.all_orders(role::server, 0, 100).failed.ends_with(": checkpoint 12 is damaged"));
+  CHECK(one.all_desired(role::server, 0, 100).failed.ends_with(": checkpoint 12 is damaged"));
 }
 
 TEST_CASE("where nothing was ever committed the job starts over") {
@@ -356,9 +356,9 @@ TEST_CASE(
     after.receive(who, body);
   };
   const auto report_worker = [&](std::uint32_t index) {
-    worker_report body;
+    worker_status body;
     body.clock = 3;
-    for (const auto& x : before.orders_of(index, 200 + index).leases)
+    for (const auto& x : before.desired_of(index, 200 + index).leases)
       body.leases.push_back({x, {}});
     after.worker(index, 200 + index, body);
   };
@@ -372,14 +372,14 @@ TEST_CASE(
   CHECK(after.finds == 0);
   CHECK(after.chains_of(0, 100) == before.chains_of(0, 100));
   CHECK(after.persisted.back().chains == before.persisted.back().chains);
-  CHECK(after.orders_of(0, 200).admitted);
+  CHECK(after.desired_of(0, 200).admitted);
   // It may have pushes that are not applied: how far it is servers hear from itself.
-  const auto told = std::get<server_orders>(after.all_orders(role::server, 0, 100).body);
+  const auto told = std::get<desired_server>(after.all_desired(role::server, 0, 100).body);
   CHECK(std::ranges::all_of(told.workers, [](const auto& x) { return x.known && x.clock == 0; }));
-  CHECK(after.orders_of(0, 200).view.chains[0].serving);
-  CHECK(after.orders_of(0, 200).view.epoch > before.orders_of(0, 200).view.epoch);
-  const auto& mine = after.orders_of(0, 200).leases;
-  const auto& old = before.orders_of(0, 200).leases;
+  CHECK(after.desired_of(0, 200).view.chains[0].serving);
+  CHECK(after.desired_of(0, 200).view.config > before.desired_of(0, 200).view.config);
+  const auto& mine = after.desired_of(0, 200).leases;
+  const auto& old = before.desired_of(0, 200).leases;
   REQUIRE(mine.size() >= old.size());
   CHECK(std::equal(old.begin(), old.end(), mine.begin()));
 }
@@ -399,14 +399,14 @@ TEST_CASE("who was a backup by the coordinator before is admitted again, with a 
       body.chains.at(0).clocks.at(0).clock = unbound_clock;
     after.receive({role::server, 0, {100}}, body);
     for (const std::uint32_t index : {0U, 1U}) {
-      worker_report mine;
-      for (const auto& x : before.orders_of(index, 200 + index).leases)
+      worker_status mine;
+      for (const auto& x : before.desired_of(index, 200 + index).leases)
         mine.leases.push_back({x, {}});
       REQUIRE_FALSE(mine.leases.empty());
       after.worker(index, 200 + index, mine);
     }
-    CHECK(after.orders_of(0, 200).admitted == !is_unbound);
-    CHECK(after.orders_of(1, 201).admitted);
+    CHECK(after.desired_of(0, 200).admitted == !is_unbound);
+    CHECK(after.desired_of(1, 201).admitted);
   }
 }
 
@@ -417,10 +417,10 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
     before.worker(0, 200);
     before.worker(1, 201);
   }
-  REQUIRE_FALSE(before.orders_of(1, 201).leases.empty());
+  REQUIRE_FALSE(before.desired_of(1, 201).leases.empty());
   coordinator_fixture after(before.job, {}, state_of(before));
-  worker_report mine;
-  for (const auto& x : before.orders_of(1, 201).leases) { // The other one has the first batches.
+  worker_status mine;
+  for (const auto& x : before.desired_of(1, 201).leases) { // The other one has the first batches.
     mine.leases.push_back({x, {}});
     for (std::uint32_t i = 0; i < x.count; ++i)
       mine.leases.back().done.push_back(x.at(i));
@@ -432,8 +432,8 @@ TEST_CASE("after recovery_timeout absence counts: what an absent worker held is 
     after.worker(1, 201, mine);
     after.tick(100ms);
   }
-  REQUIRE_FALSE(after.orders_of(1, 201).leases.empty());
-  CHECK(after.orders_of(1, 201).leases.front().first == batch_id{0});
+  REQUIRE_FALSE(after.desired_of(1, 201).leases.empty());
+  CHECK(after.desired_of(1, 201).leases.front().first == batch_id{0});
 }
 
 TEST_CASE("a lease that comes too late, or of a past generation, is not believed") {
@@ -446,7 +446,7 @@ TEST_CASE("a lease that comes too late, or of a past generation, is not believed
     coordinator_fixture one(job, {}, stored);
     const member_id server{role::server, 0, {100}}, worker{role::worker, 0, {200}};
     const lease old{(1ull << 32) + 7, {20}, 5, 1};
-    worker_report mine;
+    worker_status mine;
     mine.generation = {late ? 2u : 1u};
     mine.leases = {{old, {}}};
     for (int i = 0; i < (late ? 31 : 0); ++i)
@@ -455,9 +455,9 @@ TEST_CASE("a lease that comes too late, or of a past generation, is not believed
       one.receive(server, (one.last.contains(server) ? one : before).obeying(server, 0));
       one.receive(worker, mine);
     }
-    REQUIRE_FALSE(one.orders_of(0, 200).leases.empty());
-    CHECK(one.orders_of(0, 200).leases.front().first == batch_id{0});
-    CHECK(one.orders_of(0, 200).leases.front().id > old.id);
+    REQUIRE_FALSE(one.desired_of(0, 200).leases.empty());
+    CHECK(one.desired_of(0, 200).leases.front().first == batch_id{0});
+    CHECK(one.desired_of(0, 200).leases.front().id > old.id);
   }
 }
 
@@ -475,8 +475,8 @@ TEST_CASE("bsp: a restart that finds a server without its state rolls all back")
   after.found(3);
   after.receive(stays, before.obeying(stays, 0)); // It says what it was before it was told.
   after.server(1, 111);
-  CHECK(after.record_of(0, 100).origin == 3);
-  CHECK(after.record_of(1, 111).origin == 3);
+  CHECK(after.record_of(0, 100).base_checkpoint == 3);
+  CHECK(after.record_of(1, 111).base_checkpoint == 3);
 }
 
 TEST_CASE("all died: a restart without resume restores the newest checkpoint too") {
@@ -491,7 +491,7 @@ TEST_CASE("all died: a restart without resume restores the newest checkpoint too
   CHECK(after.finds == 1);
   after.found(5);
   after.server(0, 110);
-  CHECK(after.record_of(0, 110).origin == 5);
+  CHECK(after.record_of(0, 110).base_checkpoint == 5);
 }
 
 TEST_CASE("observers see phase, progress, members and events") {
@@ -501,7 +501,7 @@ TEST_CASE("observers see phase, progress, members and events") {
   one.server(1, 101, 4);
   one.now += 100ms;
   one.observer();
-  const auto& shown = std::get<job_status>(one.all_orders(role::observer, 0, 900).body);
+  const auto& shown = std::get<job_status>(one.all_desired(role::observer, 0, 900).body);
   CHECK(shown.phase == job_phase::training);
   CHECK(shown.batches_done == 4);
   REQUIRE(shown.members.size() == 4);
@@ -511,7 +511,7 @@ TEST_CASE("observers see phase, progress, members and events") {
   CHECK(shown.events_total == one.events.size());
   CHECK(shown.events == one.events);
   one.death(role::worker, 0, 200);
-  const auto& later = std::get<job_status>(one.all_orders(role::observer, 0, 900).body);
+  const auto& later = std::get<job_status>(one.all_desired(role::observer, 0, 900).body);
   CHECK(later.members.back().state == member_state::absent);
 }
 

@@ -29,10 +29,10 @@ struct replicated : coordinator_fixture {
       : coordinator_fixture(job_of_replicas(replicas, 1000, mode), how) {
     pass(*this, 500ms, all_three);
     REQUIRE(boss->phase() == job_phase::training);
-    REQUIRE_FALSE(orders_of(0, 200).leases.empty());
+    REQUIRE_FALSE(desired_of(0, 200).leases.empty());
   }
 
-  bool serves(std::uint32_t chain) { return orders_of(0, 200).view.chains.at(chain).serving; }
+  bool serves(std::uint32_t chain) { return desired_of(0, 200).view.chains.at(chain).serving; }
 };
 
 // -- where to -----------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ TEST_CASE("a chain of several replicas is founded by servers in a row, when all 
   REQUIRE(one.chains_of(0, 100).size() == 2);
   CHECK(one.chains_of(0, 100)[0].chain == chain_id{0});
   CHECK(one.chains_of(0, 100)[1].chain == chain_id{2});
-  CHECK(one.orders_of_server(0, 100).servers
+  CHECK(one.desired_of_server(0, 100).servers
         == std::vector<server_address>{{{role::server, 0, {100}}, "s100"},
                                        {{role::server, 1, {101}}, "s101"},
                                        {{role::server, 2, {102}}, "s102"}});
@@ -134,14 +134,14 @@ TEST_CASE("a server that reports a chain that the job does not have is ignored")
 TEST_CASE("when a replica dies the others go on with all they have, and it joins again") {
   for (const auto mode : {consistency_mode::asp, consistency_mode::bsp}) {
     replicated one(2, mode);
-    const auto leases = one.orders_of(1, 201).leases;
+    const auto leases = one.desired_of(1, 201).leases;
     one.death(role::server, 0, 100);
     CHECK(one.text_of(0) == "0.100 1.101, then 1.101"); // To be sealed by who is left.
     CHECK_FALSE(one.serves(0));
     pass(one, 300ms, {{1, 101}, {2, 102}}, 6);
     CHECK(one.text_of(0) == "1.101");
     CHECK(one.text_of(2) == "2.102");
-    CHECK(one.orders_of(0, 200).view.chains[0].head == member_id{role::server, 1, {101}});
+    CHECK(one.desired_of(0, 200).view.chains[0].head == member_id{role::server, 1, {101}});
     for (const std::uint32_t chain : {0u, 1u, 2u})
       CHECK(one.serves(chain));
     pass(one, 1000ms, {{0, 110}, {1, 101}, {2, 102}}, 6);
@@ -150,7 +150,7 @@ TEST_CASE("when a replica dies the others go on with all they have, and it joins
     CHECK(one.finds == 0);
     CHECK_FALSE(one.told("rolled back"));
     CHECK(one.persisted.back().generation == generation_id{0});
-    CHECK(one.orders_of(1, 201).leases == leases);
+    CHECK(one.desired_of(1, 201).leases == leases);
   }
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("a silent server is replaced after 1.3 s where others have what it has
   pass(one, 1200ms, {{1, 101}, {2, 102}});
   CHECK(one.text_of(0) == "0.100 1.101");
   pass(one, 600ms, {{1, 101}, {2, 102}});
-  CHECK(one.orders_of(0, 200).view.chains[0].head == member_id{role::server, 1, {101}});
+  CHECK(one.desired_of(0, 200).view.chains[0].head == member_id{role::server, 1, {101}});
   CHECK(one.serves(0));
   CHECK_FALSE(one.told("lost"));
   pass(one, 1000ms, all_three); // What it holds is a past state: it joins.
@@ -266,14 +266,14 @@ TEST_CASE("a checkpoint survives the death of a follower, and not that of a head
   for (const bool head : {true, false}) {
     replicated one(3, consistency_mode::asp, how);
     pass(one, 200ms, all_three, 5);
-    REQUIRE(one.orders_of_server(1, 101).checkpoint == 1);
+    REQUIRE(one.desired_of_server(1, 101).checkpoint == 1);
     one.part(1, 101, 5);
     one.part(2, 102, 5);
     if (!head)
       one.part(0, 100, 5); // That was all of them: nothing can end it now.
     one.death(role::server, 0, 100);
     CHECK(one.commits.size() == (head ? 0 : 1));
-    CHECK(one.orders_of_server(1, 101).checkpoint == 0);
+    CHECK(one.desired_of_server(1, 101).checkpoint == 0);
   }
 }
 
@@ -292,12 +292,12 @@ TEST_CASE("bsp: a chain that is lost while all go back makes all go back once mo
   one.found(2); // The newest one is gone.
   one.serve({{0, 110}, {1, 111}, {2, 102}}, 8);
   for (const std::uint32_t chain : {0u, 1u, 2u})
-    CHECK(one.record(chain).origin == 2);
+    CHECK(one.record(chain).base_checkpoint == 2);
   CHECK(one.record(2).active.generation > begun);
   CHECK(one.persisted.back().generation == generation_id{1}); // Nothing was done in it.
   CHECK(one.told("chain 0 restored from checkpoint 2: 12 updates rolled back"));
   pass(one, 200ms, {{0, 110}, {1, 111}, {2, 102}}, 8);
-  CHECK(one.orders_of(0, 200).leases.front().first == batch_id{8});
+  CHECK(one.desired_of(0, 200).leases.front().first == batch_id{8});
 }
 
 TEST_CASE("bsp with logs: all go back only where a chain did not keep what it had acknowledged") {
@@ -317,7 +317,7 @@ TEST_CASE("bsp with logs: all go back only where a chain did not keep what it ha
     CHECK(generation == generation_id{kept ? 0u : 1u});
     CHECK(one.record(1).active.generation == generation_id{kept ? 1u : 2u});
     CHECK(one.record(0).active.generation == generation_id{kept ? 2u : 3u});
-    CHECK(one.orders_of(0, 200).view.chains.at(0).serving);
+    CHECK(one.desired_of(0, 200).view.chains.at(0).serving);
     // Else a coordinator that begins with it would not know that all have to go back.
     const bool acts_alone = std::ranges::any_of(one.persisted, [](const auto& x) {
       return x.chains[0].active.generation == generation_id{2} && !x.rolling_back;
@@ -358,7 +358,7 @@ TEST_CASE("clients are told of all members of a chain that are there") {
   replicated one(3);
   const auto members = [&](std::uint32_t chain) {
     std::string all;
-    for (const auto& each : one.orders_of(0, 200).view.chains.at(chain).others)
+    for (const auto& each : one.desired_of(0, 200).view.chains.at(chain).others)
       all += each.address + " ";
     return all;
   };
@@ -371,7 +371,7 @@ TEST_CASE("clients are told of all members of a chain that are there") {
 TEST_CASE("of two servers that cannot talk to each other one is left out, and that is told") {
   replicated one(2);
   auto body = one.obeying({role::server, 0, {100}}, 0);
-  body.chains.front().status.stuck = true;
+  body.chains.front().status.stalled = true;
   one.receive({role::server, 0, {100}}, body);
   CHECK(one.text_of(0) == "0.100 1.101, then 0.100 +2.102");
   CHECK(
@@ -407,7 +407,7 @@ TEST_CASE("bsp: what a chain says of the time before does not count while it wai
   pass(one, 1000ms, {{0, 110}, {1, 111}, {2, 102}}, 12);
   CHECK_FALSE(one.persisted.back().rolling_back);
   for (const std::uint32_t chain : {0u, 1u, 2u})
-    CHECK(one.record(chain).origin == 3);
+    CHECK(one.record(chain).base_checkpoint == 3);
 }
 
 TEST_CASE("bsp: a coordinator that dies while all go back lets them go back again") {
@@ -425,7 +425,7 @@ TEST_CASE("bsp: a coordinator that dies while all go back lets them go back agai
   const servers alive = {{0, 110}, {1, 101}, {2, 102}};
   pass(after, 400ms, alive, 12);
   CHECK(after.finds == 1);
-  CHECK(after.orders_of(0, 200).leases.empty());
+  CHECK(after.desired_of(0, 200).leases.empty());
   after.found(3);
   pass(after, 600ms, alive, 12);
   CHECK(after.record(1).active.generation > before.record(1).proposed->generation);
@@ -470,7 +470,7 @@ TEST_CASE("with logs, a restarted coordinator lets nobody act with less who was 
   adopt(after, before, {{0, 110}, {2, 102}}, 9); // Server 0 lost its log, and says so meanwhile.
   after.worker(0, 200);
   after.worker(1, 201);
-  server_report started;
+  server_status started;
   started.address = "s112";
   after.receive({role::server, 1, {112}}, started);
   CHECK(after.text_of(0) == "0.100 1.101, then 0.110");
@@ -497,7 +497,7 @@ TEST_CASE("a member that was never heard since the restart is silent, and dead i
     CHECK(after.told("server 0 lost (silent since the coordinator restarted)") == (replicas == 1));
     if (replicas == 1) { // Others have its work: it is sent home when it comes at last.
       after.server(0, 100);
-      CHECK(after.all_orders(role::server, 0, 100).stop);
+      CHECK(after.all_desired(role::server, 0, 100).stop);
       CHECK_FALSE(after.told("server 0 joined"));
     }
   }

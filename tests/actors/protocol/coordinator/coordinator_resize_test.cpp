@@ -31,7 +31,7 @@ struct resized : coordinator_fixture {
       for (const auto& [index, incarnation] : present) {
         server(index, incarnation, 5);
         if (last.contains({role::server, index, {incarnation}})
-            && all_orders(role::server, index, incarnation).stop)
+            && all_desired(role::server, index, incarnation).stop)
           alive.erase(index);
       }
       worker(0, 200);
@@ -39,8 +39,8 @@ struct resized : coordinator_fixture {
     }
   }
 
-  void wish(resize what, const member_id& from = command) {
-    observer_report body;
+  void wanted(resize what, const member_id& from = command) {
+    observer_status body;
     body.resize = std::move(what);
     receive(from, std::move(body));
   }
@@ -50,11 +50,11 @@ struct resized : coordinator_fixture {
   }
 
   const job_status& seen() { return std::get<job_status>(last.at(command).body); }
-  std::string refusal() {
+  std::string rejection() {
     const auto& answer = last.at(command);
     return answer.stop ? answer.failed : "";
   }
-  std::string seats() {
+  std::string slots() {
     std::string all;
     auto known = persisted.back().servers;
     if (known.empty()) // As the job began.
@@ -81,8 +81,8 @@ struct resized : coordinator_fixture {
 
 TEST_CASE("a server that is added is waited for, and then gets its share") {
   auto one = resized::training(2);
-  one.wish({{{3}}, {}});
-  CHECK(one.seats() == "0 1 2 3 ");
+  one.wanted({{{3}}, {}});
+  CHECK(one.slots() == "0 1 2 3 ");
   CHECK(one.seen().servers == std::vector<server_id>{{0}, {1}, {2}, {3}});
   CHECK(one.told("server 3 is added"));
   CHECK(std::ranges::any_of(one.seen().members, [](const member_status& x) {
@@ -90,7 +90,7 @@ TEST_CASE("a server that is added is waited for, and then gets its share") {
   }));
   one.alive[3] = 103;
   one.pass(2000ms);
-  one.wish({{{3}}, {}});
+  one.wanted({{{3}}, {}});
   CHECK(one.load(3) == 1);
   CHECK(one.told("server 3 holds 1 chain"));
   CHECK_FALSE(one.told("rolled back"));
@@ -103,7 +103,7 @@ TEST_CASE("of several that are added none has its share before all have come, or
   for (const bool comes : {true, false}) {
     CAPTURE(comes);
     auto one = resized::training(2);
-    one.wish({{{3}, {4}}, {}});
+    one.wanted({{{3}, {4}}, {}});
     one.alive[3] = 103;
     one.pass(2000ms);
     CHECK_FALSE(one.told("holds"));
@@ -117,7 +117,7 @@ TEST_CASE("of several that are added none has its share before all have come, or
 
 TEST_CASE("where chains are too few one that is added is ready without any") {
   auto one = resized::training(1);
-  one.wish({{{3}}, {}});
+  one.wanted({{{3}}, {}});
   one.alive[3] = 103;
   one.pass(500ms);
   CHECK(one.load(3) == 0);
@@ -128,20 +128,20 @@ TEST_CASE("a drained server hands its chains over, is told to end, and is forgot
   for (const std::uint32_t replicas : {1u, 2u}) {
     CAPTURE(replicas);
     auto one = resized::training(replicas);
-    one.wish({{}, {{0}}});
-    CHECK(one.seats() == "0- 1 2 ");
+    one.wanted({{}, {{0}}});
+    CHECK(one.slots() == "0- 1 2 ");
     CHECK(one.seen().draining == std::vector<server_id>{{0}});
-    CHECK_FALSE(one.all_orders(role::server, 0, 100).stop);
+    CHECK_FALSE(one.all_desired(role::server, 0, 100).stop);
     one.pass(3000ms);
-    CHECK(one.seats() == "1 2 ");
+    CHECK(one.slots() == "1 2 ");
     CHECK(one.load(0) == 0);
-    const auto& last_words = one.all_orders(role::server, 0, 100);
+    const auto& last_words = one.all_desired(role::server, 0, 100);
     CHECK(last_words.stop);
     CHECK(last_words.failed.empty());
     CHECK(one.times("server 0 is empty and leaves") == 1);
     CHECK_FALSE(one.told("rolled back"));
     CHECK_FALSE(one.told("lost"));
-    one.wish({});
+    one.wanted({});
     CHECK(one.seen().servers == std::vector<server_id>{{1}, {2}});
     CHECK(std::ranges::none_of(one.seen().members, [](const member_status& x) {
       return x.member.role == role::server && x.member.index == 0;
@@ -151,26 +151,26 @@ TEST_CASE("a drained server hands its chains over, is told to end, and is forgot
 
 TEST_CASE("one that did not hear that it is to end is told again") {
   auto one = resized::training(1);
-  one.wish({{}, {{0}}});
+  one.wanted({{}, {{0}}});
   one.pass(3000ms);
   const auto before = one.sent.at({role::server, 0, {100}});
-  one.receive({role::server, 0, {100}}, server_report{});
+  one.receive({role::server, 0, {100}}, server_status{});
   CHECK(one.sent.at({role::server, 0, {100}}) == before + 1);
-  CHECK(one.all_orders(role::server, 0, 100).stop);
-  CHECK(one.seats() == "1 2 ");
+  CHECK(one.all_desired(role::server, 0, 100).stop);
+  CHECK(one.slots() == "1 2 ");
 }
 
 TEST_CASE("a wish that comes again is not another one") {
   auto one = resized::training(2);
-  const resize wish{{{3}}, {{0}}};
-  one.wish(wish);
+  const resize wanted{{{3}}, {{0}}};
+  one.wanted(wanted);
   one.alive[3] = 103;
   one.pass(1000ms);
-  one.wish(wish);
+  one.wanted(wanted);
   one.pass(3000ms);
-  one.wish(wish); // Server 0 has left; as a new wish this would be refused.
-  CHECK(one.refusal().empty());
-  CHECK(one.seats() == "1 2 3 ");
+  one.wanted(wanted); // Server 0 has left; as a new wish this would be refused.
+  CHECK(one.rejection().empty());
+  CHECK(one.slots() == "1 2 3 ");
   CHECK(one.times("server 3 is added") == 1);
   CHECK(one.times("server 0 is to leave") == 1);
 }
@@ -189,34 +189,34 @@ TEST_CASE("what would leave too few is refused, to who asked, and changes nothin
     CAPTURE(why);
     const member_id from{role::observer, 7, {++incarnation}};
     for (int times = 0; times < 2; ++times) {
-      one.wish(what, from);
+      one.wanted(what, from);
       CHECK(one.last.at(from).stop);
       CHECK(one.last.at(from).failed == why);
     }
   }
   CHECK(one.persisted.size() == before);
   CHECK(one.boss->phase() == job_phase::training);
-  one.wish({{}, {{0}}});
+  one.wanted({{}, {{0}}});
   const member_id other{role::observer, 8, {800}};
-  one.wish({{}, {{1}}}, other);
+  one.wanted({{}, {{1}}}, other);
   CHECK(one.last.at(other).failed.starts_with("cannot drain: one server"));
-  CHECK(one.refusal().empty());
+  CHECK(one.rejection().empty());
 }
 
 TEST_CASE("one that is added again stays, or comes back") {
   auto one = resized::training(2);
-  one.wish({{}, {{0}}});
-  one.wish({{{0}}, {}});
-  CHECK(one.seats() == "0 1 2 ");
+  one.wanted({{}, {{0}}});
+  one.wanted({{{0}}, {}});
+  CHECK(one.slots() == "0 1 2 ");
   CHECK(one.told("server 0 stays"));
   one.pass(2000ms);
   CHECK(one.load(0) == 2);
-  one.wish({{}, {{0}}});
+  one.wanted({{}, {{0}}});
   one.pass(3000ms);
-  CHECK(one.seats() == "1 2 ");
+  CHECK(one.slots() == "1 2 ");
   one.alive[0] = 110; // As another host may lend it.
   one.pass(3000ms);
-  CHECK(one.seats() == "0 1 2 ");
+  CHECK(one.slots() == "0 1 2 ");
   CHECK(one.load(0) == 2);
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("a coordinator that starts again in the middle of a drain goes on with
   for (const bool is_heard_again : {true, false}) {
     CAPTURE(is_heard_again);
     auto before = resized::training(2);
-    before.wish({{{3}}, {{0}}});
+    before.wanted({{{3}}, {{0}}});
     resized after{2, state_of(before)};
     after.alive[3] = 103;
     for (const auto& [index, incarnation] : before.alive) {
@@ -234,11 +234,11 @@ TEST_CASE("a coordinator that starts again in the middle of a drain goes on with
     }
     if (!is_heard_again)
       after.alive.erase(0);
-    after.wish({{{3}}, {{0}}}); // Nothing is done before it knows its members.
+    after.wanted({{{3}}, {{0}}}); // Nothing is done before it knows its members.
     after.pass(4900ms);
     CHECK(after.told("server 0 is empty and leaves") == is_heard_again);
     after.pass(6000ms);
-    CHECK(after.seats() == "1 2 3 ");
+    CHECK(after.slots() == "1 2 3 ");
     CHECK(after.load(3) >= 1);
     CHECK_FALSE(after.told("rolled back"));
   }
@@ -248,11 +248,11 @@ TEST_CASE("a drained server that dies is not waited for, and what was its own go
   for (const std::uint32_t replicas : {1u, 2u}) {
     CAPTURE(replicas);
     auto one = resized::training(replicas);
-    one.wish({{}, {{0}}});
+    one.wanted({{}, {{0}}});
     one.kill(0);
     one.found(7);
     one.pass(2000ms);
-    CHECK(one.seats() == "1 2 ");
+    CHECK(one.slots() == "1 2 ");
     CHECK(one.load(1) + one.load(2) == 3 * replicas);
     CHECK(one.told("rolled back") == (replicas == 1));
   }

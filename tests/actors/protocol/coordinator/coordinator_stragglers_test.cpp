@@ -1,4 +1,4 @@
-// What the coordinator makes of slow workers: the judge's verdicts are carried out, and spares
+// What the coordinator makes of slow workers: the detector's verdicts are carried out, and spares
 // compute what the slowest have to do.
 #include "tests/actors/coordinator_fixture.hpp"
 
@@ -14,7 +14,7 @@ struct fleet : coordinator_fixture {
   struct machine {
     std::uint64_t incarnation = 0;
     time_point step{100ms};
-    worker_report said;
+    worker_status said;
     std::optional<batch_id> computing;
     time_point busy{0}; ///< With that.
     time_point starts_at{0};
@@ -79,7 +79,7 @@ struct fleet : coordinator_fixture {
     if (now < one.starts_at)
       return;
     if (const auto told = last.find({role::worker, index, {one.incarnation}}); told != last.end())
-      compute(one, std::get<worker_orders>(told->second.body));
+      compute(one, std::get<desired_worker>(told->second.body));
     worker(index, one.incarnation, one.said);
   }
 
@@ -92,7 +92,7 @@ struct fleet : coordinator_fixture {
   }
 
   /// Its push is acknowledged, also where nobody wants it any more.
-  void finish(worker_report& said, batch_id batch) {
+  void finish(worker_status& said, batch_id batch) {
     for (auto& [what, finished] : said.leases)
       for (std::uint32_t i = 0; i < what.count; ++i)
         if (what.at(i) == batch)
@@ -105,7 +105,7 @@ struct fleet : coordinator_fixture {
   }
 
   /// In bsp no slot waits for another one here: the coordinator would not see it.
-  void compute(machine& one, const worker_orders& told) {
+  void compute(machine& one, const desired_worker& told) {
     auto& counters = one.said.counters;
     std::vector<lease_progress> leases;
     for (const auto& what : told.leases) {
@@ -129,8 +129,8 @@ struct fleet : coordinator_fixture {
     counters.wait_us += static_cast<std::uint64_t>(time / 1us);
   }
 
-  const worker_orders& told_to(std::uint32_t index) {
-    return orders_of(index, machines[index].incarnation);
+  const desired_worker& told_to(std::uint32_t index) {
+    return desired_of(index, machines[index].incarnation);
   }
   std::uint64_t held(std::uint32_t index) {
     std::uint64_t open = 0;
@@ -139,14 +139,14 @@ struct fleet : coordinator_fixture {
     return open;
   }
   std::optional<clock_entry> listed(std::uint32_t index) {
-    for (const auto& x : orders_of_server(0, 100).workers)
+    for (const auto& x : desired_of_server(0, 100).workers)
       if (x.worker.value == index)
         return x;
     return std::nullopt;
   }
   member_state state_of_worker(std::uint32_t index) {
     observer();
-    for (const auto& one : std::get<job_status>(all_orders(role::observer, 0, 900).body).members)
+    for (const auto& one : std::get<job_status>(all_desired(role::observer, 0, 900).body).members)
       if (one.member.role == role::worker && one.member.index == index)
         return one.state;
     return member_state::absent;
@@ -196,11 +196,11 @@ TEST_CASE("a straggler is watched, relieved, a backup, out, and back after its t
 }
 
 TEST_CASE("force ends where the rules say") {
-  for (const auto& [least, refused] : {std::pair{straggler_measure::watched, "gives back"},
-                                       std::pair{straggler_measure::relieved, "nobody"},
-                                       std::pair{straggler_measure::backup, "is out for"}}) {
+  for (const auto& [least, refused] : {std::pair{straggler_measure::warned, "gives back"},
+                                       std::pair{straggler_measure::rebalanced, "nobody"},
+                                       std::pair{straggler_measure::demoted, "is out for"}}) {
     straggler_options rules;
-    rules.least_duty = least;
+    rules.strongest = least;
     fleet f(6, consistency_mode::asp, 0, rules);
     f.machines[5].step = 500ms;
     f.run(90s);
@@ -212,7 +212,7 @@ TEST_CASE("force ends where the rules say") {
 
 TEST_CASE("who is quick again has its full duty back, and is waited for again") {
   straggler_options rules;
-  rules.least_duty = straggler_measure::backup;
+  rules.strongest = straggler_measure::demoted;
   rules.recovery = 20s;
   fleet f(6, consistency_mode::ssp, 0, rules);
   f.machines[5].step = 500ms;
@@ -281,7 +281,7 @@ TEST_CASE("after a restart of the coordinator the judge begins anew") {
 
 TEST_CASE("a spare computes what the slowest worker has to do, and takes a lost one's slots") {
   straggler_options rules;
-  rules.least_duty = straggler_measure::watched;
+  rules.strongest = straggler_measure::warned;
   fleet f(3, consistency_mode::bsp, 1, rules);
   f.machines[1].step = 400ms;
   f.run(5s);

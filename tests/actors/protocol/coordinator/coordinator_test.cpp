@@ -29,16 +29,16 @@ TEST_CASE("fresh servers get a chain each, all partitions in them, and nothing t
   one.server(1, 101);
   CHECK(one.text_of(0) == ", then 0.100");
   CHECK(one.text_of(1) == ", then 1.101");
-  const auto& a = one.orders_of_server(0, 100);
-  const auto& b = one.orders_of_server(1, 101);
-  CHECK(a.chains == std::vector<chain_orders>{{{0}, one.record(0)}, {{1}, one.record(1)}});
+  const auto& a = one.desired_of_server(0, 100);
+  const auto& b = one.desired_of_server(1, 101);
+  CHECK(a.chains == std::vector<desired_chain>{{{0}, one.record(0)}, {{1}, one.record(1)}});
   CHECK(b.chains == a.chains); // Everyone is told of everything.
   CHECK(a.chain_of.size() == 8);
   CHECK(std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{0})
           + std::count(a.chain_of.begin(), a.chain_of.end(), chain_id{1})
         == 8);
   CHECK(a.chain_of == b.chain_of);
-  CHECK(one.record(0).origin == 0);
+  CHECK(one.record(0).base_checkpoint == 0);
   CHECK(one.finds == 0);
   one.serve({{0, 100}, {1, 101}});
   CHECK(one.text_of(0) == "0.100");
@@ -52,7 +52,7 @@ TEST_CASE("a server is told which of its reports was heard last") {
   auto body = one.obeying({role::server, 0, {100}}, 0);
   body.clock_ns = 77;
   one.receive({role::server, 0, {100}}, body);
-  CHECK(one.orders_of_server(0, 100).heard_ns == 77);
+  CHECK(one.desired_of_server(0, 100).heard_ns == 77);
 }
 
 TEST_CASE("training begins when all servers serve and all workers came") {
@@ -64,14 +64,14 @@ TEST_CASE("training begins when all servers serve and all workers came") {
   one.worker(0, 200);
   one.worker(1, 201);
   CHECK(one.boss->phase() == job_phase::gathering);
-  CHECK_FALSE(one.orders_of(0, 200).view.chains[0].serving);
+  CHECK_FALSE(one.desired_of(0, 200).view.chains[0].serving);
   one.server(0, 100);
   CHECK(one.boss->phase() == job_phase::gathering);
   one.server(1, 101);
   CHECK(one.boss->phase() == job_phase::training);
-  const auto& shown = one.orders_of(0, 200).view;
+  const auto& shown = one.desired_of(0, 200).view;
   CHECK(shown.chains[1] == chain_entry{{1}, {role::server, 1, {101}}, "s101", true});
-  CHECK(shown.chain_of == one.orders_of_server(0, 100).chain_of);
+  CHECK(shown.chain_of == one.desired_of_server(0, 100).chain_of);
 }
 
 TEST_CASE("training begins with the workers that came, after the gather timeout") {
@@ -97,8 +97,8 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
   one.server(1, 101);
   CHECK(one.chains_of(0, 100).empty());
   one.found(12);
-  CHECK(one.record_of(0, 100).origin == 12);
-  CHECK(one.record_of(1, 101).origin == 12);
+  CHECK(one.record_of(0, 100).base_checkpoint == 12);
+  CHECK(one.record_of(1, 101).base_checkpoint == 12);
   CHECK(one.text_of(1) == ", then 1.101");
   CHECK(one.finds == 1);
 
@@ -107,7 +107,7 @@ TEST_CASE("resume restores from the newest good checkpoint, or says that there i
   CHECK(two.told("no checkpoint yet: what was lost starts over"));
   two.server(0, 100);
   two.server(1, 101);
-  CHECK(two.record_of(0, 100).origin == 0);
+  CHECK(two.record_of(0, 100).base_checkpoint == 0);
   CHECK(two.finds == 1);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("a resumed job does only what the restored marks lack") {
   }
   std::set<std::uint64_t> first;
   for (const auto index : {0u, 1u})
-    for (const auto& x : one.orders_of(index, 200 + index).leases)
+    for (const auto& x : one.desired_of(index, 200 + index).leases)
       first.insert(x.first.value);
   CHECK(*first.begin() == 40);
 }
@@ -135,7 +135,8 @@ TEST_CASE("a report of another job is ignored, with one event") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   coordinator_effects effects;
   for (int i = 1; i < 4; ++i) {
-    report what{{role::worker, 0, {200}}, 1234, static_cast<std::uint64_t>(i), 0, worker_report{}};
+    status_message what{
+      {role::worker, 0, {200}}, 1234, static_cast<std::uint64_t>(i), 0, worker_status{}};
     one.boss->receive(what, one.now, effects);
   }
   CHECK(effects.size() == 1);
@@ -166,7 +167,7 @@ TEST_CASE("an old report changes nothing") {
   const auto sent = one.sent;
   one.now += 1s;
   coordinator_effects effects;
-  report what{{role::worker, 0, {200}}, fingerprint(one.job), 1, 0, worker_report{}};
+  status_message what{{role::worker, 0, {200}}, fingerprint(one.job), 1, 0, worker_status{}};
   one.boss->receive(what, one.now, effects);
   CHECK(effects.empty());
 }
@@ -174,23 +175,23 @@ TEST_CASE("an old report changes nothing") {
 TEST_CASE("a server beyond what a job can have is sent home, one beyond the job's may join") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.server(partitions_max, 104);
-  CHECK(one.all_orders(role::server, partitions_max, 104).stop);
-  CHECK_FALSE(one.all_orders(role::server, partitions_max, 104).failed.empty());
+  CHECK(one.all_desired(role::server, partitions_max, 104).stop);
+  CHECK_FALSE(one.all_desired(role::server, partitions_max, 104).failed.empty());
   one.server(2, 105);
-  CHECK_FALSE(one.all_orders(role::server, 2, 105).stop);
+  CHECK_FALSE(one.all_desired(role::server, 2, 105).stop);
   CHECK(one.told("server 2 joined"));
 }
 
 TEST_CASE("a worker or an observer beyond what a job can have is sent home") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.worker(workers_max, 300);
-  CHECK(one.all_orders(role::worker, workers_max, 300).stop);
+  CHECK(one.all_desired(role::worker, workers_max, 300).stop);
   one.worker(workers_max - 1, 301);
-  CHECK_FALSE(one.all_orders(role::worker, workers_max - 1, 301).stop);
+  CHECK_FALSE(one.all_desired(role::worker, workers_max - 1, 301).stop);
   for (std::uint32_t i = 0; i < 1001; ++i)
-    one.receive({role::observer, i, {1000}}, observer_report{});
-  CHECK_FALSE(one.all_orders(role::observer, 999, 1000).stop);
-  CHECK(one.all_orders(role::observer, 1000, 1000).stop);
+    one.receive({role::observer, i, {1000}}, observer_status{});
+  CHECK_FALSE(one.all_desired(role::observer, 999, 1000).stop);
+  CHECK(one.all_desired(role::observer, 1000, 1000).stop);
 }
 
 TEST_CASE("a report costs orders for those whose orders changed, not for all members") {
@@ -202,23 +203,23 @@ TEST_CASE("a report costs orders for those whose orders changed, not for all mem
       one.worker(worker, 200 + worker);
   }
   REQUIRE(one.boss->phase() == job_phase::training);
-  auto before = one.boss->orders_made();
+  auto before = one.boss->desired_made();
   one.worker(0, 200);
   one.tick();
-  CHECK(one.boss->orders_made() == before);
-  worker_report body; // It did its first lease, and gets another one.
-  const auto mine = one.orders_of(0, 200).leases.at(0);
+  CHECK(one.boss->desired_made() == before);
+  worker_status body; // It did its first lease, and gets another one.
+  const auto mine = one.desired_of(0, 200).leases.at(0);
   body.leases = {{mine, {}}};
   for (std::uint32_t i = 0; i < mine.count; ++i)
     body.leases[0].done.push_back(mine.at(i));
-  before = one.boss->orders_made();
+  before = one.boss->desired_made();
   one.worker(0, 200, body);
-  CHECK(one.boss->orders_made() == before + 1);
-  CHECK(one.orders_of(0, 200).leases.at(0) != mine);
-  before = one.boss->orders_made();
+  CHECK(one.boss->desired_made() == before + 1);
+  CHECK(one.desired_of(0, 200).leases.at(0) != mine);
+  before = one.boss->desired_made();
   one.death(role::worker, 1, 201); // Servers are told of that one, and others get its work.
-  CHECK(one.boss->orders_made() > before + 2);
-  CHECK(one.orders_of_server(0, 100).workers.size() == 49);
+  CHECK(one.boss->desired_made() > before + 2);
+  CHECK(one.desired_of_server(0, 100).workers.size() == 49);
 }
 
 // -- admission ----------------------------------------------------------------------------------
@@ -229,21 +230,21 @@ TEST_CASE(
   one.serve({{0, 100}, {1, 101}});
   one.worker(0, 200);
   one.worker(1, 201);
-  CHECK(one.orders_of_server(0, 100).workers.size() == 2);
-  CHECK_FALSE(one.orders_of_server(0, 100).workers[0].known);
+  CHECK(one.desired_of_server(0, 100).workers.size() == 2);
+  CHECK_FALSE(one.desired_of_server(0, 100).workers[0].known);
   const auto promise = [&](std::uint32_t index, std::uint64_t clock) {
     auto body = one.obeying({role::server, index, {100 + index}}, 0);
     body.chains.at(index).clocks = {{{0}, {200}, clock, true}, {{1}, {201}, 0, true}};
     one.receive({role::server, index, {100 + index}}, body);
   };
   promise(0, 7);
-  CHECK_FALSE(one.orders_of(0, 200).admitted);
-  CHECK(one.orders_of(0, 200).leases.empty());
+  CHECK_FALSE(one.desired_of(0, 200).admitted);
+  CHECK(one.desired_of(0, 200).leases.empty());
   promise(1, 9);
-  CHECK(one.orders_of(0, 200).admitted);
-  CHECK(one.orders_of(0, 200).start_clock == 9);
-  CHECK_FALSE(one.orders_of(0, 200).leases.empty());
-  CHECK(one.orders_of_server(0, 100).workers[0] == clock_entry{{0}, {200}, 9, true});
+  CHECK(one.desired_of(0, 200).admitted);
+  CHECK(one.desired_of(0, 200).start_clock == 9);
+  CHECK_FALSE(one.desired_of(0, 200).leases.empty());
+  CHECK(one.desired_of_server(0, 100).workers[0] == clock_entry{{0}, {200}, 9, true});
 }
 
 TEST_CASE("a promise to another incarnation does not count") {
@@ -254,9 +255,9 @@ TEST_CASE("a promise to another incarnation does not count") {
   auto body = one.obeying({role::server, 0, {100}}, 0);
   body.chains.at(0).clocks = {{{0}, {199}, 0, true}};
   one.receive({role::server, 0, {100}}, body);
-  CHECK_FALSE(one.orders_of(0, 200).admitted);
+  CHECK_FALSE(one.desired_of(0, 200).admitted);
   one.server(0, 100);
-  CHECK(one.orders_of(0, 200).admitted);
+  CHECK(one.desired_of(0, 200).admitted);
 }
 
 TEST_CASE(
@@ -268,14 +269,14 @@ TEST_CASE(
     one.worker(0, 200);
     one.worker(1, 201);
   }
-  const auto mine = one.orders_of(0, 200).leases;
+  const auto mine = one.desired_of(0, 200).leases;
   REQUIRE(mine.size() == 1);
-  worker_report body;
+  worker_status body;
   body.clock = 1;
   body.leases = {{mine[0], {mine[0].first}}};
   one.worker(0, 200, body);
-  CHECK_FALSE(one.orders_of(0, 200).admitted);
-  CHECK(one.orders_of_server(0, 100).workers.size() == 1);
+  CHECK_FALSE(one.desired_of(0, 200).admitted);
+  CHECK(one.desired_of_server(0, 100).workers.size() == 1);
 
   // Work appears while the server still lists it, with the clock of its first stay.
   auto stale = one.obeying({role::server, 0, {100}}, 0);
@@ -283,14 +284,14 @@ TEST_CASE(
   clocks = {{{0}, {200}, 1, true}, {{1}, {201}, 0, true}};
   one.death(role::worker, 1, 201);
   one.receive({role::server, 0, {100}}, stale);
-  CHECK_FALSE(one.orders_of(0, 200).admitted);
+  CHECK_FALSE(one.desired_of(0, 200).admitted);
   clocks = {};
   one.receive({role::server, 0, {100}}, stale);
-  CHECK(one.orders_of_server(0, 100).workers == std::vector<clock_entry>{{{0}, {200}, 0, false}});
+  CHECK(one.desired_of_server(0, 100).workers == std::vector<clock_entry>{{{0}, {200}, 0, false}});
   clocks = {{{0}, {200}, 5, true}};
   one.receive({role::server, 0, {100}}, stale);
-  CHECK(one.orders_of(0, 200).admitted);
-  CHECK(one.orders_of(0, 200).start_clock == 5);
+  CHECK(one.desired_of(0, 200).admitted);
+  CHECK(one.desired_of(0, 200).start_clock == 5);
 }
 
 // -- the end ------------------------------------------------------------------------------------
@@ -303,21 +304,21 @@ TEST_CASE("complete, last checkpoint, finished, done, stopped") {
   CHECK(one.boss->phase() == job_phase::training);
   one.server(1, 101, 64);
   CHECK(one.boss->phase() == job_phase::finishing);
-  CHECK(one.orders_of_server(0, 100).checkpoint == 1);
+  CHECK(one.desired_of_server(0, 100).checkpoint == 1);
   one.part(0, 100, 64);
   one.part(1, 101, 64);
   CHECK(one.boss->phase() == job_phase::finishing);
   one.committed(1);
   CHECK(one.boss->phase() == job_phase::finished);
-  CHECK_FALSE(one.all_orders(role::server, 0, 100).stop);
-  observer_report done;
+  CHECK_FALSE(one.all_desired(role::server, 0, 100).stop);
+  observer_status done;
   done.done = true;
   one.observer(done);
   CHECK(one.boss->phase() == job_phase::stopped);
-  CHECK(one.all_orders(role::server, 0, 100).stop);
-  CHECK(one.all_orders(role::worker, 1, 201).stop);
-  CHECK(one.all_orders(role::observer, 0, 900).stop);
-  CHECK(one.all_orders(role::worker, 1, 201).failed.empty());
+  CHECK(one.all_desired(role::server, 0, 100).stop);
+  CHECK(one.all_desired(role::worker, 1, 201).stop);
+  CHECK(one.all_desired(role::observer, 0, 900).stop);
+  CHECK(one.all_desired(role::worker, 1, 201).failed.empty());
 }
 
 TEST_CASE("without an observer a finished job stops by itself") {
@@ -349,11 +350,11 @@ TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
   for (const bool commits : {true, false}) {
     coordinator_fixture one(job_of_mode(consistency_mode::asp, 2, 2, 1000));
     one.train();
-    observer_report stop;
+    observer_status stop;
     stop.stop = true;
     one.observer(stop);
     CHECK(one.boss->phase() == job_phase::finishing);
-    CHECK(one.orders_of_server(0, 100).checkpoint == 1);
+    CHECK(one.desired_of_server(0, 100).checkpoint == 1);
     if (commits) {
       one.part(0, 100, 3);
       one.part(1, 101, 3);
@@ -365,7 +366,7 @@ TEST_CASE("stop on request: one more checkpoint, or ten seconds") {
         CHECK((one.boss->phase() == job_phase::stopped) == commits);
     }
     CHECK(one.boss->phase() == job_phase::stopped);
-    CHECK(one.all_orders(role::worker, 0, 200).failed.empty());
+    CHECK(one.all_desired(role::worker, 0, 200).failed.empty());
   }
 }
 
@@ -375,12 +376,12 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     one.train();
     bring(one);
     CHECK(one.boss->phase() == job_phase::stopped);
-    CHECK(one.all_orders(role::server, 1, 101).stop);
-    CHECK(one.all_orders(role::server, 1, 101).failed == why);
+    CHECK(one.all_desired(role::server, 1, 101).stop);
+    CHECK(one.all_desired(role::server, 1, 101).failed == why);
   };
   check(
     [](coordinator_fixture& one) {
-      worker_report body;
+      worker_status body;
       body.failed = "out of memory";
       one.worker(0, 200, body);
     },
@@ -394,7 +395,7 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
     "server 0: no such file");
   check(
     [](coordinator_fixture& one) {
-      observer_report body;
+      observer_status body;
       body.failed = "worker 0 died too often";
       one.observer(body);
     },
@@ -404,7 +405,7 @@ TEST_CASE("whoever cannot go on ends the job, and everyone is told why") {
 TEST_CASE("only the main launcher ends a job; of a joined one deaths count") {
   coordinator_fixture one(job_of_mode(consistency_mode::asp));
   one.train();
-  observer_report body;
+  observer_status body;
   body.stop = body.done = true;
   body.failed = "worker 7 died too often";
   body.deaths = {{{role::worker, 1, {201}}}};
@@ -431,7 +432,7 @@ TEST_CASE("a joined launcher does not keep a finished job alive") {
     one.tick(100ms);
     one.server(0, 100, 64);
     one.server(1, 101, 64);
-    one.receive({role::observer, 5, {905}}, observer_report{});
+    one.receive({role::observer, 5, {905}}, observer_status{});
   }
   CHECK(one.boss->phase() == job_phase::stopped);
 }

@@ -7,14 +7,14 @@
 namespace troupe::ledger_test {
 namespace {
 
-job_spec job_of(consistency_mode mode, std::uint64_t batches, std::uint64_t passes = 1,
+job_spec job_of(consistency_mode mode, std::uint64_t batches, std::uint64_t epochs = 1,
                 std::uint32_t workers = 2) {
   job_spec job;
   job.name = "ledger";
   job.workers = workers;
   job.batch_samples = 1;
   job.samples = batches;
-  job.passes = passes;
+  job.epochs = epochs;
   table_spec table;
   table.name = "w";
   table.shape = {16};
@@ -312,12 +312,12 @@ TEST_CASE("a relieved worker keeps its next batch, in bsp its oldest lease") {
     const auto oldest = books.leases_of(w0).front();
     books.progress(w0, {{oldest, {oldest.at(0), oldest.at(1)}}}, false);
     const auto before = books.remaining();
-    CHECK(books.relieve(w0));
+    CHECK(books.take_leases(w0));
     REQUIRE(books.leases_of(w0).size() == 1);
     const auto kept = books.leases_of(w0).front();
     CHECK(kept == lease{oldest.id, oldest.first, bsp ? 8u : 3u, oldest.stride});
     CHECK(books.remaining() - before == (bsp ? 8 : 13));
-    CHECK_FALSE(books.relieve(w0));
+    CHECK_FALSE(books.take_leases(w0));
     CHECK(books.progress(w0, {{oldest, batches_of(oldest)}}, false)); // Sent before it was told.
     CHECK_FALSE(books.holds_work(w0));
   }
@@ -332,7 +332,7 @@ TEST_CASE("who holds most for its pace is overloaded, until it keeps only what i
     CHECK(books.overloaded(pace) == (bsp ? w1 : w0)); // bsp ignores the pace.
     finish_all(books, w0);
     CHECK(books.overloaded(pace) == w1);
-    REQUIRE(books.relieve(w1));
+    REQUIRE(books.take_leases(w1));
     CHECK_FALSE(books.overloaded(pace));
     books.hand_out({w2}, next);
     CHECK(books.overloaded(pace) == w2);

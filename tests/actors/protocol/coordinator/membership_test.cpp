@@ -8,8 +8,8 @@ namespace {
 using namespace std::chrono_literals;
 using standing = membership::standing;
 
-report from(const member_id& who, std::uint64_t sequence) {
-  report what;
+status_message from(const member_id& who, std::uint64_t sequence) {
+  status_message what;
   what.from = who;
   what.sequence = sequence;
   return what;
@@ -60,7 +60,7 @@ TEST_CASE("a worker that was silent for 500 ms gives way, a server does not") {
 TEST_CASE("whoever lost its connection gives way, unless it was heard since") {
   membership members;
   members.hear(from(old_server, 1), 1s);
-  members.unplug(old_server, 1s);
+  members.on_disconnect(old_server, 1s);
   CHECK(members.gives_way(new_server, 1050ms) == old_server);
   members.hear(from(old_server, 2), 1060ms);
   CHECK_FALSE(members.gives_way(new_server, 1070ms));
@@ -69,8 +69,8 @@ TEST_CASE("whoever lost its connection gives way, unless it was heard since") {
 TEST_CASE("the buried never get a seat again, and free it for others") {
   membership members;
   members.hear(from(old_server, 1), 1s);
-  CHECK(members.bury(old_server));
-  CHECK_FALSE(members.bury(old_server));
+  CHECK(members.mark_dead(old_server));
+  CHECK_FALSE(members.mark_dead(old_server));
   CHECK(members.hear(from(old_server, 2), 1s) == standing::buried);
   CHECK(members.hear(from(new_server, 1), 1s) == standing::joined);
 }
@@ -79,7 +79,7 @@ TEST_CASE("silence is told after its time, a broken connection is none") {
   membership members;
   members.hear(from(old_worker, 1), 1s);
   members.hear(from(old_server, 1), 1s);
-  members.unplug(old_server, 1100ms);
+  members.on_disconnect(old_server, 1100ms);
   CHECK(members.silent(6000ms, 5000ms).empty());
   CHECK(members.silent(6001ms, 5000ms).size() == 2);
   members.forgive(5s);

@@ -38,9 +38,9 @@ struct cluster {
   void hear() {
     for (const member_id& each : alive) {
       std::vector<chain_status> all;
-      for (const auto& [active, origin, proposed] : decide.records()) {
+      for (const auto& [active, base_checkpoint, proposed] : decide.records()) {
         const auto& newest = proposed ? *proposed : active;
-        all.push_back({newest.generation, active.epoch, newest.epoch, true, true});
+        all.push_back({newest.generation, active.config, newest.config, true, true});
       }
       decide.heard(each, std::move(all));
     }
@@ -105,11 +105,11 @@ TEST_CASE("chains are founded on servers in a row") {
   REQUIRE(all.decide.lost_chains().size() == 5);
   all.found();
   CHECK(all.decide.lost_chains().empty());
-  CHECK(all.decide.records()[0].active.epoch.value == 0);
+  CHECK(all.decide.records()[0].active.config.value == 0);
   all.settle();
   CHECK(all.text() == "0 1, 1 2, 2 3, 3 0, 0 1");
   CHECK(all.decide.records()[4].active.generation.value == 1);
-  CHECK(all.decide.records()[4].active.epoch.value == 1);
+  CHECK(all.decide.records()[4].active.config.value == 1);
 }
 
 TEST_CASE(
@@ -146,7 +146,7 @@ TEST_CASE("a chain that is not lost goes back too, once all that act in it have 
   all.settle();
   REQUIRE(all.decide.begin_again(0, 7));
   const auto& record = all.decide.records()[0];
-  CHECK(record.origin == 7);
+  CHECK(record.base_checkpoint == 7);
   CHECK(text_of(*record.proposed) == "0 1");
   all.decide.silent(server(1));
   all.alive = {server(2)};
@@ -171,8 +171,8 @@ TEST_CASE("each beginning takes the place of the one under way, in a generation 
   for (const std::uint64_t checkpoint : {7, 7, 6}) {
     REQUIRE(all.decide.begin_again(0, checkpoint));
     CHECK(record.proposed->generation.value == ++number);
-    CHECK(record.proposed->epoch.value == number);
-    CHECK(record.origin == checkpoint);
+    CHECK(record.proposed->config.value == number);
+    CHECK(record.base_checkpoint == checkpoint);
   }
 }
 

@@ -15,8 +15,8 @@ member_id server(std::uint32_t index, std::uint64_t start = 1) {
 
 /// A chain, all of whose servers have died; they are back, and two more are there.
 struct fixture {
-  explicit fixture(const std::vector<std::uint32_t>& homes, bool one_begins = true)
-      : decide({.replicas = 2, .one_begins_again = one_begins}, {record_of(homes)}) {
+  explicit fixture(const std::vector<std::uint32_t>& homes, bool one_restarts = true)
+      : decide({.replicas = 2, .restart_from_one_replica = one_restarts}, {record_of(homes)}) {
     for (const auto each : homes) {
       decide.dead(server(each));
       hear(server(each, 2));
@@ -113,12 +113,12 @@ TEST_CASE("who begins with less than the chain had leaves it to one that may hav
   fixture f{{0, 1}};
   REQUIRE(f.begin());
   REQUIRE(f.begun() == "1: 0.2");
-  f.decide.begins_with_less(0, server(0, 2));
-  CHECK_FALSE(f.decide.settles_for_less(0));
+  f.decide.has_partial_state(0, server(0, 2));
+  CHECK_FALSE(f.decide.accepts_partial_state(0));
   CHECK(f.begun() == "2: 1.2");
-  CHECK_FALSE(f.decide.settles_for_less(0));
-  f.decide.begins_with_less(0, server(1, 2));
-  CHECK(f.decide.settles_for_less(0));
+  CHECK_FALSE(f.decide.accepts_partial_state(0));
+  f.decide.has_partial_state(0, server(1, 2));
+  CHECK(f.decide.accepts_partial_state(0));
   CHECK(f.begun() == "2: 1.2");
 }
 
@@ -129,11 +129,11 @@ TEST_CASE("who begins with less does not act before nobody is there that may hav
   f.decide.dead(server(1, 2));
   f.decide.expect({{1}});
   f.decide.heard(server(0, 2), {{{1}, {}, {2}, true, false}});
-  f.decide.begins_with_less(0, server(0, 2));
+  f.decide.has_partial_state(0, server(0, 2));
   CHECK(f.begun() == "1: 0.2");
-  CHECK_FALSE(f.decide.settles_for_less(0));
+  CHECK_FALSE(f.decide.accepts_partial_state(0));
   f.decide.expect({}); // The other one does not come.
-  CHECK(f.decide.settles_for_less(0));
+  CHECK(f.decide.accepts_partial_state(0));
   REQUIRE(f.decide.decide({}));
   CHECK(f.decide.records()[0].active.members == std::vector{server(0, 2)});
 }

@@ -17,7 +17,7 @@ member_id server(std::uint32_t index, std::uint64_t start = 1) {
 }
 
 std::string text_of(const chain_config& config) {
-  std::string text = std::to_string(config.epoch.value) + ":";
+  std::string text = std::to_string(config.config.value) + ":";
   const auto add = [&](const member_id& who) {
     text += std::to_string(who.index);
     if (who.incarnation.value > 1)
@@ -46,17 +46,17 @@ struct fixture {
       hear(server(each), 1);
   }
 
-  void hear(const member_id& who, std::uint64_t sealed, bool joint = false,
+  void hear(const member_id& who, std::uint64_t sealed, bool joiner_synced = false,
             std::uint64_t generation = 0, bool complete = true) {
-    decide.heard(who,
-                 {{{generation}, decide.records()[0].active.epoch, {sealed}, complete, joint}});
+    decide.heard(
+      who, {{{generation}, decide.records()[0].active.config, {sealed}, complete, joiner_synced}});
   }
-  void hear_stuck(const member_id& who, std::uint64_t sealed) {
-    decide.heard(who, {{{}, decide.records()[0].active.epoch, {sealed}, true, false, true}});
+  void hear_stalled(const member_id& who, std::uint64_t sealed) {
+    decide.heard(who, {{{}, decide.records()[0].active.config, {sealed}, true, false, true}});
   }
-  void seal(const std::vector<std::uint32_t>& servers, std::uint64_t epoch) {
+  void seal(const std::vector<std::uint32_t>& servers, std::uint64_t config) {
     for (const std::uint32_t each : servers)
-      hear(server(each), epoch);
+      hear(server(each), config);
   }
   /// The present configuration, and the proposed one, after all that can be decided.
   std::string text() {
@@ -217,7 +217,7 @@ TEST_CASE("a lost chain begins again from a checkpoint, once its founders hold t
   f.hear(server(3), 1);
   REQUIRE(f.decide.begin_again(0, 7));
   CHECK(f.decide.lost_chains().empty());
-  CHECK(f.decide.records()[0].origin == 7);
+  CHECK(f.decide.records()[0].base_checkpoint == 7);
   CHECK(f.text() == "1: 0 1, then 2: 2 3");
   f.hear(server(2), 2, false, 1);
   f.hear(server(3), 2); // Sealed, but it holds nothing of the new generation.
@@ -323,7 +323,7 @@ TEST_CASE("where nobody else is left, who was late gets another chance") {
 TEST_CASE("of two neighbours that cannot talk the second is left out, where it can do no harm") {
   fixture f{2};
   f.hear(server(2), 1);
-  f.hear_stuck(server(0), 1);
+  f.hear_stalled(server(0), 1);
   CHECK(f.text() == "1: 0 1, then 2: 0 +2");
   for (const std::uint32_t each : {0u, 1u, 2u})
     f.hear(server(each), 2);
@@ -344,7 +344,7 @@ TEST_CASE("who cannot talk to the tail joins behind another one") {
   fixture f;
   f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
   f.seal({1, 2}, 1);
-  f.hear_stuck(server(0), 1);
+  f.hear_stalled(server(0), 1);
   CHECK(f.text() == "1: 0 1 2, then 2: 0 2");
   f.seal({0, 1, 2}, 2);
   CHECK(f.text() == "2: 0 2, then 3: 0 2 +1");
@@ -354,8 +354,8 @@ TEST_CASE("who is stuck because those behind it are is left where it is") {
   fixture f{2};
   f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
   f.hear(server(2), 1);
-  f.hear_stuck(server(0), 1);
-  f.hear_stuck(server(1), 1);
+  f.hear_stalled(server(0), 1);
+  f.hear_stalled(server(1), 1);
   CHECK(f.text() == "1: 0 1 2, then 2: 0 1");
 }
 
@@ -369,7 +369,7 @@ TEST_CASE("a joiner that cannot talk to the tail does not join, and the last mem
   f.text();
   f.seal({0, 2}, 3);
   REQUIRE(f.text() == "3: 0 +2");
-  f.hear_stuck(server(2), 3);
+  f.hear_stalled(server(2), 3);
   CHECK(f.text() == "3: 0 +2, then 4: 0");
   f.seal({0, 2}, 4);
   REQUIRE(f.text() == "4: 0");
@@ -377,7 +377,7 @@ TEST_CASE("a joiner that cannot talk to the tail does not join, and the last mem
   f.text();
   f.seal({0, 2, 3}, 5);
   REQUIRE(f.text() == "5: 0 +3");
-  f.hear_stuck(server(3), 5);
+  f.hear_stalled(server(3), 5);
   CHECK(f.text() == "5: 0 +3, then 6: 0");
 }
 
@@ -385,7 +385,7 @@ TEST_CASE("who cannot talk to a second one is left out itself") {
   fixture f;
   f.decide = placement{{3, seal_time}, {{{{1}, {}, {server(0), server(1), server(2)}, {}}, 0, {}}}};
   f.seal({0, 1, 2}, 1);
-  f.hear_stuck(server(1), 1);
+  f.hear_stalled(server(1), 1);
   REQUIRE(f.text() == "1: 0 1 2, then 2: 0 1");
   f.seal({0, 1, 2}, 2);
   REQUIRE(f.text() == "2: 0 1");
@@ -393,7 +393,7 @@ TEST_CASE("who cannot talk to a second one is left out itself") {
   f.text();
   f.seal({0, 1, 2, 3}, 3);
   REQUIRE(f.text() == "3: 0 1 +3");
-  f.hear_stuck(server(3), 3);
+  f.hear_stalled(server(3), 3);
   CHECK(f.text() == "3: 0 1 +3, then 4: 0 +3");
 }
 
@@ -408,7 +408,7 @@ TEST_CASE("where servers keep their state, a lost chain begins again with one of
   for (const bool alone : {true, false}) {
     CAPTURE(alone);
     fixture f;
-    f.decide = placement{{.replicas = 3, .seal_time = seal_time, .one_begins_again = alone},
+    f.decide = placement{{.replicas = 3, .seal_time = seal_time, .restart_from_one_replica = alone},
                          {{{{1}, {}, {server(0), server(1)}, {}}, 0, {}}}};
     for (const std::uint32_t each : {0u, 1u}) {
       f.decide.dead(server(each));
@@ -419,7 +419,7 @@ TEST_CASE("where servers keep their state, a lost chain begins again with one of
     CHECK(f.text() == (alone ? "1: 0 1, then 2: 0.2" : "1: 0 1, then 2: 0.2 1.2 2"));
   }
   // A new one has nothing that one could have kept.
-  placement fresh{{.replicas = 2, .one_begins_again = true}, {{}}};
+  placement fresh{{.replicas = 2, .restart_from_one_replica = true}, {{}}};
   for (const std::uint32_t each : {0u, 1u})
     fresh.heard(server(each), {{}});
   CHECK(fresh.begin_again(0, 0));
@@ -428,7 +428,7 @@ TEST_CASE("where servers keep their state, a lost chain begins again with one of
 
 TEST_CASE("a chain that is lost goes on with what a server kept that is to leave") {
   for (const bool kept : {true, false}) {
-    placement decide{{.replicas = 1, .seal_time = seal_time, .one_begins_again = kept},
+    placement decide{{.replicas = 1, .seal_time = seal_time, .restart_from_one_replica = kept},
                      {{{{1}, {}, {server(0)}, {}}, 0, {}}}};
     for (const std::uint32_t each : {0U, 1U})
       decide.heard(server(each), {{{}, {1}, {1}, true, false}});

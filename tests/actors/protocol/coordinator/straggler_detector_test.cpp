@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-using verdict_kind = straggler_event::kind;
+using event_kind = straggler_event::kind;
 
 constexpr worker_id slow_one{3};
 
@@ -31,10 +31,10 @@ struct fake_worker {
   worker_progress done;
 };
 
-/// Workers and their judge. Time moves by 10 ms; the judge is asked each 100 ms.
+/// Workers and their detector. Time moves by 10 ms; the detector is asked each 100 ms.
 class fleet {
 public:
-  explicit fleet(std::uint32_t size, straggler_options options = {}) : judge(options) {
+  explicit fleet(std::uint32_t size, straggler_options options = {}) : detector(options) {
     for (std::uint32_t i = 0; i < size; ++i) {
       workers[{i}].host = "host" + std::to_string(i);
       join({i});
@@ -47,7 +47,7 @@ public:
     auto& worker = workers[id];
     worker.done = {};
     worker.next = now + worker.step + worker.blocked;
-    judge.joined(id, worker.host, now, verdicts);
+    detector.joined(id, worker.host, now, verdicts);
   }
 
   void run(milliseconds span, bool ticks = true) {
@@ -62,49 +62,49 @@ public:
 
   void tick() {
     auto seen = verdicts.size();
-    judge.tick(now, verdicts);
+    detector.tick(now, verdicts);
     for (; seen < verdicts.size(); ++seen) {
       const auto one = verdicts[seen];
-      if (one.what != verdict_kind::duty)
+      if (one.what != event_kind::measure)
         continue;
       INFO(one.reason);
-      CHECK(judge.duty(*one.worker) == one.duty);
-      if (one.duty == straggler_measure::out) {
-        judge.left(*one.worker, now);
+      CHECK(detector.measure(*one.worker) == one.measure);
+      if (one.measure == straggler_measure::evicted) {
+        detector.left(*one.worker, now);
         workers[*one.worker].left_for = 1000ms;
         out_at.push_back(now);
       }
     }
   }
 
-  straggler_measure duty(worker_id id) const { return judge.duty(id); }
-  std::size_t count(verdict_kind what) const {
+  straggler_measure measure(worker_id id) const { return detector.measure(id); }
+  std::size_t count(event_kind what) const {
     return static_cast<std::size_t>(std::count_if(
       verdicts.begin(), verdicts.end(), [&](const auto& one) { return one.what == what; }));
   }
   std::size_t out() const {
     return static_cast<std::size_t>(
       std::count_if(workers.begin(), workers.end(), [&](const auto& entry) {
-        return duty(entry.first) == straggler_measure::out;
+        return measure(entry.first) == straggler_measure::evicted;
       }));
   }
   /// Runs until it is out; returns how long that took, or -1 ms after an hour.
   milliseconds until_out(worker_id id) {
     const auto since = now;
-    while (duty(id) != straggler_measure::out)
+    while (measure(id) != straggler_measure::evicted)
       if (run(100ms); now - since > 1h)
         return -1ms;
     return now - since;
   }
   milliseconds until_in(worker_id id) {
     const auto since = now;
-    while (duty(id) == straggler_measure::out)
+    while (measure(id) == straggler_measure::evicted)
       if (run(100ms); now - since > 2h)
         return -1ms;
     return now - since;
   }
 
-  straggler_detector judge;
+  straggler_detector detector;
   std::map<worker_id, fake_worker> workers;
   straggler_events verdicts;
   std::vector<milliseconds> out_at;
@@ -117,14 +117,14 @@ private:
         join(id);
       return;
     }
-    if (duty(id) == straggler_measure::out) {
+    if (measure(id) == straggler_measure::evicted) {
       worker.next = now + worker.step;
     } else if (worker.frozen) {
       worker.next = now + worker.step;
       if (worker.waits)
         worker.done.blocked += 10ms;
       if (now % 100ms == 0ms)
-        judge.progress(id, worker.done, now);
+        detector.progress(id, worker.done, now);
     } else if (now >= worker.next) {
       ++worker.done.steps;
       worker.done.samples += worker.samples;
@@ -132,7 +132,7 @@ private:
       worker.next = now + worker.step + worker.blocked;
       if (worker.extra)
         worker.next += worker.extra(worker.done.steps);
-      judge.progress(id, worker.done, now);
+      detector.progress(id, worker.done, now);
     }
   }
 };
@@ -148,13 +148,13 @@ fleet settled(std::uint32_t size, straggler_options options = {}) {
 std::vector<straggler_measure> duties_of(const fleet& all, worker_id id) {
   std::vector<straggler_measure> seen;
   for (const auto& one : all.verdicts)
-    if (one.what == verdict_kind::duty && one.worker == id)
-      seen.push_back(one.duty);
+    if (one.what == event_kind::measure && one.worker == id)
+      seen.push_back(one.measure);
   return seen;
 }
 
-const std::vector by_degrees{straggler_measure::watched, straggler_measure::relieved,
-                             straggler_measure::backup, straggler_measure::out};
+const std::vector by_degrees{straggler_measure::warned, straggler_measure::rebalanced,
+                             straggler_measure::demoted, straggler_measure::evicted};
 
 } // namespace
 
@@ -180,17 +180,17 @@ TEST_CASE("a worker with more data in a step is not slow for that, one with less
 }
 
 TEST_CASE("reports may be lost, come in heaps and be repeated") {
-  straggler_detector judge{straggler_options{}};
+  straggler_detector detector{straggler_options{}};
   straggler_events verdicts;
   for (std::uint32_t i = 0; i < 10; ++i)
-    judge.joined({i}, "", 0s, verdicts);
+    detector.joined({i}, "", 0s, verdicts);
   for (milliseconds now = 100ms; now < 5min; now += 100ms) {
     const auto steps = static_cast<std::uint64_t>(now / 100ms);
     for (std::uint32_t i = 0; i < 10; ++i)
       if (i % 2 == 0 || steps % (5 * i) == 0)
         for (std::uint32_t times = 0; times < 2; ++times)
-          judge.progress({i}, {steps, steps * 32, 0us}, now);
-    judge.tick(now, verdicts);
+          detector.progress({i}, {steps, steps * 32, 0us}, now);
+    detector.tick(now, verdicts);
   }
   CHECK(verdicts.empty());
 }
@@ -203,7 +203,7 @@ TEST_CASE("numbers that went back begin a new count") {
   CHECK(all.verdicts.empty());
   all[{4}].frozen = true;
   all.run(12s);
-  CHECK(all.count(verdict_kind::stuck) == 1);
+  CHECK(all.count(event_kind::stalled) == 1);
 }
 
 // -- rule 2: who is slow --
@@ -223,7 +223,7 @@ TEST_CASE("slow is beyond twice the median, by 50 ms in a step, and beyond 6 dev
       worker.step = id == slow_one ? one.slow : one.others;
     all.run(2min);
     INFO(one.others.count(), " and ", one.slow.count());
-    CHECK((all.duty(slow_one) == straggler_measure::out) == one.is_slow);
+    CHECK((all.measure(slow_one) == straggler_measure::evicted) == one.is_slow);
   }
   fleet uneven(10);
   for (std::uint32_t i = 0; i < 10; ++i)
@@ -266,10 +266,10 @@ TEST_CASE("when too few are left to compare, what was found before is dropped") 
   options.force_interval = 32s; // Windows end each 5 s.
   auto all = settled(5, options);
   all[slow_one].step = 1000ms;
-  while (all.duty(slow_one) != straggler_measure::backup)
+  while (all.measure(slow_one) != straggler_measure::demoted)
     all.run(100ms);
   all.run(31500ms); // It would be out in the next round, before its window ends.
-  all.judge.left({0}, all.now);
+  all.detector.left({0}, all.now);
   all[{0}].left_for = 1h;
   all.run(2min);
   CHECK(all.out_at.empty());
@@ -282,7 +282,7 @@ TEST_CASE("a window ends by time with one step, or with the time of 5 where step
       worker.step = step;
     all[slow_one].step = 4 * step;
     const auto known = all.now;
-    while (all.duty(slow_one) == straggler_measure::full)
+    while (all.measure(slow_one) == straggler_measure::full)
       all.run(100ms);
     INFO(step.count());
     CHECK(all.now - known >= 15 * step); // Three windows.
@@ -299,12 +299,12 @@ TEST_CASE("who reports and does not train for 10 s is stuck, and out after 20 s"
   CHECK(all.verdicts.empty());
   all.run(2s);
   REQUIRE(all.verdicts.size() == 1);
-  CHECK(all.verdicts[0].what == verdict_kind::stuck);
+  CHECK(all.verdicts[0].what == event_kind::stalled);
   CHECK(all.verdicts[0].worker == slow_one);
   all.run(8s);
   CHECK(all.verdicts.size() == 1);
   all.run(2s);
-  CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::out});
+  CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::evicted});
 }
 
 TEST_CASE("who waits for us is not stuck") {
@@ -327,9 +327,9 @@ TEST_CASE("silence is counted in steps where these are long, and of the worker's
     all.run(size * 20s - 1s); // It was in the middle of a step.
     CHECK(all.verdicts.empty());
     all.run(size * 5s + 3s);
-    CHECK(all.count(verdict_kind::stuck) == 1);
+    CHECK(all.count(event_kind::stalled) == 1);
     all.run(size * 25s);
-    CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::out});
+    CHECK(duties_of(all, slow_one) == std::vector{straggler_measure::evicted});
   }
 }
 
@@ -340,7 +340,7 @@ TEST_CASE("the first step may take 2 min") {
   all.run(119s);
   CHECK(all.verdicts.empty());
   all.run(3s);
-  CHECK(all.count(verdict_kind::stuck) == 1);
+  CHECK(all.count(event_kind::stalled) == 1);
 }
 
 TEST_CASE("a stuck worker that cannot be put out and trains again is told of") {
@@ -360,10 +360,10 @@ TEST_CASE("also in a small cluster one stuck worker is put out, but not all") {
   auto all = settled(2);
   all[{1}].frozen = true;
   all.run(25s);
-  CHECK(all.duty({1}) == straggler_measure::out);
+  CHECK(all.measure({1}) == straggler_measure::evicted);
   all[{0}].frozen = true;
   all.run(25s);
-  CHECK(all.duty({0}) == straggler_measure::full);
+  CHECK(all.measure({0}) == straggler_measure::full);
 }
 
 // -- rule 4: the brake --
@@ -374,12 +374,12 @@ TEST_CASE("where all are slow at once nobody is blamed, also not the slowest") {
   for (auto& [id, worker] : all.workers)
     worker.step = id == slow_one ? 600ms : 200ms;
   all.run(2min);
-  CHECK(all.count(verdict_kind::cluster_slow) == 1);
+  CHECK(all.count(event_kind::cluster_slow) == 1);
   CHECK(duties_of(all, slow_one).empty());
   for (auto& [id, worker] : all.workers)
     worker.step = id == slow_one ? 600ms : 100ms;
   all.run(20s);
-  CHECK(all.count(verdict_kind::cluster_well) == 1);
+  CHECK(all.count(event_kind::cluster_well) == 1);
   CHECK(duties_of(all, slow_one).empty()); // Three windows are counted from there.
   all.run(40s);
   CHECK(duties_of(all, slow_one) == by_degrees);
@@ -393,7 +393,7 @@ TEST_CASE("a cluster that stays slow is judged again") {
   all.run(3min);
   CHECK(duties_of(all, slow_one).empty());
   all.run(15min);
-  CHECK(all.count(verdict_kind::cluster_well) == 1);
+  CHECK(all.count(event_kind::cluster_well) == 1);
   CHECK(all.out_at.size() > 0);
 }
 
@@ -406,7 +406,7 @@ TEST_CASE("more than a fifth slow or stuck is the cluster's fault") {
         all[{i}].step = 500ms;
       }
       all.run(2min);
-      CHECK(all.count(verdict_kind::cluster_slow) == (bad == 3));
+      CHECK(all.count(event_kind::cluster_slow) == (bad == 3));
       CHECK(all.out_at.empty() == (bad == 3));
     }
 }
@@ -438,8 +438,8 @@ TEST_CASE("the worst one goes first, and who cannot be put out stays a backup") 
   all[{2}].step = 600ms;
   all[{7}].step = 900ms;
   all.run(55s);
-  CHECK(all.duty({7}) == straggler_measure::out);
-  CHECK(all.duty({2}) == straggler_measure::backup);
+  CHECK(all.measure({7}) == straggler_measure::evicted);
+  CHECK(all.measure({2}) == straggler_measure::demoted);
 }
 
 TEST_CASE("never fewer than workers_min work; where they do, others come back early") {
@@ -449,11 +449,11 @@ TEST_CASE("never fewer than workers_min work; where they do, others come back ea
   all[slow_one].step = 700ms;
   REQUIRE(all.until_out(slow_one) > 0s);
   all.run(2s);
-  CHECK(all.duty(slow_one) == straggler_measure::out);
-  all.judge.left({0}, all.now);
+  CHECK(all.measure(slow_one) == straggler_measure::evicted);
+  all.detector.left({0}, all.now);
   all[{0}].left_for = 1h;
   all.run(1s);
-  CHECK(all.duty(slow_one) == straggler_measure::full);
+  CHECK(all.measure(slow_one) == straggler_measure::full);
   all.run(5min);
   CHECK(all.out_at.size() == 1);
 }
@@ -468,7 +468,7 @@ TEST_CASE("force grows by one degree at a time, 5 s apart at least, each on a ne
     all.run(1min);
     all[slow_one].step = step;
     std::vector<milliseconds> changed_at;
-    for (auto known = all.verdicts.size(); all.duty(slow_one) != straggler_measure::out;) {
+    for (auto known = all.verdicts.size(); all.measure(slow_one) != straggler_measure::evicted;) {
       all.run(100ms);
       REQUIRE(all.now < 5min);
       if (all.verdicts.size() > known)
@@ -495,13 +495,13 @@ TEST_CASE("one slow window is one degree of force, however long the next takes")
 TEST_CASE("who was not slow for a minute has its full duty back") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
-  while (all.duty(slow_one) != straggler_measure::backup)
+  while (all.measure(slow_one) != straggler_measure::demoted)
     all.run(100ms);
   all[slow_one].step = 100ms;
   all.run(50s);
-  CHECK(all.duty(slow_one) == straggler_measure::backup);
+  CHECK(all.measure(slow_one) == straggler_measure::demoted);
   all.run(20s);
-  CHECK(all.duty(slow_one) == straggler_measure::full);
+  CHECK(all.measure(slow_one) == straggler_measure::full);
 }
 
 TEST_CASE("a flapping worker keeps what it came to, and is out in the end") {
@@ -527,11 +527,11 @@ TEST_CASE("who is out stays out, whatever it reports and however often it comes"
   REQUIRE(all.until_out(slow_one) > 0s);
   straggler_events verdicts;
   for (int i = 0; i < 10; ++i) {
-    all.judge.progress(slow_one, {1000u + i, 100'000, 0us}, all.now);
-    all.judge.left(slow_one, all.now);
-    all.judge.joined(slow_one, "elsewhere", all.now, verdicts);
+    all.detector.progress(slow_one, {1000u + i, 100'000, 0us}, all.now);
+    all.detector.left(slow_one, all.now);
+    all.detector.joined(slow_one, "elsewhere", all.now, verdicts);
     all.run(2s);
-    CHECK(all.duty(slow_one) == straggler_measure::out);
+    CHECK(all.measure(slow_one) == straggler_measure::evicted);
   }
   CHECK(verdicts.empty());
 }
@@ -539,10 +539,10 @@ TEST_CASE("who is out stays out, whatever it reports and however often it comes"
 TEST_CASE("a new incarnation begins with full duty and is measured anew") {
   auto all = settled(10);
   all[slow_one].step = 500ms;
-  while (all.duty(slow_one) != straggler_measure::backup)
+  while (all.measure(slow_one) != straggler_measure::demoted)
     all.run(100ms);
   all.join(slow_one);
-  CHECK(all.duty(slow_one) == straggler_measure::full);
+  CHECK(all.measure(slow_one) == straggler_measure::full);
   all.verdicts.clear();
   all.run(12s); // Less than three windows.
   CHECK(all.verdicts.empty());
@@ -611,15 +611,15 @@ TEST_CASE("a host is held back after 3 evictions within an hour, and not for eve
   all.verdicts.clear();
   all.join({3}); // Restarted there: two are out, a third may be.
   REQUIRE(all.verdicts.size() == 1);
-  CHECK(all.verdicts[0].duty == straggler_measure::out);
+  CHECK(all.verdicts[0].measure == straggler_measure::evicted);
   all.join({0}); // The budget is used up: it works.
-  CHECK(all.duty({0}) == straggler_measure::full);
+  CHECK(all.measure({0}) == straggler_measure::full);
   all.run(29min);
   CHECK(all.out() == 3);
   all.run(2min);
   CHECK(all.out() == 0);
   all.join({3});
-  CHECK(all.duty({3}) == straggler_measure::full);
+  CHECK(all.measure({3}) == straggler_measure::full);
 }
 
 TEST_CASE("evictions of a host more than an hour apart do not count together") {
@@ -633,7 +633,7 @@ TEST_CASE("evictions of a host more than an hour apart do not count together") {
   }
 }
 
-// -- rule 9: the judge itself --
+// -- rule 9: the detector itself --
 
 TEST_CASE("what the judge missed while it was late is not silence") {
   for (const auto step : {100ms, 5000ms}) {
@@ -644,7 +644,7 @@ TEST_CASE("what the judge missed while it was late is not silence") {
     all.now += step == 100ms ? 15s : 70s; // Nobody is heard, and one of them is heard last.
     for (auto& [id, worker] : all.workers)
       if (id != slow_one)
-        all.judge.progress(id, {++worker.done.steps, worker.done.samples += 32, 0us}, all.now);
+        all.detector.progress(id, {++worker.done.steps, worker.done.samples += 32, 0us}, all.now);
     all[slow_one].next = all.now + step - 10ms;
     all.tick();
     all.run(1min);
@@ -657,14 +657,14 @@ TEST_CASE("a late round uses no force, whatever was found before") {
   options.force_interval = 32s; // Windows end each 5 s.
   auto all = settled(10, options);
   all[slow_one].step = 1000ms;
-  while (all.duty(slow_one) == straggler_measure::full)
+  while (all.measure(slow_one) == straggler_measure::full)
     all.run(100ms);
   all.run(31500ms);
   all.run(3s, false);
   all.tick();
-  CHECK(all.duty(slow_one) == straggler_measure::watched);
+  CHECK(all.measure(slow_one) == straggler_measure::warned);
   all.run(1s);
-  CHECK(all.duty(slow_one) == straggler_measure::relieved);
+  CHECK(all.measure(slow_one) == straggler_measure::rebalanced);
 }
 
 TEST_CASE("windows that a late round ends are no suspicion") {
@@ -691,7 +691,7 @@ TEST_CASE("reports that come in a heap, before or after a late round, are not me
         if (id == slow_one) // It paused: its times are those of others, and not too short.
           continue;
         for (int step = 0; step < 40; ++step)
-          all.judge.progress(id, {++worker.done.steps, worker.done.samples += 32, 0us}, all.now);
+          all.detector.progress(id, {++worker.done.steps, worker.done.samples += 32, 0us}, all.now);
       }
       if (before)
         all.tick();
@@ -711,7 +711,7 @@ TEST_CASE("a judge that was late is more patient for a while") {
   all.run(29s);
   CHECK(all.verdicts.empty());
   all.run(6s);
-  CHECK(all.count(verdict_kind::stuck) == 1);
+  CHECK(all.count(event_kind::stalled) == 1);
 }
 
 // -- the whole --
@@ -730,14 +730,14 @@ TEST_CASE("a reason says who, what follows, and the numbers") {
 }
 
 TEST_CASE("calls for a worker that did not join do nothing") {
-  straggler_detector judge{straggler_options{}};
+  straggler_detector detector{straggler_options{}};
   straggler_events verdicts;
-  judge.left({7}, 1s);
-  judge.progress({7}, {1, 1, 0us}, 1s);
+  detector.left({7}, 1s);
+  detector.progress({7}, {1, 1, 0us}, 1s);
   for (milliseconds now = 1s; now < 5min; now += 1s)
-    judge.tick(now, verdicts);
+    detector.tick(now, verdicts);
   CHECK(verdicts.empty());
-  CHECK(judge.duty({7}) == straggler_measure::full);
+  CHECK(detector.measure({7}) == straggler_measure::full);
 }
 
 TEST_CASE("options that cannot be meant are refused") {
@@ -752,7 +752,7 @@ TEST_CASE("options that cannot be meant are refused") {
     [](auto& x) { x.silence = 0ms; },
     [](auto& x) { x.first_step = 1s; },
     [](auto& x) { x.silence_steps = 0.5; },
-    [](auto& x) { x.stuck_ratio = 0.5; },
+    [](auto& x) { x.stalled_ratio = 0.5; },
     [](auto& x) { x.window_time_steps = -1; },
     [](auto& x) { x.brake_rise = 1.0; },
     [](auto& x) { x.long_run = 0ms; },

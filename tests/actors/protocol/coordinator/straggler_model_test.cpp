@@ -1,5 +1,5 @@
-// The judge of stragglers in simulated fleets: nobody healthy is put out, the budget holds at every
-// moment, and real stragglers are out in time.
+// The detector of stragglers in simulated fleets: nobody healthy is put out, the budget holds at
+// every moment, and real stragglers are out in time.
 #include "cli/sim/straggler_world.hpp"
 
 #include "doctest/doctest.h"
@@ -38,8 +38,8 @@ straggler_tally run_seeds(Prepare prepare, Spoil spoil) {
   MESSAGE(seeds, " seeds, ", std::llround(all.worker_hours), " worker-hours, ", all.steps,
           " steps; evicted: ", all.healthy_out, " healthy, ", all.stragglers_out,
           " stragglers, at most ", all.out_max, " out at a time, ", all.over_budget,
-          " times over the budget; force on healthy: ", all.forced, ", stuck: ", all.stuck,
-          ", cluster slow: ", all.cluster_slow, ", judge asleep: ", all.sleeps);
+          " times over the budget; force on healthy: ", all.forced, ", stuck: ", all.stalled,
+          ", cluster slow: ", all.cluster_slow, ", detector asleep: ", all.sleeps);
   return all;
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a judge that oversleeps blames nobody for it, and still finds a strag
   const auto all = run_seeds(
     [](fleet_options& options, std::mt19937_64& random) {
       any_fleet(options, random);
-      options.judge_sleeps = true;
+      options.detector_sleeps = true;
     },
     stragglers(5.0));
   CHECK(all.forced == 0);

@@ -7,12 +7,12 @@ namespace troupe::bsp_slots_test {
 namespace {
 
 /// Two passes of 5 batches in clocks of 2: 0 1 | 2 3 | 4 || 5 6 | 7 8 | 9.
-job_spec two_passes() {
+job_spec two_epochs() {
   job_spec job;
   job.workers = 2;
   job.samples = 5;
   job.batch_samples = 1;
-  job.passes = 2;
+  job.epochs = 2;
   return job;
 }
 
@@ -23,7 +23,7 @@ step_header slot(std::uint64_t batch) {
 }
 
 TEST_CASE("a clock is complete when all of its slots are there, in any order") {
-  bsp_slots slots{two_passes(), 0};
+  bsp_slots slots{two_epochs(), 0};
   CHECK_FALSE(slots.complete());
   slots.keep(slot(1), {11}, false);
   CHECK_FALSE(slots.complete());
@@ -37,7 +37,7 @@ TEST_CASE("a clock is complete when all of its slots are there, in any order") {
 }
 
 TEST_CASE("the last clock of a pass is shorter") {
-  bsp_slots slots{two_passes(), 2};
+  bsp_slots slots{two_epochs(), 2};
   slots.keep(slot(4), {1}, false);
   CHECK(slots.complete());
   CHECK(slots.next().size() == 1);
@@ -48,7 +48,7 @@ TEST_CASE("the last clock of a pass is shorter") {
 }
 
 TEST_CASE("slots of later clocks do not complete the next one") {
-  bsp_slots slots{two_passes(), 0};
+  bsp_slots slots{two_epochs(), 0};
   slots.keep(slot(0), {1}, false);
   slots.keep(slot(2), {2}, false);
   slots.keep(slot(3), {3}, false);
@@ -62,7 +62,7 @@ TEST_CASE("slots of later clocks do not complete the next one") {
 }
 
 TEST_CASE("after the last clock nothing is complete") {
-  const job_spec job = two_passes();
+  const job_spec job = two_epochs();
   CHECK(bsp_clock_count(job) == 6);
   bsp_slots slots{job, 5};
   slots.keep(slot(9), {1}, false);
@@ -73,7 +73,7 @@ TEST_CASE("after the last clock nothing is complete") {
 }
 
 TEST_CASE("a second copy waits with the first and brings no payload") {
-  bsp_slots slots{two_passes(), 0};
+  bsp_slots slots{two_epochs(), 0};
   slots.keep(slot(0), {1}, false);
   slots.keep(slot(0), {2}, true);
   CHECK(slots.holds({1}));
@@ -85,7 +85,7 @@ TEST_CASE("a second copy waits with the first and brings no payload") {
 }
 
 TEST_CASE("dropping a failed clock does not count it") {
-  bsp_slots slots{two_passes(), 0};
+  bsp_slots slots{two_epochs(), 0};
   slots.keep(slot(0), {1}, false);
   slots.keep(slot(1), {2}, false);
   slots.keep(slot(2), {3}, false);
@@ -98,7 +98,7 @@ TEST_CASE("dropping a failed clock does not count it") {
 }
 
 TEST_CASE("clocks more than 64 ahead are too far") {
-  job_spec job = two_passes();
+  job_spec job = two_epochs();
   job.samples = 1000;
   const bsp_slots slots{job, 10};
   CHECK(slots.applied({19}));

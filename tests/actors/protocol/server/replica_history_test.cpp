@@ -43,7 +43,7 @@ public:
     for (std::uint32_t i = 0; i < server_count; ++i)
       nodes_.push_back(make(server(i), true));
     record_.active = config_of(1, {server(0), server(1), server(2)});
-    last_epoch_ = 1;
+    last_config_ = 1;
     quiet_after_ = 3000 + static_cast<int>(below(2000));
   }
 
@@ -61,7 +61,8 @@ public:
 
 private:
   struct node {
-    node(const job_spec& job, member_id who, bool founds) : decide_at(job, who, founds) {}
+    node(const job_spec& job, member_id who, bool starts_generation)
+        : decide_at(job, who, starts_generation) {}
     replica_node decide_at;
     bool is_cut = false; ///< Hears nobody but workers, and is not heard.
     time_point cut_at{0};
@@ -78,8 +79,8 @@ private:
   std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
   bool percent(std::uint64_t chance) { return !is_quiet_ && below(100) < chance; }
 
-  std::unique_ptr<node> make(member_id who, bool founds) {
-    auto made = std::make_unique<node>(job_, who, founds);
+  std::unique_ptr<node> make(member_id who, bool starts_generation) {
+    auto made = std::make_unique<node>(job_, who, starts_generation);
     auto& of = made->decide_at;
     of.now = now_;
     of.list({member(0), member(1)});
@@ -96,7 +97,7 @@ private:
     case 2: return push();
     case 3: return pull();
     case 4: return coordinate();
-    case 5: return give_orders();
+    case 5: return give_desired();
     case 6: return tick();
     case 7:
       if (!is_quiet_ && below(40) == 0)
@@ -121,7 +122,7 @@ private:
   void deliver_one() {
     const auto reach = std::min<std::uint64_t>(mail_.size(), is_quiet_ ? 1 : 4);
     const auto at = mail_.begin() + static_cast<std::ptrdiff_t>(below(reach));
-    const letter what = *at;
+    const letter_variant what = *at;
     if (!percent(10)) // Else it comes again.
       mail_.erase(at);
     node* const to = find(what.to);
@@ -180,15 +181,15 @@ private:
       const auto request = open_.extract(ack->push.value);
       REQUIRE_FALSE(request.empty());
       acknowledged_.insert(request.mapped().batch);
-      version_told_ = std::max(version_told_, ack->receipt.version);
-      judge_acknowledged(by, request.mapped().batch, ack->receipt.version);
+      version_told_ = std::max(version_told_, ack->push_reply.version);
+      judge_acknowledged(by, request.mapped().batch, ack->push_reply.version);
     } else if (const auto* answer = std::get_if<answer_effect>(&effect)) {
       const auto request = open_.extract(answer->pull.value);
       REQUIRE_FALSE(request.empty());
       REQUIRE_MESSAGE(answer->version >= request.mapped().version_min, "an old value was read");
       version_told_ = std::max(version_told_, answer->version);
-    } else if (const auto* refusal = std::get_if<refuse_effect>(&effect)) {
-      REQUIRE(open_.erase(refusal->request.value) == 1);
+    } else if (const auto* rejection = std::get_if<refuse_effect>(&effect)) {
+      REQUIRE(open_.erase(rejection->request.value) == 1);
     }
   }
 
@@ -255,7 +256,7 @@ private:
     const auto has_sealed = [&](const member_id& who) {
       const node* const x = find(who);
       return is_gone(who)
-             || (!x->is_cut && x->decide_at.decide.status().sealed >= record_.proposed->epoch);
+             || (!x->is_cut && x->decide_at.decide.status().sealed >= record_.proposed->config);
     };
     const bool all = std::ranges::all_of(record_.active.members, has_sealed)
                      && std::ranges::all_of(record_.proposed->members, has_sealed);
@@ -273,7 +274,7 @@ private:
         next.joiner.reset();
     } else if (next.joiner) {
       const auto status = find(next.members.back())->decide_at.decide.status();
-      if (status.epoch != next.epoch || !status.joint)
+      if (status.config != next.config || !status.joiner_synced)
         return;
       next.members.push_back(*std::exchange(next.joiner, std::nullopt));
       ++joins_;
@@ -282,11 +283,11 @@ private:
         if (!x->is_cut && std::ranges::find(next.members, x->id()) == next.members.end())
           next.joiner = x->id();
     }
-    const bool all_act = last_epoch_ == record_.active.epoch.value; // Nobody has sealed it.
+    const bool all_act = last_config_ == record_.active.config.value; // Nobody has sealed it.
     if (next == record_.active && all_act)
       return;
     REQUIRE_FALSE(next.members.empty());
-    next.epoch = {++last_epoch_};
+    next.config = {++last_config_};
     record_.proposed = next;
   }
 
@@ -294,12 +295,12 @@ private:
     return config.joiner == who || std::ranges::find(config.members, who) != config.members.end();
   }
 
-  void give_orders() {
+  void give_desired() {
     auto& x = *nodes_[below(nodes_.size())];
     if (x.is_cut)
       return;
     x.decide_at.decide.renew(x.heard_at);
-    x.decide_at.obey(record_);
+    x.decide_at.reconcile(record_);
     judge_prefixes();
   }
 
@@ -339,7 +340,7 @@ private:
 
   std::string text() const {
     std::string all = std::to_string(acknowledged_.size()) + " acknowledged, epoch "
-                      + std::to_string(record_.active.epoch.value) + ", "
+                      + std::to_string(record_.active.config.value) + ", "
                       + std::to_string(record_.active.members.size()) + " members"
                       + (record_.active.joiner ? " and a joiner" : "")
                       + (record_.proposed ? ", another one proposed" : "");
@@ -373,9 +374,9 @@ private:
   bool is_mixed_;
   time_point now_{0};
   std::vector<std::unique_ptr<node>> nodes_;
-  std::deque<letter> mail_;
+  std::deque<letter_variant> mail_;
   chain_metadata record_;
-  std::uint64_t last_epoch_ = 0;
+  std::uint64_t last_config_ = 0;
   std::uint64_t last_incarnation_ = 1;
   std::uint64_t last_token_ = 0;
   std::uint64_t clocks_[2] = {0, 0};

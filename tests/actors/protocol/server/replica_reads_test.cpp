@@ -17,11 +17,11 @@ step_header step(std::uint64_t batch, std::uint64_t clock = 0, std::uint32_t wor
 }
 
 /// Of a worker that has seen `version` of generation 1.
-query anywhere(const step_header& of, std::uint64_t version = 0) {
+pull_request anywhere(const step_header& of, std::uint64_t version = 0) {
   return {.step = of, .ranges = {}, .seen = {{1}, version}, .anywhere = true};
 }
 
-query latest() { return {.step = {}, .latest = true, .ranges = {}, .anywhere = true}; }
+pull_request latest() { return {.step = {}, .latest = true, .ranges = {}, .anywhere = true}; }
 
 const std::string not_leading = " not_ready: this server does not lead the chain";
 
@@ -90,7 +90,7 @@ TEST_CASE("of those that do not lead only the tail answers what is to be the lat
   t.tail.read(1, latest());
   CHECK(t.tail.told == lines{"answer 1 version 0"});
   replica_node middle{t.job, server(3), true};
-  middle.obey({config_of(1, {server(0), server(3), server(1)}), 0, std::nullopt});
+  middle.reconcile({config_of(1, {server(0), server(3), server(1)}), 0, std::nullopt});
   middle.decide.renew(middle.now);
   middle.read(2, latest());
   CHECK(middle.told == lines{"refuse 2" + not_leading});
@@ -110,7 +110,7 @@ TEST_CASE("reads at a member end with its lease, with a seal, and when it is a m
   t.push(t.head, 1, 0, 5);
   t.tail.receive(t.head.sent.front()); // Final, and applied.
   CHECK(t.tail.told.back() == "answer 3 version 1");
-  t.tail.obey({config_of(1, {server(0), server(1)}), 0, config_of(2, {server(0)})});
+  t.tail.reconcile({config_of(1, {server(0), server(1)}), 0, config_of(2, {server(0)})});
   t.tail.read(4, anywhere(step(6)));
   CHECK(t.tail.told.back() == "refuse 4 not_ready: the coordinator was not heard for too long");
 }

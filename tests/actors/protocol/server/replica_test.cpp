@@ -53,7 +53,7 @@ TEST_CASE("a state that a final entry was not applied to is not copied for that 
   alone.list({member(0)});
   auto joined = config_of(1, {server(0)});
   joined.joiner = server(1);
-  alone.obey({joined, 0, std::nullopt});
+  alone.reconcile({joined, 0, std::nullopt});
   CHECK(alone.decide.copy_for(server(1), {1}) == 0);
 
   replica_effects effects;
@@ -78,7 +78,7 @@ TEST_CASE("who does not lead refuses") {
 TEST_CASE("what is sealed answers nobody") {
   trio t;
   t.push(t.head, 1, 0, 5);
-  t.head.obey({config_of(1, {server(0), server(1)}), 0, config_of(2, {server(0)})});
+  t.head.reconcile({config_of(1, {server(0), server(1)}), 0, config_of(2, {server(0)})});
   CHECK(t.head.told == lines{"refuse 1 not_ready: this replica does not lead"});
   t.deliver();
   t.push(t.head, 2, 0, 5);
@@ -103,7 +103,7 @@ TEST_CASE("a removed head drops what is not final, and comes back with its past 
   t.push(t.tail, 3, 1, 7);
   t.become(config_of(3, {server(1)}, server(0)));
   t.deliver();
-  CHECK(t.tail.decide.status().joint);
+  CHECK(t.tail.decide.status().joiner_synced);
   CHECK(t.head.steps == lines{"to 0: 5", "to 0: 7"});
 }
 
@@ -143,8 +143,8 @@ TEST_CASE("a pull that waits is not answered after the lease") {
 }
 
 /// Of 16 bytes.
-std::shared_ptr<const update> large_gradient_of(const job_spec& job, std::uint64_t batch) {
-  auto large = std::make_shared<update>(*gradient_of(job, 0, batch, batch));
+std::shared_ptr<const push_request> large_gradient_of(const job_spec& job, std::uint64_t batch) {
+  auto large = std::make_shared<push_request>(*gradient_of(job, 0, batch, batch));
   large->pieces = {
     {{{0}, 0, 4}, std::shared_ptr<const float>{new float[4]{}, std::default_delete<float[]>{}}}};
   return large;
@@ -184,7 +184,7 @@ TEST_CASE("what a tail keeps for a joiner that is slow fills the log of its head
   t.deliver();
   CHECK(t.head.told.back() == "ack 6 version 6");
   CHECK(t.third.steps.size() == 6);
-  CHECK(t.tail.decide.status().joint);
+  CHECK(t.tail.decide.status().joiner_synced);
   t.push(t.head, 11, 0, 11, 11);
   t.deliver();
   CHECK(t.head.told.back() == "ack 11 version 7");
@@ -204,7 +204,7 @@ TEST_CASE("what is lost is sent again") {
 TEST_CASE("a slot's payload ends with its request") {
   trio t{{bsp()}};
   auto slot = gradient_of(t.job, 0, 0, 0);
-  const std::weak_ptr<const update> watch = slot;
+  const std::weak_ptr<const push_request> watch = slot;
   t.head.push(1, std::move(slot));
   CHECK_FALSE(watch.expired());
   SUBCASE("applied") {
@@ -224,11 +224,11 @@ TEST_CASE("a joiner of a bsp job is joint when it can answer for the clock befor
   t.become(config_of(2, {server(0), server(1)}, server(2)));
   t.deliver();
   CHECK(t.third.steps == t.head.steps);
-  CHECK_FALSE(t.tail.decide.status().joint);
+  CHECK_FALSE(t.tail.decide.status().joiner_synced);
   t.push(t.head, 3, 0, 2, 1);
   t.push(t.head, 4, 1, 3, 1);
   t.deliver();
-  CHECK(t.tail.decide.status().joint);
+  CHECK(t.tail.decide.status().joiner_synced);
   CHECK(t.third.steps == t.head.steps);
 }
 
@@ -243,9 +243,9 @@ TEST_CASE("an entry of an asp table does not make a joiner of a mixed job joint"
   t.become(config_of(2, {server(0), server(1)}, server(2)));
   push(3, 0, 2);
   CHECK(t.third.steps == lines{"to 0: 0", "to 0: 1", "to 1: 0 1", "to 0: 2"});
-  CHECK_FALSE(t.tail.decide.status().joint);
+  CHECK_FALSE(t.tail.decide.status().joiner_synced);
   push(4, 1, 3);
-  CHECK(t.tail.decide.status().joint);
+  CHECK(t.tail.decide.status().joiner_synced);
 }
 
 TEST_CASE("a joiner that leads promises by the clocks of whom it is a copy") {

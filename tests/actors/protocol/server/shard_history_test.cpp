@@ -46,7 +46,7 @@ job_spec random_job(dice& random) {
   }
   job_spec job =
     job_of(modes, static_cast<std::uint32_t>(1 + random.below(4)), 1 + random.below(20));
-  job.passes = 1 + random.below(2);
+  job.epochs = 1 + random.below(2);
   return job;
 }
 
@@ -137,7 +137,7 @@ private:
     else if (what < 850)
       coordinate();
     else if (what < 950)
-      send_orders();
+      send_desired();
     else if (what < 980)
       wait();
     else if (what < 985)
@@ -440,7 +440,7 @@ private:
                        [&](const auto& x) { return x.second.from == &who; });
   }
 
-  void send_orders() {
+  void send_desired() {
     std::vector<clock_entry> list;
     for (const auto& who : workers_) {
       const bool replaced = std::any_of(workers_.begin(), workers_.end(), [&](const auto& other) {
@@ -624,7 +624,7 @@ private:
 
   void judge(const acknowledge_effect& effect, shard_effects&) {
     const request what = close(effect.push);
-    CHECK(effect.receipt.version == book_.version);
+    CHECK(effect.push_reply.version == book_.version);
     REQUIRE_MESSAGE(book_.all_of(job_, partitions_, what.step.batch.value),
                     "acknowledged before it was applied");
     if (what.from != nullptr)

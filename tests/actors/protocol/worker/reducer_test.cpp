@@ -15,7 +15,7 @@ namespace {
 using namespace test;
 using namespace std::chrono_literals;
 
-query values_for(const step_header& step) { return {.step = step, .ranges = {{{0}, 0, 4}}}; }
+pull_request values_for(const step_header& step) { return {.step = step, .ranges = {{{0}, 0, 4}}}; }
 
 std::string batches_of(const std::vector<step_header>& steps) {
   std::string text;
@@ -35,7 +35,7 @@ struct fixture {
   }
   request push(std::uint32_t worker, std::uint64_t batch) const {
     request what;
-    what.push = update{.step = step(worker, batch), .tables = {{0}}, .pieces = {}};
+    what.push = push_request{.step = step(worker, batch), .tables = {{0}}, .pieces = {}};
     return what;
   }
   request pull(std::uint32_t worker, std::uint64_t batch) const {
@@ -58,8 +58,8 @@ struct fixture {
   lines answer(std::uint64_t number) {
     reducer_effects effects;
     reply whole;
-    whole.pushed = receipt{number, false};
-    whole.pulled = values{.version = number, .pieces = {}};
+    whole.pushed = push_reply{number, false};
+    whole.pulled = pull_reply{.version = number, .pieces = {}};
     decide.answered({number}, whole, effects);
     return text_of(effects);
   }
@@ -376,7 +376,7 @@ TEST_CASE("reducer: each request ends once, and its push has gone on before it w
           after.clock = clocks[worker];
           request body;
           if (mine.push)
-            body.push = update{.step = mine.step, .tables = {{0}}, .pieces = {}};
+            body.push = push_request{.step = mine.step, .tables = {{0}}, .pieces = {}};
           if (mine.pull)
             body.pull = values_for(after);
           open.emplace(next_token, mine);

@@ -8,8 +8,8 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Chain 0 on servers 0, 1, 2, chain 1 on servers 1, 2, 0.
-view replicated_view(const job_spec& job, std::uint64_t epoch = 1) {
-  auto made = routed_view(job, epoch);
+view replicated_view(const job_spec& job, std::uint64_t config = 1) {
+  auto made = routed_view(job, config);
   for (auto& entry : made.chains)
     for (std::uint32_t i = 1; i < 3; ++i)
       entry.others.push_back({routed_server((entry.chain.value + i) % 3), "other"});
@@ -26,8 +26,8 @@ struct reads_fixture : router_fixture {
     set_view(replicated_view(job));
   }
 
-  query of_worker(std::uint32_t index) const {
-    auto made = whole_query(job);
+  pull_request of_worker(std::uint32_t index) const {
+    auto made = whole_pull(job);
     made.step.worker = {index};
     return made;
   }
@@ -41,7 +41,7 @@ struct reads_fixture : router_fixture {
     const auto& what = last_of(part).what;
     reply made;
     if (what.push)
-      made.pushed = receipt{version, false};
+      made.pushed = push_reply{version, false};
     if (what.pull)
       made.pulled = answer_to(*what.pull, version);
     made.generation = {generation};
@@ -51,7 +51,7 @@ struct reads_fixture : router_fixture {
 
 TEST_CASE("heads are asked while they answer, with a push and its pull in one request") {
   reads_fixture f;
-  CHECK(f.ask(1, {whole_update(f.job), f.of_worker(1)})
+  CHECK(f.ask(1, {whole_push(f.job), f.of_worker(1)})
         == texts{"push and pull 1 to 0 attempt 1", "push and pull 2 to 1 attempt 1"});
   f.pull(2, f.of_worker(1));
   CHECK(f.asked(3) == 0);
@@ -70,12 +70,12 @@ TEST_CASE("where any may be asked, workers and chains are spread over all replic
 
 TEST_CASE("where any may be asked, a push goes alone, and its pull knows of it") {
   reads_fixture f{read_target::any};
-  const auto sent = f.ask(1, {whole_update(f.job), f.of_worker(1)});
+  const auto sent = f.ask(1, {whole_push(f.job), f.of_worker(1)});
   CHECK(sent == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
   f.answer(1, 7);
   CHECK(f.asked(1) == 1);
   CHECK(f.last_of(1).what.pull->seen == chain_version{{1}, 7});
-  CHECK(f.answered(1, {receipt{7, true}, {}}).empty()); // The push had been sent twice.
+  CHECK(f.answered(1, {push_reply{7, true}, {}}).empty()); // The push had been sent twice.
   f.answer(1, 9);
   f.answer(2, 3);
   CHECK(f.answer(2, 3) == texts{"pushed 1 version 7, pulled 1 version 9 elements 10003"});
@@ -110,7 +110,7 @@ TEST_CASE("a pull goes to another replica where the head fails, and to the head 
 
 TEST_CASE("pushes stay with the head") {
   reads_fixture f;
-  f.ask(1, {whole_update(f.job), f.of_worker(0)});
+  f.ask(1, {whole_push(f.job), f.of_worker(0)});
   CHECK(f.lost(1).empty());
   f.tick(20ms);
   CHECK(f.asked(1) == 0);
@@ -134,7 +134,7 @@ TEST_CASE("what nobody answers is asked of one replica after the other") {
 
 TEST_CASE("what is to be the latest goes from the head to the tail and back") {
   reads_fixture f{read_target::any};
-  auto what = whole_query(f.job);
+  auto what = whole_pull(f.job);
   what.latest = true;
   f.pull(1, what);
   CHECK(f.asked(1) == 0);

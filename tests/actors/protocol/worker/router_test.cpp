@@ -34,7 +34,7 @@ TEST_CASE("a_push_is_cut_at_blocks_and_each_goes_to_its_owner") {
 
 TEST_CASE("packed_pieces_go_to_the_owners_of_their_blocks_as_they_are") {
   router_fixture f;
-  auto push = whole_update(f.job);
+  auto push = whole_push(f.job);
   push.pieces.clear();
   const auto bytes = std::make_shared<std::vector<std::uint64_t>>(3);
   const auto* first = reinterpret_cast<const std::byte*>(bytes->data());
@@ -57,12 +57,12 @@ TEST_CASE("packed_pieces_go_to_the_owners_of_their_blocks_as_they_are") {
 
 TEST_CASE("values_may_come_packed") {
   router_fixture f;
-  auto asked = whole_query(f.job);
+  auto asked = whole_pull(f.job);
   asked.packed_as = encoding::fp16;
   f.pull(1, asked);
   for (const auto& part : f.sent) {
     CHECK(part.what.pull->packed_as == encoding::fp16);
-    values answer{1, {}};
+    pull_reply answer{1, {}};
     for (const auto& where : part.what.pull->ranges)
       answer.packed.push_back({where, encoding::fp16, 0, nullptr});
     if (part.part.value == 1) {
@@ -73,7 +73,7 @@ TEST_CASE("values_may_come_packed") {
   }
   CHECK(f.last_values.packed.size() == 4);
   f.pull(2, asked);
-  values more{1, {}};
+  pull_reply more{1, {}};
   for (auto where : f.last_of(3).what.pull->ranges)
     more.packed.push_back({{where.table, where.first, where.count - 1}, encoding::fp16, 0, {}});
   CHECK(f.answered(3, {{}, more}) == texts{"failed 2 malformed"});
@@ -83,11 +83,11 @@ TEST_CASE("values_that_come_packed_unasked_or_in_another_way_fail_the_pull") {
   for (const auto how : {encoding::f32, encoding::bf16}) {
     CAPTURE(to_string(how));
     router_fixture f;
-    query asked;
+    pull_request asked;
     asked.ranges = {{{1}, 0, 3}};
     asked.packed_as = how;
     f.pull(1, asked);
-    values answer{1, {}};
+    pull_reply answer{1, {}};
     answer.packed.push_back({asked.ranges[0], encoding::fp16, 0, nullptr});
     CHECK(f.answered(1, {{}, answer}) == texts{"failed 1 malformed"});
   }
@@ -95,7 +95,7 @@ TEST_CASE("values_that_come_packed_unasked_or_in_another_way_fail_the_pull") {
 
 TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
   router_fixture f;
-  auto nothing = whole_update(f.job, 7);
+  auto nothing = whole_push(f.job, 7);
   nothing.pieces.clear();
   CHECK(f.push(1, nothing) == texts{"push 1 to 0 attempt 1", "push 2 to 1 attempt 1"});
   for (const auto& part : f.sent) {
@@ -106,7 +106,7 @@ TEST_CASE("every_server_gets_a_part_of_every_push_because_it_marks_the_batch") {
 
 TEST_CASE("a_pull_asks_only_the_owners_of_its_ranges") {
   router_fixture f;
-  query small;
+  pull_request small;
   small.ranges = {{{1}, 1, 2}};
   small.latest = true;
   const auto owner = partition_of(f.job, {1}, 0).value % 2;
@@ -117,7 +117,7 @@ TEST_CASE("a_pull_asks_only_the_owners_of_its_ranges") {
 
 TEST_CASE("a_range_across_blocks_is_cut") {
   router_fixture f;
-  query middle;
+  pull_request middle;
   middle.ranges = {{{0}, 4000, 200}};
   f.pull(1, middle);
   std::uint64_t count = 0;
@@ -145,10 +145,10 @@ TEST_CASE("ranges_outside_the_tables_are_refused") {
                              range{{0}, 9'999, 2}, range{{1}, 1, ~std::uint64_t{0}}}) {
     CAPTURE(where.table.value);
     CAPTURE(where.count);
-    query asked;
+    pull_request asked;
     asked.ranges = {where};
     CHECK(f.pull(1, asked) == texts{"failed 1 shape_mismatch"});
-    auto brought = whole_update(f.job);
+    auto brought = whole_push(f.job);
     brought.pieces = {{where, numbers(4)}};
     CHECK(f.push(2, brought) == texts{"failed 2 shape_mismatch"});
   }
@@ -167,34 +167,34 @@ TEST_CASE("a_request_ends_with_its_last_part") {
 
 TEST_CASE("base_version_is_that_of_the_values_which_the_batch_had_of_each_server") {
   router_fixture f;
-  f.pull(1, whole_query(f.job, 7));
+  f.pull(1, whole_pull(f.job, 7));
   f.pulled(1, 11);
   f.pulled(2, 22);
-  f.pull(2, whole_query(f.job, 8)); // Ahead of the push of 7.
+  f.pull(2, whole_pull(f.job, 8)); // Ahead of the push of 7.
   f.pulled(3, 33);
   f.pulled(4, 44);
-  f.push(3, whole_update(f.job, 7));
+  f.push(3, whole_push(f.job, 7));
   CHECK(f.last_of(5).what.push->base_version == 11);
   CHECK(f.last_of(6).what.push->base_version == 22);
-  f.push(4, whole_update(f.job, 8));
+  f.push(4, whole_push(f.job, 8));
   CHECK(f.last_of(7).what.push->base_version == 33);
 }
 
 TEST_CASE("base_version_is_of_the_batch_where_older_values_came_later") {
   router_fixture f;
-  f.pull(1, whole_query(f.job, 7));
-  f.pull(2, whole_query(f.job, 8));
+  f.pull(1, whole_pull(f.job, 7));
+  f.pull(2, whole_pull(f.job, 8));
   f.pulled(1, 11);
   f.pulled(3, 10); // Of a replica that lags behind.
-  f.push(3, whole_update(f.job, 7));
+  f.push(3, whole_push(f.job, 7));
   CHECK(f.last_of(5).what.push->base_version == 11);
 }
 
 TEST_CASE("a_batch_that_was_never_pulled_for_counts_from_the_last_values") {
   router_fixture f;
-  f.pull(1, whole_query(f.job, 7));
+  f.pull(1, whole_pull(f.job, 7));
   f.pulled(1, 11);
-  f.push(2, whole_update(f.job, 9));
+  f.push(2, whole_push(f.job, 9));
   CHECK(f.last_of(3).what.push->base_version == 11);
   CHECK(f.last_of(4).what.push->base_version == ~std::uint64_t{0}); // Never asked.
 }
@@ -240,13 +240,13 @@ TEST_CASE("in_ssp_a_pull_does_not_wait_for_pushes_of_other_workers") {
   f.decide = router{f.job};
   f.set_view(routed_view(f.job));
   f.push(1);
-  auto of_another = whole_query(f.job);
+  auto of_another = whole_pull(f.job);
   of_another.step.worker = {1};
   CHECK(f.pull(2, of_another) == texts{"pull 3 to 0 attempt 1", "pull 4 to 1 attempt 1"});
   CHECK(f.pushed(1).empty());
   CHECK(f.pushed(2) == texts{"pushed 1 version 0"});
   f.push(3);
-  of_another.others = {whole_query(f.job).step};
+  of_another.others = {whole_pull(f.job).step};
   CHECK(f.pull(4, of_another).empty());
 }
 
@@ -340,18 +340,18 @@ TEST_CASE("views_that_are_old_or_do_not_fit_the_job_are_ignored") {
 
 TEST_CASE("a_push_and_a_pull_travel_together_and_end_together") {
   router_fixture f;
-  CHECK(f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)})
+  CHECK(f.ask(1, {whole_push(f.job, 7), whole_pull(f.job, 8)})
         == texts{"push and pull 1 to 0 attempt 1", "push and pull 2 to 1 attempt 1"});
-  CHECK(f.answered(1, {receipt{3, false}, answer_to(*f.last_of(1).what.pull, 4)}).empty());
-  CHECK(f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)})
+  CHECK(f.answered(1, {push_reply{3, false}, answer_to(*f.last_of(1).what.pull, 4)}).empty());
+  CHECK(f.answered(2, {push_reply{5, false}, answer_to(*f.last_of(2).what.pull, 6)})
         == texts{"pushed 1 version 5, pulled 1 version 6 elements 10003"});
 }
 
 TEST_CASE("a_push_that_reaches_servers_without_a_pull_goes_to_all") {
   router_fixture f;
-  query small;
+  pull_request small;
   small.ranges = {{{1}, 0, 1}};
-  const auto sent = f.ask(1, {whole_update(f.job), small});
+  const auto sent = f.ask(1, {whole_push(f.job), small});
   REQUIRE(sent.size() == 2);
   CHECK(std::count_if(f.sent.begin(), f.sent.end(), [](const auto& x) { return x.what.pull; })
         == 1);
@@ -360,21 +360,21 @@ TEST_CASE("a_push_that_reaches_servers_without_a_pull_goes_to_all") {
 
 TEST_CASE("values_that_have_to_be_waited_for_are_asked_for_again_without_the_push") {
   router_fixture f;
-  f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
-  CHECK(f.answered(1, {receipt{3, false}, {}}) == texts{"pull 1 to 0 attempt 1"});
-  CHECK(f.answered(1, {receipt{3, true}, {}}).empty()); // To a push that was sent twice.
-  f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
+  f.ask(1, {whole_push(f.job, 7), whole_pull(f.job, 8)});
+  CHECK(f.answered(1, {push_reply{3, false}, {}}) == texts{"pull 1 to 0 attempt 1"});
+  CHECK(f.answered(1, {push_reply{3, true}, {}}).empty()); // To a push that was sent twice.
+  f.answered(2, {push_reply{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
 }
 
 TEST_CASE("a_second_receipt_of_a_push_whose_values_are_asked_for_again_changes_nothing") {
   router_fixture f;
-  f.ask(1, {whole_update(f.job, 7), whole_query(f.job, 8)});
+  f.ask(1, {whole_push(f.job, 7), whole_pull(f.job, 8)});
   f.failed(1, errc::timed_out);
   f.tick(20ms);
-  CHECK(f.answered(1, {receipt{3, false}, {}}) == texts{"pull 1 to 0 attempt 3"}); // Late.
-  CHECK(f.answered(1, {receipt{3, true}, {}}).empty());
-  f.answered(2, {receipt{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
+  CHECK(f.answered(1, {push_reply{3, false}, {}}) == texts{"pull 1 to 0 attempt 3"}); // Late.
+  CHECK(f.answered(1, {push_reply{3, true}, {}}).empty());
+  f.answered(2, {push_reply{5, false}, answer_to(*f.last_of(2).what.pull, 6)});
   CHECK(f.pulled(1, 9) == texts{"pushed 1 version 5, pulled 1 version 9 elements 10003"});
 }
 
@@ -387,7 +387,7 @@ TEST_CASE("an_answer_without_values_fails_a_pull_alone") {
 TEST_CASE("an_answer_without_a_receipt_fails_a_push") {
   router_fixture f;
   f.push(1);
-  CHECK(f.answered(1, {{}, values{}}) == texts{"failed 1 malformed"});
+  CHECK(f.answered(1, {{}, pull_reply{}}) == texts{"failed 1 malformed"});
 }
 
 TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
@@ -400,11 +400,11 @@ TEST_CASE("values_that_are_not_those_asked_for_fail_the_pull") {
   for (const auto& pieces : wrong) {
     CAPTURE(pieces.size());
     router_fixture f;
-    query asked;
+    pull_request asked;
     asked.ranges = {{{1}, 0, 3}};
     f.pull(1, asked);
     CHECK(f.run([&](auto& effects) {
-      f.decide.answered({1}, {{}, values{0, pieces}}, f.now, effects);
+      f.decide.answered({1}, {{}, pull_reply{0, pieces}}, f.now, effects);
     }) == texts{"failed 1 malformed"});
   }
 }
@@ -471,12 +471,12 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
       if (choice < 4) {
         request what;
         if (choice != 0)
-          what.push = whole_update(f.job);
+          what.push = whole_push(f.job);
         if (choice != 1)
-          what.pull = whole_query(f.job);
+          what.pull = whole_pull(f.job);
         apply([&](auto& effects) { f.decide.ask({++requests}, what, f.now, effects); });
       } else if (choice == 4) {
-        ++valid.epoch.value;
+        ++valid.config.value;
         auto& entry = valid.chains[draw(2)];
         entry.serving = draw(2) == 0;
         entry.head.incarnation.value += draw(2);
@@ -498,7 +498,7 @@ TEST_CASE("whatever_happens_each_request_ends_once_and_parts_keep_their_order") 
       }
     }
     // All is well again.
-    ++valid.epoch.value;
+    ++valid.config.value;
     for (auto& entry : valid.chains)
       ++entry.head.incarnation.value, entry.serving = true;
     in_flight.clear();
@@ -535,8 +535,8 @@ struct row_fixture : router_fixture {
   }
 
   /// Under key k lie k and 10 k.
-  static values answer(const query& asked) {
-    values made{1, {}};
+  static pull_reply answer(const pull_request& asked) {
+    pull_reply made{1, {}};
     for (const auto& list : asked.rows) {
       const auto floats = numbers(list.floats());
       for (std::uint64_t i = 0; i < list.count; ++i) {
@@ -553,7 +553,7 @@ struct row_fixture : router_fixture {
 
 TEST_CASE("rows_go_to_the_servers_of_their_partitions_and_come_back_in_the_order_asked") {
   row_fixture f;
-  query what;
+  pull_request what;
   what.rows = {f.keys({1, 2, 3, 4, 5, 6, 7, 8, 9}), f.keys({3})};
   CHECK(f.pull(1, what) == texts{"pull 1 to 0 attempt 1", "pull 2 to 1 attempt 1"});
   for (const auto& part : f.sent)
@@ -572,7 +572,7 @@ TEST_CASE("rows_go_to_the_servers_of_their_partitions_and_come_back_in_the_order
 
 TEST_CASE("pushed_rows_are_cut_and_every_server_still_marks_the_batch") {
   row_fixture f;
-  update what;
+  push_request what;
   what.tables = {{2}};
   what.rows = {{f.keys({5}), numbers(2)}};
   const auto owner = partition_of(f.job, 5).value % 2;
@@ -595,9 +595,9 @@ TEST_CASE("a_new_head_hears_of_a_pull_that_waits_at_another_chain") {
     const auto told = f.set_view(next);
     CHECK(told == (is_ssp ? texts{"pull 3 to 0 attempt 2"} : texts{}));
     if (is_ssp) {
-      CHECK(f.last_of(3).what.pull->step == whole_query(f.job).step);
+      CHECK(f.last_of(3).what.pull->step == whole_pull(f.job).step);
       CHECK(f.pulled(2, 6).empty());
-      CHECK(f.answered(3, {{}, values{9, {}}}) == texts{"pulled 1 version 6 elements 10003"});
+      CHECK(f.answered(3, {{}, pull_reply{9, {}}}) == texts{"pulled 1 version 6 elements 10003"});
     }
   }
 }
@@ -605,7 +605,7 @@ TEST_CASE("a_new_head_hears_of_a_pull_that_waits_at_another_chain") {
 TEST_CASE("rows_that_cannot_be_are_refused_and_other_answers_than_asked_for_too") {
   const auto refused = [](const row_keys& rows) {
     row_fixture f;
-    query what;
+    pull_request what;
     what.rows = {rows};
     return f.pull(1, what) == texts{"failed 1 shape_mismatch"};
   };
@@ -615,7 +615,7 @@ TEST_CASE("rows_that_cannot_be_are_refused_and_other_answers_than_asked_for_too"
   CHECK(refused({{0}, 2, 0, nullptr}));
   CHECK(refused({{2}, 2, 1, nullptr}));
   row_fixture f;
-  query what;
+  pull_request what;
   what.rows = {f.keys({5})};
   f.pull(1, what);
   auto fewer = f.answer(*f.last_of(1).what.pull);

@@ -34,13 +34,13 @@ struct fixture : actor_fixture {
     auto& mine = received[who];
     return owned(
       system.spawn([&mine](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
-        return {[&mine](const orders& what) { mine.push_back(what); }};
+        return {[&mine](const desired_state& what) { mine.push_back(what); }};
       }));
   }
 
   template <class Body>
   void report_from(const member_id& who, const troupe::member_handle& handle, Body body) {
-    send(service, report{who, fingerprint(job), ++sequence, 0, std::move(body)}, handle);
+    send(service, status_message{who, fingerprint(job), ++sequence, 0, std::move(body)}, handle);
   }
 
   /// Why the coordinator ended; nothing while it lives.
@@ -56,7 +56,7 @@ struct fixture : actor_fixture {
   job_spec job;
   coordinator_setup setup;
   coordinator_service service;
-  std::map<member_id, std::vector<orders>> received;
+  std::map<member_id, std::vector<desired_state>> received;
   std::vector<std::string> log;
   std::uint64_t sequence = 0;
 };
@@ -107,28 +107,28 @@ TEST_CASE("orders_reach_the_member_that_they_are_for") {
   fixture f;
   const auto server = f.spawn_member(server_0);
   const auto worker = f.spawn_member(worker_0);
-  f.report_from(server_0, server, server_report{});
-  f.report_from(worker_0, worker, worker_report{});
+  f.report_from(server_0, server, server_status{});
+  f.report_from(worker_0, worker, worker_status{});
   REQUIRE_FALSE(f.received[server_0].empty());
   REQUIRE_FALSE(f.received[worker_0].empty());
   for (const auto& [who, all] : f.received)
     for (const auto& what : all)
       CHECK(what.to == who);
-  CHECK(std::get<server_orders>(f.received[server_0].back().body).chains.size() == 1);
+  CHECK(std::get<desired_server>(f.received[server_0].back().body).chains.size() == 1);
 }
 
 TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
   fixture f;
   const auto first = f.spawn_member(server_0);
-  f.report_from(server_0, first, server_report{});
+  f.report_from(server_0, first, server_status{});
   const auto count = f.received[server_0].size();
-  std::vector<orders> elsewhere;
+  std::vector<desired_state> elsewhere;
   const auto second = f.owned(
     f.system.spawn([&](troupe::member_handle::pointer) -> troupe::member_handle::behavior_type {
-      return {[&](const orders& what) { elsewhere.push_back(what); }};
+      return {[&](const desired_state& what) { elsewhere.push_back(what); }};
     }));
   f.advance(100ms);
-  f.report_from(server_0, second, server_report{});
+  f.report_from(server_0, second, server_status{});
   CHECK(f.received[server_0].size() == count);
   CHECK_FALSE(elsewhere.empty());
 }
@@ -136,11 +136,11 @@ TEST_CASE("orders_follow_a_member_to_its_newest_handle") {
 TEST_CASE("the_loss_of_an_older_link_does_not_cut_off_the_newer_one") {
   fixture f;
   const auto first = f.spawn_member(server_0);
-  f.report_from(server_0, first, server_report{});
+  f.report_from(server_0, first, server_status{});
   f.send(f.service, lost_atom_v, server_0);
   f.advance(100ms);
   const auto count = f.received[server_0].size();
-  f.report_from(server_0, first, server_report{});
+  f.report_from(server_0, first, server_status{});
   CHECK(f.received[server_0].size() > count);
 }
 
@@ -148,8 +148,8 @@ TEST_CASE("a_coordinator_waits_some_time_for_members_after_the_job_stopped") {
   fixture f;
   const auto observer = f.spawn_member(observer_0);
   const auto server = f.spawn_member(server_0);
-  f.report_from(server_0, server, server_report{});
-  observer_report gives_up;
+  f.report_from(server_0, server, server_status{});
+  observer_status gives_up;
   gives_up.failed = "the user had enough";
   f.report_from(observer_0, observer, gives_up);
   f.advance(100ms);
@@ -157,12 +157,12 @@ TEST_CASE("a_coordinator_waits_some_time_for_members_after_the_job_stopped") {
   CHECK(f.received[observer_0].back().failed == "the user had enough");
   // A member that missed it asks again.
   f.received[server_0].clear();
-  f.report_from(server_0, server, server_report{});
+  f.report_from(server_0, server, server_status{});
   REQUIRE_FALSE(f.received[server_0].empty());
   CHECK(f.received[server_0].back().stop);
   f.advance(2000ms);
   f.received[server_0].clear();
-  f.report_from(server_0, server, server_report{});
+  f.report_from(server_0, server, server_status{});
   CHECK(f.received[server_0].empty());
 }
 
@@ -170,8 +170,8 @@ TEST_CASE("a_coordinator_ends_at_once_when_all_have_left_a_stopped_job") {
   fixture f;
   const auto observer = f.spawn_member(observer_0);
   const auto server = f.spawn_member(server_0);
-  f.report_from(server_0, server, server_report{});
-  observer_report gives_up;
+  f.report_from(server_0, server, server_status{});
+  observer_status gives_up;
   gives_up.failed = "the user had enough";
   f.report_from(observer_0, observer, gives_up);
   f.send(f.service, lost_atom_v, server_0);
@@ -192,9 +192,9 @@ TEST_CASE("the_state_is_stored_before_anything_is_ordered") {
     CHECK(setup.store->load()->term == term);
     CHECK(setup.store->load()->job == fingerprint(f.job));
     const auto observer = f.spawn_member(observer_0);
-    f.report_from(observer_0, observer, observer_report{});
+    f.report_from(observer_0, observer, observer_status{});
     f.advance(4000ms, 50ms);
-    f.report_from(observer_0, observer, observer_report{});
+    f.report_from(observer_0, observer, observer_status{});
     REQUIRE_FALSE(f.received[observer_0].empty());
     CHECK(f.received[observer_0].back().term == term);
   }
@@ -209,7 +209,7 @@ TEST_CASE("a_state_that_cannot_be_stored_fails_the_job_before_anything_is_ordere
   const no_file_may_grow full_disk;
   fixture f{setup};
   const auto server = f.spawn_member(server_0);
-  f.report_from(server_0, server, server_report{});
+  f.report_from(server_0, server, server_status{});
   REQUIRE_FALSE(f.received[server_0].empty());
   for (const auto& what : f.received[server_0]) {
     CHECK(what.stop);
@@ -223,14 +223,14 @@ TEST_CASE("a_coordinator_that_lost_the_lead_says_nothing_more_and_ends") {
   setup.store = store;
   fixture f{setup};
   const auto observer = f.spawn_member(observer_0);
-  f.report_from(observer_0, observer, observer_report{});
+  f.report_from(observer_0, observer, observer_status{});
   f.advance(4000ms, 50ms);
-  f.report_from(observer_0, observer, observer_report{});
+  f.report_from(observer_0, observer, observer_status{});
   REQUIRE_FALSE(f.received[observer_0].empty());
   f.received[observer_0].clear();
   CHECK_FALSE(f.end_reason());
   store->lead_lost = true;
-  f.report_from(observer_0, observer, observer_report{});
+  f.report_from(observer_0, observer, observer_status{});
   CHECK(f.received[observer_0].empty());
   CHECK(f.end_reason() == errc::fenced);
 }
@@ -242,7 +242,7 @@ TEST_CASE("a_coordinator_whose_state_is_fenced_off_orders_nothing_and_ends") {
   setup.store = store;
   fixture f{setup};
   const auto observer = f.spawn_member(observer_0);
-  f.report_from(observer_0, observer, observer_report{});
+  f.report_from(observer_0, observer, observer_status{});
   f.advance(4000ms, 50ms);
   CHECK(f.received[observer_0].empty());
   CHECK(f.end_reason() == errc::fenced);

@@ -13,7 +13,7 @@ namespace key_cache_test {
 using namespace troupe;
 using detail::key_cache;
 using detail::key_limits;
-using detail::key_shelf;
+using detail::key_slots;
 
 namespace {
 
@@ -32,11 +32,11 @@ row_keys list_of(std::uint64_t seed, std::size_t count, std::uint32_t table = 1)
 }
 
 request_message pull_of(std::vector<row_keys> lists, bool latest = false) {
-  return {1, {{}, query{{}, latest, {}, std::move(lists)}}};
+  return {1, {{}, pull_request{{}, latest, {}, std::move(lists)}}};
 }
 
 request_message push_of(const row_keys& list) {
-  update what;
+  push_request what;
   what.rows = {{list, nullptr}};
   what.rows[0].values = buffer_pool{}.floats(list.floats());
   std::fill_n(const_cast<float*>(what.rows[0].values.get()), list.floats(), 1.0f);
@@ -64,14 +64,14 @@ request_message forged(request_message what, std::vector<key_use> keys,
   return arrived(what);
 }
 
-void check_refused(key_shelf& shelf, request_message what) {
-  const auto done = shelf.complete(what);
+void check_refused(key_slots& slots, request_message what) {
+  const auto done = slots.complete(what);
   REQUIRE(!done);
   CHECK(done.error().code == errc::malformed);
 }
 
-void check_accepted(key_shelf& shelf, request_message what) {
-  const auto done = shelf.complete(what);
+void check_accepted(key_slots& slots, request_message what) {
+  const auto done = slots.complete(what);
   CHECK_MESSAGE(done, done.error().text);
 }
 
@@ -79,7 +79,7 @@ void check_accepted(key_shelf& shelf, request_message what) {
 
 TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
   key_cache book;
-  key_shelf shelf;
+  key_slots slots;
   const auto list = list_of(1, 100);
   const auto same = list_of(1, 100); // In other memory.
   auto first = pull_of({list}), second = push_of(same), third = pull_of({same, list_of(2, 100)});
@@ -92,10 +92,10 @@ TEST_CASE("keys are brought once, and named in pushes and pulls from then on") {
 
   for (auto* each : {&first, &second, &third}) {
     auto read = arrived(*each);
-    check_accepted(shelf, read);
+    check_accepted(slots, read);
   }
   auto read = arrived(second);
-  REQUIRE(shelf.complete(read));
+  REQUIRE(slots.complete(read));
   CHECK(test::same(message{read}, message{push_of(list)}));
 }
 
@@ -112,16 +112,16 @@ TEST_CASE("what is not worth a slot, or could not be kept, is brought") {
 
 TEST_CASE("a pull that may overtake others uses no slots") {
   key_cache book;
-  key_shelf shelf;
+  key_slots slots;
   auto first = pull_of({list_of(1, 20)}), latest = pull_of({list_of(1, 20)}, true);
   book.shorten(first);
   book.shorten(latest);
   CHECK(latest.keys.empty());
-  check_accepted(shelf, arrived(first));
-  check_accepted(shelf, arrived(latest));
-  check_refused(shelf, forged(pull_of({list_of(1, 20)}, true), {named(0)}));
-  check_refused(shelf, forged(pull_of({list_of(2, 20)}, true), {kept(1)}));
-  check_refused(shelf, forged(pull_of({list_of(2, 20)}, true), {}, {0}));
+  check_accepted(slots, arrived(first));
+  check_accepted(slots, arrived(latest));
+  check_refused(slots, forged(pull_of({list_of(1, 20)}, true), {named(0)}));
+  check_refused(slots, forged(pull_of({list_of(2, 20)}, true), {kept(1)}));
+  check_refused(slots, forged(pull_of({list_of(2, 20)}, true), {}, {0}));
 }
 
 TEST_CASE("keys of one table are not taken for those of another one") {
@@ -143,12 +143,12 @@ TEST_CASE("two lists of one hash are told apart") {
   other[4] = one[4] ^ mixed(0) ^ mixed(5);
   REQUIRE(first_unordered(other) == other.size());
   key_cache book;
-  key_shelf shelf;
+  key_slots slots;
   for (const auto& keys : {one, other, other, one}) {
     auto what = pull_of({list_of(keys)});
     book.shorten(what);
     auto read = arrived(what);
-    REQUIRE(shelf.complete(read));
+    REQUIRE(slots.complete(read));
     CHECK(std::ranges::equal(read.what.pull->rows[0].span(), keys));
   }
   auto both = pull_of({list_of(other), list_of(one)});
@@ -179,7 +179,7 @@ TEST_CASE("book and shelf agree, whatever is asked for") {
     const key_limits limits{.lists_max = static_cast<std::uint32_t>(1 + random.below(12)),
                             .bytes_max = 200 + random.below(4000)};
     key_cache book{limits};
-    key_shelf shelf{limits};
+    key_slots slots{limits};
     std::size_t names = 0;
     for (int i = 0; i < 300; ++i) {
       const auto some_list = [&] {
@@ -194,7 +194,7 @@ TEST_CASE("book and shelf agree, whatever is asked for") {
       for (const key_use& x : sent.keys)
         names += x.way == key_use::how::named ? 1 : 0;
       auto read = arrived(sent);
-      const auto done = shelf.complete(read);
+      const auto done = slots.complete(read);
       REQUIRE_MESSAGE(done, done.error().text);
       REQUIRE(test::same(message{read}, message{whole}));
     }
@@ -209,57 +209,57 @@ TEST_CASE("a new link begins with an empty book and an empty shelf") {
   book = key_cache{};
   book.shorten(again);
   CHECK(again.keys == std::vector{kept(0)});
-  key_shelf shelf;
-  check_accepted(shelf, arrived(again));
+  key_slots slots;
+  check_accepted(slots, arrived(again));
 }
 
 TEST_CASE("a shelf believes nothing") {
   const auto list = list_of(1, 10);
   const auto filled = [&] {
-    key_shelf shelf{{.lists_max = 4, .bytes_max = 200}};
-    check_accepted(shelf, forged(pull_of({list}), {kept(3)}));
-    return shelf;
+    key_slots slots{{.lists_max = 4, .bytes_max = 200}};
+    check_accepted(slots, forged(pull_of({list}), {kept(3)}));
+    return slots;
   };
-  auto shelf = filled();
-  check_accepted(shelf, forged(pull_of({list}), {named(3)}));
-  check_refused(shelf, forged(pull_of({list}), {named(2)}));
-  check_refused(shelf, forged(pull_of({list}), {named(4)}));
-  check_refused(shelf, forged(pull_of({list}), {named((1u << 30) - 1)}));
-  check_refused(shelf, forged(pull_of({list_of(1, 10, 2)}), {named(3)}));
-  check_refused(shelf, forged(pull_of({list_of(1, 9)}), {named(3)}));
-  check_refused(shelf, forged(pull_of({list_of(1, 11)}), {named(3)}));
+  auto slots = filled();
+  check_accepted(slots, forged(pull_of({list}), {named(3)}));
+  check_refused(slots, forged(pull_of({list}), {named(2)}));
+  check_refused(slots, forged(pull_of({list}), {named(4)}));
+  check_refused(slots, forged(pull_of({list}), {named((1u << 30) - 1)}));
+  check_refused(slots, forged(pull_of({list_of(1, 10, 2)}), {named(3)}));
+  check_refused(slots, forged(pull_of({list_of(1, 9)}), {named(3)}));
+  check_refused(slots, forged(pull_of({list_of(1, 11)}), {named(3)}));
   auto wide = list;
   wide.width = 3;
-  check_refused(shelf, forged(pull_of({wide}), {named(3)}));
-  check_refused(shelf, forged(pull_of({list}), {kept(4)}));
-  check_refused(shelf, forged(pull_of({list}), {kept(3)})); // Not forgotten before.
-  check_refused(shelf, forged(pull_of({list_of({})}), {kept(0)}));
-  check_refused(shelf, forged(pull_of({list_of({1, 3, 2})}), {kept(0)}));
-  check_refused(shelf, forged(pull_of({list_of({1, 1})}), {kept(0)}));
-  check_refused(shelf, forged(pull_of({list_of({1, 1})}), {named(0)})); // Nor was it kept.
-  check_refused(shelf, forged(pull_of({list_of(2, 16)}), {kept(0)}));   // 80 + 128 bytes.
-  check_refused(shelf, forged(pull_of({list}), {key_use{}}, {2}));
-  check_refused(shelf, forged(pull_of({list}), {named(3)}, {3}));
-  shelf = filled();
-  check_refused(shelf, forged(pull_of({list}), {key_use{}}, {3, 3}));
-  shelf = filled();
-  check_accepted(shelf, forged(pull_of({list_of(2, 15)}), {kept(0)}));
-  check_refused(shelf, forged(pull_of({list_of(3, 1)}), {kept(1)}));
-  check_accepted(shelf, forged(pull_of({list_of(3, 10)}), {kept(3)}, {3}));
+  check_refused(slots, forged(pull_of({wide}), {named(3)}));
+  check_refused(slots, forged(pull_of({list}), {kept(4)}));
+  check_refused(slots, forged(pull_of({list}), {kept(3)})); // Not forgotten before.
+  check_refused(slots, forged(pull_of({list_of({})}), {kept(0)}));
+  check_refused(slots, forged(pull_of({list_of({1, 3, 2})}), {kept(0)}));
+  check_refused(slots, forged(pull_of({list_of({1, 1})}), {kept(0)}));
+  check_refused(slots, forged(pull_of({list_of({1, 1})}), {named(0)})); // Nor was it kept.
+  check_refused(slots, forged(pull_of({list_of(2, 16)}), {kept(0)}));   // 80 + 128 bytes.
+  check_refused(slots, forged(pull_of({list}), {key_use{}}, {2}));
+  check_refused(slots, forged(pull_of({list}), {named(3)}, {3}));
+  slots = filled();
+  check_refused(slots, forged(pull_of({list}), {key_use{}}, {3, 3}));
+  slots = filled();
+  check_accepted(slots, forged(pull_of({list_of(2, 15)}), {kept(0)}));
+  check_refused(slots, forged(pull_of({list_of(3, 1)}), {kept(1)}));
+  check_accepted(slots, forged(pull_of({list_of(3, 10)}), {kept(3)}, {3}));
 }
 
 TEST_CASE("a request cannot name more keys than it could bring") {
-  key_shelf shelf;
+  key_slots slots;
   const std::size_t count = (std::size_t{16} << 20) / sizeof(std::uint64_t);
   std::vector<std::uint64_t> keys(count);
   for (std::size_t i = 0; i < count; ++i)
     keys[i] = i;
   const auto large = list_of(std::move(keys));
-  check_accepted(shelf, forged(pull_of({large}), {kept(0)}));
+  check_accepted(slots, forged(pull_of({large}), {kept(0)}));
   const std::size_t lists = wire::body_bytes_max / (count * sizeof(std::uint64_t));
   for (const std::size_t many : {lists, lists + 1}) {
     auto what = forged(pull_of(std::vector(many, large)), std::vector(many, named(0)));
-    CHECK(bool{shelf.complete(what)} == (many == lists));
+    CHECK(bool{slots.complete(what)} == (many == lists));
   }
 }
 

@@ -29,7 +29,7 @@ row_keys keys_from(std::uint64_t first, std::size_t count) {
 /// Row k has the value k.
 kv_service spawn_rows(caf::actor_system& system) {
   return test::spawn_answering(system, [](const request& what) {
-    values answer;
+    pull_reply answer;
     for (const row_keys& asked : what.pull->rows) {
       auto floats = buffer_pool{}.floats(asked.count);
       std::ranges::copy(asked.span(), floats.get());
@@ -66,7 +66,7 @@ struct client_process : process {
   bool pull(const row_keys& asked, bool latest = false) {
     bool right = false;
     caf::scoped_actor self{system};
-    self->request(remote, 10s, request{{}, query{{}, latest, {}, {asked}}})
+    self->request(remote, 10s, request{{}, pull_request{{}, latest, {}, {asked}}})
       .receive(
         [&](const reply& answer) {
           const auto& rows = answer.pulled->rows.at(0);
@@ -130,7 +130,8 @@ TEST_CASE("a_slot_that_was_never_filled_ends_the_link_and_no_other") {
   auto asked = keys;
   asked.keys = nullptr;
   hostile.links.send(
-    link, request_message{1, {{}, query{{}, false, {}, {asked}}}, {{key_use::how::named, 0}}, {}});
+    link,
+    request_message{1, {{}, pull_request{{}, false, {}, {asked}}}, {{key_use::how::named, 0}}, {}});
   REQUIRE(hostile.wait_lost());
   CHECK(hostile.lost[0].code == errc::malformed);
   CHECK(test::contains(hostile.lost[0].text, "no keys in slot 0"));

@@ -206,7 +206,7 @@ TEST_CASE("a_callback_may_send_connect_and_close") {
   events.opened = [&](link_id link, const hello&, const std::string&) {
     while (!set)
       std::this_thread::yield();
-    self->send(link, reply_message{1, {receipt{}, {}}});
+    self->send(link, reply_message{1, {push_reply{}, {}}});
     self->close(link);
   };
   events.lost = [&](link_id, const failure&) {

@@ -69,10 +69,10 @@ piece beyond_a_frame() { return {{{9}, 0, std::size_t{1} << 29}, numbers(1)}; }
 
 /// Pushes: the receipt's version is the batch; batch 666 is refused, batch 999 never answered.
 /// Pulls: as many numbers as asked for, or, of table 9, 2 GiB that are not there.
-values numbers_for(const query& what) {
-  values answer{1, {}};
+pull_reply numbers_for(const pull_request& what) {
+  pull_reply answer{1, {}};
   if (!what.ranges.empty() && what.ranges[0].table.value == 9)
-    return values{1, {beyond_a_frame()}};
+    return pull_reply{1, {beyond_a_frame()}};
   for (const auto& where : what.ranges)
     answer.pieces.push_back({where, numbers(where.count)});
   return answer;
@@ -85,7 +85,7 @@ std::optional<std::variant<reply, failure>> answer_to(const request& what, recor
   if (what.push) {
     const auto batch = what.push->step.batch.value;
     seen.note("push " + std::to_string(batch));
-    answer.pushed = receipt{batch, false};
+    answer.pushed = push_reply{batch, false};
     if (batch == 999)
       return std::nullopt;
     if (batch == 666)
@@ -137,7 +137,7 @@ kv_service remote_of(const process& from, const endpoint& where,
 /// The version of the receipt, or the error.
 std::variant<std::uint64_t, failure> push(process& from, const kv& to, std::uint64_t batch,
                                           std::size_t elements = 0) {
-  update what;
+  push_request what;
   what.step.batch = {batch};
   what.tables = {{0}};
   if (elements > 0)
@@ -161,8 +161,8 @@ std::uint64_t version_of(const std::variant<std::uint64_t, failure>& found) {
   return std::get<std::uint64_t>(found);
 }
 
-report report_of(std::uint64_t sequence, const member_id& from = worker_3) {
-  return {from, 7, sequence, 0, worker_report{}};
+status_message report_of(std::uint64_t sequence, const member_id& from = worker_3) {
+  return {from, 7, sequence, 0, worker_status{}};
 }
 
 /// Answers each report with orders of its number.
@@ -170,9 +170,9 @@ coordinator_service spawn_chief(caf::actor_system& system, record& seen) {
   return system.spawn([&seen](
                         coordinator_service::pointer self) -> coordinator_service::behavior_type {
     return {
-      [self, &seen](const report& what, const member_handle& from) {
+      [self, &seen](const status_message& what, const member_handle& from) {
         seen.note("report " + std::to_string(what.sequence));
-        orders answer;
+        desired_state answer;
         answer.to = what.from;
         answer.sequence = what.sequence;
         self->send(from, answer);
@@ -195,13 +195,15 @@ struct chief_process : process {
 struct worker_process : process {
   explicit worker_process(const endpoint& where, std::uint64_t job = 7) : process(worker_3, job) {
     self = system.spawn([this](member_handle::pointer) -> member_handle::behavior_type {
-      return {[this](const orders& what) { seen.note("orders " + std::to_string(what.sequence)); }};
+      return {[this](const desired_state& what) {
+        seen.note("orders " + std::to_string(what.sequence));
+      }};
     });
     up = links->to_coordinator(where, [this](const failure& why) {
       seen.note(std::string{"refused "} + to_string(why.code));
     })(self);
   }
-  void send(const report& what) { caf::anon_send(up, what, self); }
+  void send(const status_message& what) { caf::anon_send(up, what, self); }
 
   record seen;
   member_handle self;
@@ -234,7 +236,7 @@ TEST_CASE("pushes_and_pulls_reach_a_kv_in_another_process") {
   CHECK(version_of(push(client, remote, 2, 100'000)) == 2);
   CHECK(code_of(push(client, remote, 666)) == errc::non_finite);
   caf::scoped_actor self{client.system};
-  self->request(remote, 10s, request{{}, query{{}, false, {{{0}, 0, 50'000}, {{1}, 3, 2}}}})
+  self->request(remote, 10s, request{{}, pull_request{{}, false, {{{0}, 0, 50'000}, {{1}, 3, 2}}}})
     .receive(
       [](const reply& answer) {
         REQUIRE(answer.pulled->pieces.size() == 2);
@@ -252,7 +254,7 @@ TEST_CASE("requests_of_one_sender_arrive_in_order_also_before_the_link_is_open")
   caf::scoped_actor self{client.system};
   std::vector<std::uint64_t> answers;
   for (std::uint64_t batch = 1; batch <= 50; ++batch) {
-    update what;
+    push_request what;
     what.step.batch = {batch};
     self->send(remote, request{what, {}});
   }
@@ -283,7 +285,7 @@ TEST_CASE("a_list_of_requests_travels_as_few_messages_and_each_of_it_is_answered
   const auto send = [&](std::vector<std::uint64_t> batches) {
     request_list list;
     for (const auto batch : batches) {
-      update what;
+      push_request what;
       what.step.batch = {batch};
       list.items.push_back({batch + 1000, {what, {}}});
     }
@@ -312,7 +314,7 @@ TEST_CASE("what_is_never_answered_frees_the_window_for_others_when_its_time_is_o
   process client{worker_3, 7, {.window_bytes = 100'000}};
   const auto to = remote_of(client, server.address);
   caf::scoped_actor self{client.system};
-  update unanswered;
+  push_request unanswered;
   unanswered.step.batch = {999};
   unanswered.pieces = {{{{0}, 0, 20'000}, numbers(20'000)}};
   const auto begin = std::chrono::steady_clock::now();
@@ -362,7 +364,7 @@ TEST_CASE("what_is_open_when_the_link_breaks_is_peer_lost") {
   process client{worker_3};
   const auto remote = remote_of(client, server->address);
   caf::scoped_actor self{client.system};
-  update unanswered;
+  push_request unanswered;
   unanswered.step.batch = {999};
   auto open = self->request(remote, 10s, request{unanswered, {}});
   REQUIRE(seen.wait("push 999"));
@@ -382,10 +384,10 @@ TEST_CASE("values_beyond_one_message_are_refused_for_good_and_harm_no_other_requ
   std::vector<failure> found;
   const auto note = [&](const caf::error& why) { found.push_back(from_caf(why)); };
   caf::scoped_actor self{client.system};
-  update pushed;
+  push_request pushed;
   pushed.pieces = {beyond_a_frame()};
   self->request(to, 10s, request{pushed, {}}).receive([](const reply&) {}, note);
-  query pulled;
+  pull_request pulled;
   pulled.ranges = {{{9}, 0, 1}};
   self->request(to, 10s, request{{}, pulled}).receive([](const reply&) {}, note);
   CHECK(found == std::vector<failure>{expected, expected});
@@ -428,7 +430,7 @@ TEST_CASE("connectors_lead_to_those_they_name_and_outlive_their_node") {
     client.links->to_coordinator(server.address, [](const failure&) { FAIL("refused"); });
   client.links.reset();
   CHECK(code_of(push(client, connect(there), 3)) == errc::peer_lost);
-  caf::anon_send(report_to({}), report{}, member_handle{}); // Goes nowhere.
+  caf::anon_send(report_to({}), status_message{}, member_handle{}); // Goes nowhere.
 }
 
 TEST_CASE("a_process_that_serves_nothing_closes_links") {
@@ -482,14 +484,14 @@ TEST_CASE("a_report_in_another_s_name_ends_the_link") {
 TEST_CASE("a_refused_uplink_says_so_once_and_stays_away") {
   record seen;
   chief_process coordinator{seen};
-  worker_process stranger{coordinator.address, 8};
-  REQUIRE(stranger.seen.wait("refused wrong_job"));
+  worker_process unknown_member{coordinator.address, 8};
+  REQUIRE(unknown_member.seen.wait("refused wrong_job"));
   for (std::uint64_t i = 1; i < 5; ++i)
-    stranger.send(report_of(i));
+    unknown_member.send(report_of(i));
   worker_process worker{coordinator.address};
   worker.send(report_of(9));
   REQUIRE(worker.seen.wait("orders 9"));
-  CHECK(stranger.seen.count("refused wrong_job") == 1);
+  CHECK(unknown_member.seen.count("refused wrong_job") == 1);
   CHECK(coordinator.log.count("another job") <= 1);
 }
 
@@ -509,7 +511,7 @@ TEST_CASE("an_uplink_whose_open_link_ends_with_an_error_connects_again") {
                        [&](link_id link, const hello&, const std::string&) {
                          const std::lock_guard lock{made};
                          seen.note("opened");
-                         links->send(link, refusal{{errc::malformed, "that was garbage"}});
+                         links->send(link, rejection{{errc::malformed, "that was garbage"}});
                          links->close(link);
                        },
                      .received = [](link_id, const message&) {},

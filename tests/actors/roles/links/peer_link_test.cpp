@@ -20,7 +20,7 @@ namespace {
 
 const member_id sender{role::server, 0, {10}};
 const member_id receiver{role::server, 1, {11}};
-const member_id stranger{role::server, 2, {12}};
+const member_id unknown_member{role::server, 2, {12}};
 const member_id worker{role::worker, 0, {20}};
 
 hello hello_from(const member_id& who) { return {wire::protocol_version, 7, 5, who}; }
@@ -157,7 +157,7 @@ TEST_CASE("who_sends_in_anothers_name_is_cut_off_and_not_believed") {
   const auto where = there.listen();
   bare_link honest{where, sender, news(1)};
   REQUIRE(there.wait_received(1));
-  bare_link liar{where, sender, news(2, stranger)};
+  bare_link liar{where, sender, news(2, unknown_member)};
   CHECK(liar.from.wait_lost());
   bare_link older{where, sender, news(3, {sender.role, sender.index, {9}})};
   CHECK(older.from.wait_lost());

@@ -1,4 +1,4 @@
-// The launcher's actors: the observer, its board, and the judge.
+// The launcher's actors: the observer, its board, and the evaluator.
 #include "actors/roles/observer/evaluator_actor.hpp"
 #include "actors/roles/observer/observer_actor.hpp"
 #include "tests/actors/actor_fixture.hpp"
@@ -55,8 +55,8 @@ private:
   slow_life& life_;
 };
 
-/// Asks a judge once, over a kv that answers with `value` everywhere or fails.
-judgement judge_once(evaluator_factory make, std::variant<float, failure> value) {
+/// Asks an evaluator once, over a kv that answers with `value` everywhere or fails.
+evaluation_message evaluate_once(evaluator_factory make, std::variant<float, failure> value) {
   actor_config config;
   caf::actor_system system{config};
   const auto source = system.spawn([=](kv::pointer) -> kv::behavior_type {
@@ -64,7 +64,7 @@ judgement judge_once(evaluator_factory make, std::variant<float, failure> value)
       if (const auto* why = std::get_if<failure>(&value))
         return to_caf(*why);
       CHECK(asked.pull->latest);
-      values answer;
+      pull_reply answer;
       for (const auto& where : asked.pull->ranges) {
         const auto numbers = buffer_pool{}.floats(where.count);
         std::fill_n(numbers.get(), where.count, std::get<float>(value));
@@ -73,12 +73,13 @@ judgement judge_once(evaluator_factory make, std::variant<float, failure> value)
       return reply{{}, answer};
     }};
   });
-  std::promise<judgement> promised;
-  const auto judge = spawn_judge(system, job_of({asp()}), source, std::move(make),
-                                 [&](judgement x) { promised.set_value(std::move(x)); });
-  caf::anon_send(judge, judge_atom_v, std::uint64_t{9});
+  std::promise<evaluation_message> promised;
+  const auto evaluator =
+    spawn_evaluator(system, job_of({asp()}), source, std::move(make),
+                    [&](evaluation_message x) { promised.set_value(std::move(x)); });
+  caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{9});
   auto verdict = promised.get_future().get();
-  caf::anon_send_exit(judge, caf::exit_reason::user_shutdown); // Its timer would hold it for long.
+  caf::anon_send_exit(evaluator, caf::exit_reason::user_shutdown); // Else its timer holds it.
   return verdict;
 }
 
@@ -95,10 +96,10 @@ TEST_CASE("the_observer_reports_what_the_board_says") {
                                                values.handle(), coordinator.connector()));
   CHECK(coordinator.reports().size() == 1);
   CHECK(coordinator.reports()[0].job == 8);
-  board->update([](observer_report& report) { report.done = true; });
+  board->update([](observer_status& report) { report.done = true; });
   f.send(observer, tick_atom_v);
   CHECK(coordinator.reports().size() == 2);
-  CHECK(coordinator.last<observer_report>().done);
+  CHECK(coordinator.last<observer_status>().done);
   f.advance(500ms);
   CHECK(coordinator.reports().size() == 7);
 }
@@ -113,18 +114,18 @@ TEST_CASE("the_observer_publishes_orders_and_passes_on_views") {
   CHECK_FALSE(board->latest());
   job_status what;
   what.batches_done = 5;
-  what.view.epoch = {2};
+  what.view.config = {2};
   coordinator.order(observer, what);
   coordinator.order(observer, what);
   CHECK(values.views().size() == 1);
   REQUIRE(board->latest());
-  CHECK(board->latest()->orders.batches_done == 5);
+  CHECK(board->latest()->desired_state.batches_done == 5);
   CHECK(board->latest()->term == 1);
   CHECK_FALSE(board->latest()->stop);
   coordinator.sequence = 0;
   what.batches_done = 4;
   coordinator.order(observer, what); // Overtaken.
-  CHECK(board->latest()->orders.batches_done == 5);
+  CHECK(board->latest()->desired_state.batches_done == 5);
 }
 
 TEST_CASE("the_board_may_be_used_by_many_threads") {
@@ -133,7 +134,7 @@ TEST_CASE("the_board_may_be_used_by_many_threads") {
   for (int thread = 0; thread < 2; ++thread)
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) {
-        board.update([](observer_report& report) { report.deaths.emplace_back(); });
+        board.update([](observer_status& report) { report.deaths.emplace_back(); });
         board.publish({});
         (void)board.latest();
       }
@@ -143,8 +144,8 @@ TEST_CASE("the_board_may_be_used_by_many_threads") {
   CHECK(board.report().deaths.size() == 2000);
 }
 
-TEST_CASE("a_judge_evaluates_the_present_parameters") {
-  const auto verdict = judge_once(make_sum, 2.0f);
+TEST_CASE("an_evaluator_evaluates_the_present_parameters") {
+  const auto verdict = evaluate_once(make_sum, 2.0f);
   CHECK(verdict.number == 9);
   CHECK(verdict.failed.empty());
   REQUIRE(verdict.found);
@@ -152,14 +153,14 @@ TEST_CASE("a_judge_evaluates_the_present_parameters") {
   CHECK(verdict.parameters == std::vector<std::vector<float>>{{2, 2, 2, 2}});
 }
 
-TEST_CASE("without_an_evaluator_the_judge_still_fetches_the_parameters") {
-  const auto verdict = judge_once({}, 2.0f);
+TEST_CASE("without_an_evaluator_the_evaluator_still_fetches_the_parameters") {
+  const auto verdict = evaluate_once({}, 2.0f);
   CHECK_FALSE(verdict.found);
   CHECK(verdict.failed.empty());
   CHECK(verdict.parameters.at(0).size() == 4);
 }
 
-TEST_CASE("a_judge_that_is_busy_has_ended_when_end_judge_returns") {
+TEST_CASE("an_evaluator_that_is_busy_has_ended_when_end_evaluator_returns") {
   slow_life life;
   actor_config config;
   caf::actor_system system{config};
@@ -169,34 +170,34 @@ TEST_CASE("a_judge_that_is_busy_has_ended_when_end_judge_returns") {
               const request&) mutable -> caf::result<reply> {
       open.push_back(self->make_response_promise<reply>()); // The second one is never answered.
       if (open.size() == 1)
-        open.front().deliver(reply{{}, values{}});
+        open.front().deliver(reply{{}, pull_reply{}});
       return open.back();
     }};
   });
-  const auto judge = spawn_judge(
+  const auto evaluator = spawn_evaluator(
     system, job_of({asp()}), source, [&] { return std::make_unique<slow_evaluator>(life); },
-    [](judgement) {});
-  caf::anon_send(judge, judge_atom_v, std::uint64_t{1});
-  caf::anon_send(judge, judge_atom_v, std::uint64_t{2}); // Stays open.
+    [](evaluation_message) {});
+  caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{1});
+  caf::anon_send(evaluator, evaluate_atom_v, std::uint64_t{2}); // Stays open.
   while (!life.begun)
     std::this_thread::yield();
   life.may_end = true;
-  end_judge(system, judge);
+  end_evaluator(system, evaluator);
   CHECK(life.over);
   // It holds who asked. That the system goes then, with a request open, is the rest of the test.
   caf::anon_send_exit(source, caf::exit_reason::user_shutdown);
 }
 
-TEST_CASE("a_judgement_that_fails_says_why") {
-  CHECK(judge_once(make_sum, -1.0f).failed == "a negative sum");
-  CHECK(judge_once(make_sum, failure{errc::shape_mismatch, "no"}).failed == "no");
+TEST_CASE("an_evaluation_that_fails_says_why") {
+  CHECK(evaluate_once(make_sum, -1.0f).failed == "a negative sum");
+  CHECK(evaluate_once(make_sum, failure{errc::shape_mismatch, "no"}).failed == "no");
   CHECK(
-    judge_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; }, 1.0f)
+    evaluate_once([]() -> std::unique_ptr<evaluator> { throw std::runtime_error{"no data"}; }, 1.0f)
       .failed
     == "no data");
-  CHECK(judge_once([] { return nullptr; }, 1.0f).failed
+  CHECK(evaluate_once([] { return nullptr; }, 1.0f).failed
         == "the graph's evaluator factory made no evaluator");
-  CHECK(judge_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed
+  CHECK(evaluate_once([]() -> std::unique_ptr<evaluator> { throw 7; }, 1.0f).failed
         == "the program threw something that is no std::exception");
 }
 

@@ -21,9 +21,9 @@ job_spec hogwild_job() {
   return job;
 }
 
-update gradient(std::uint64_t batch, std::vector<float> elements) {
+push_request gradient(std::uint64_t batch, std::vector<float> elements) {
   static buffer_pool pool;
-  update what;
+  push_request what;
   what.step.worker = {1};
   what.step.batch = {batch};
   what.tables = {{0}};
@@ -96,14 +96,16 @@ TEST_CASE("a_hogwild_kv_answers_from_the_shared_tables") {
     self->request(first, 10s, request{gradient(0, {1, 2, 3, 4}), {}})
       .receive([](const reply& answer) { CHECK_FALSE(answer.pushed->duplicate); },
                [](const caf::error& why) { FAIL(from_caf(why).text); });
-    self->request(second, 10s, request{{}, query{{}, false, {{{0}, 0, 4}}}})
+    self->request(second, 10s, request{{}, pull_request{{}, false, {{{0}, 0, 4}}}})
       .receive(
         [](const reply& answer) { CHECK(answer.pulled->pieces.at(0).values.get()[3] == -4); },
         [](const caf::error& why) { FAIL(from_caf(why).text); });
-    self->request(second, 10s, request{{}, query{{}, false, {{{5}, 0, 4}}}})
+    self->request(second, 10s, request{{}, pull_request{{}, false, {{{5}, 0, 4}}}})
       .receive([](const reply&) { FAIL("outside"); },
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::shape_mismatch); });
-    self->request(second, 10s, request{gradient(1, {1, 1, 1, 1}), query{{}, false, {{{0}, 1, 2}}}})
+    self
+      ->request(second, 10s,
+                request{gradient(1, {1, 1, 1, 1}), pull_request{{}, false, {{{0}, 1, 2}}}})
       .receive([](const reply&) { FAIL("a part"); },
                [](const caf::error& why) { CHECK(from_caf(why).code == errc::shape_mismatch); });
     CHECK_FALSE(tables->marks().contains({1}));
@@ -120,15 +122,15 @@ TEST_CASE("the_hogwild_member_reports_as_a_server_would") {
     spawn_hogwild_server(f.system, {role::server, 0, {5}}, tables, coordinator.connector()));
   CHECK(coordinator.reports().size() == 1);
   CHECK(coordinator.reports()[0].job == fingerprint(job));
-  CHECK(coordinator.last<server_report>().chains.empty());
-  server_orders what;
+  CHECK(coordinator.last<server_status>().chains.empty());
+  desired_server what;
   what.chains = {{{0}, {{{4}, {1}, {{role::server, 0, {5}}}, {}}, 0, {}}}};
   what.generation = {1};
   what.workers = {joiner(0)};
   coordinator.order(server, what);
   CHECK(coordinator.reports().size() == 2);
-  REQUIRE(coordinator.last<server_report>().chains.size() == 1);
-  const auto told = coordinator.last<server_report>().chains[0];
+  REQUIRE(coordinator.last<server_status>().chains.size() == 1);
+  const auto told = coordinator.last<server_status>().chains[0];
   CHECK(told.status == chain_status{{1}, {4}, {4}, true, false});
   REQUIRE(told.clocks.size() == 1);
   CHECK(told.clocks[0].known);
@@ -136,7 +138,7 @@ TEST_CASE("the_hogwild_member_reports_as_a_server_would") {
   CHECK(coordinator.reports().size() == 2);
   REQUIRE(tables->apply(gradient(3, {1, 2, 3, 4})));
   f.advance(100ms);
-  CHECK(coordinator.last<server_report>().chains.at(0).marks.contains({3}));
+  CHECK(coordinator.last<server_status>().chains.at(0).marks.contains({3}));
   coordinator.order(server, what, true);
   const auto count = coordinator.reports().size();
   f.advance(1000ms);

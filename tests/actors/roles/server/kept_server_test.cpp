@@ -22,8 +22,8 @@ struct fixture : actor_fixture {
     return owned(system.spawn([this](checkpointer::pointer) -> checkpointer::behavior_type {
       return {
         [this](write_atom, const storage::cut& what) -> caf::result<checkpoint_part> {
-          kept = std::make_shared<storage::kept_state>(
-            storage::kept_state{what.base.value(), what.partitions, {}});
+          kept = std::make_shared<storage::local_state>(
+            storage::local_state{what.base.value(), what.partitions, {}});
           return checkpoint_part{};
         },
         [](read_atom, std::uint64_t, const job_spec&,
@@ -31,7 +31,7 @@ struct fixture : actor_fixture {
           return to_caf({errc::io_failed, "none"});
         },
         [this](read_atom, chain_id, const job_spec&, const std::vector<partition_id>&)
-          -> caf::result<std::shared_ptr<storage::kept_state>> { return kept; },
+          -> caf::result<std::shared_ptr<storage::local_state>> { return kept; },
         [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
           -> caf::result<storage::found> { return storage::found{}; },
         [](commit_atom, const storage::manifest& what) -> caf::result<std::uint64_t> {
@@ -48,7 +48,7 @@ struct fixture : actor_fixture {
   }
 
   /// What it says when it is told of the chain.
-  chain_report start(std::uint64_t number, const chain_metadata& chain) {
+  replica_status start(std::uint64_t number, const chain_metadata& chain) {
     server_options options;
     options.self = {role::server, 0, {number}};
     options.job = fingerprint(job);
@@ -57,18 +57,18 @@ struct fixture : actor_fixture {
     options.boot_clock = clock();
     fake_coordinator coordinator{*this};
     const auto server = owned(spawn_server(system, options, coordinator.connector(), files()));
-    server_orders what;
+    desired_server what;
     what.job = job;
     what.generation = {1};
     what.chains = {{{0}, chain}};
     what.chain_of.assign(job.partitions, chain_id{0});
     coordinator.order(server, what);
-    return coordinator.last<server_report>().chains.at(0);
+    return coordinator.last<server_status>().chains.at(0);
   }
 
   job_spec job;
   storage::temporary_directory home;
-  std::shared_ptr<storage::kept_state> kept;
+  std::shared_ptr<storage::local_state> kept;
 };
 
 } // namespace

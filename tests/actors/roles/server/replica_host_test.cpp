@@ -77,8 +77,8 @@ struct fixture : actor_fixture {
           return to_caf({errc::io_failed, "none"});
         },
         [](read_atom, chain_id, const job_spec&,
-           const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::kept_state>> {
-          return std::shared_ptr<storage::kept_state>{};
+           const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::local_state>> {
+          return std::shared_ptr<storage::local_state>{};
         },
         [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
           -> caf::result<storage::found> { return storage::found{}; },
@@ -112,7 +112,7 @@ struct fixture : actor_fixture {
 
   chain_config config(std::vector<std::uint32_t> members, std::optional<std::uint32_t> joiner = {},
                       std::uint64_t history = 1) {
-    chain_config made{{++epoch}, {history}, {}, std::nullopt};
+    chain_config made{{++last_config}, {history}, {}, std::nullopt};
     for (const auto index : members)
       made.members.push_back(ids[index]);
     if (joiner)
@@ -120,19 +120,19 @@ struct fixture : actor_fixture {
     return made;
   }
 
-  void obey(chain_metadata what) {
+  void reconcile(chain_metadata what) {
     record = std::move(what);
-    give_orders();
+    give_desired();
   }
   /// Proposed and active.
   void become(const chain_config& what) {
-    obey({record.active, 0, what});
-    obey({what, 0, std::nullopt});
+    reconcile({record.active, 0, what});
+    reconcile({what, 0, std::nullopt});
   }
 
-  void give_orders() {
+  void give_desired() {
     for (auto& [index, server] : servers) {
-      server_orders what;
+      desired_server what;
       what.job = job;
       what.generation = generation;
       what.chains = {{{0}, record}};
@@ -147,12 +147,12 @@ struct fixture : actor_fixture {
     }
   }
 
-  const server_report& report_of(std::uint32_t index) const {
+  const server_status& report_of(std::uint32_t index) const {
     const auto& all = coordinator.reports();
-    const auto found = std::find_if(all.rbegin(), all.rend(),
-                                    [&](const report& x) { return x.from == ids.at(index); });
+    const auto found = std::find_if(
+      all.rbegin(), all.rend(), [&](const status_message& x) { return x.from == ids.at(index); });
     REQUIRE(found != all.rend());
-    return std::get<server_report>(found->body);
+    return std::get<server_status>(found->body);
   }
   const chain_status& status_of(std::uint32_t index) const {
     return report_of(index).chains.at(0).status;
@@ -162,15 +162,15 @@ struct fixture : actor_fixture {
   void pass(std::chrono::milliseconds time) {
     for (std::chrono::milliseconds passed{0}; passed < time; passed += 100ms) {
       advance(100ms);
-      give_orders();
+      give_desired();
     }
   }
 
   // -- a worker --
 
-  update gradient(std::uint64_t batch, std::uint64_t clock, float value = 1,
-                  std::uint64_t block = 0) const {
-    update what;
+  push_request gradient(std::uint64_t batch, std::uint64_t clock, float value = 1,
+                        std::uint64_t block = 0) const {
+    push_request what;
     const auto worker = static_cast<std::uint32_t>(batch % 2);
     what.step = {{worker}, first_start(worker), generation, {batch}, clock};
     what.tables = {{0}};
@@ -189,8 +189,8 @@ struct fixture : actor_fixture {
     return {{0}, 2, 2, {memory, memory->data()}};
   }
 
-  query first(std::uint64_t block = 0) const {
-    query what{{{0}, first_start(0), generation, {0}, 0}, true, {}};
+  pull_request first(std::uint64_t block = 0) const {
+    pull_request what{{{0}, first_start(0), generation, {0}, 0}, true, {}};
     if (job.tables[0].kind == table_kind::sparse)
       what.rows = {keys()};
     else
@@ -198,7 +198,7 @@ struct fixture : actor_fixture {
     return what;
   }
 
-  static float first_of(const values& answer) {
+  static float first_of(const pull_reply& answer) {
     return answer.rows.empty() ? *answer.pieces.at(0).values : *answer.rows.at(0).values;
   }
 
@@ -208,13 +208,13 @@ struct fixture : actor_fixture {
     return first_of(*answer->reply);
   }
 
-  bool duplicate(std::uint32_t at, update what) {
+  bool duplicate(std::uint32_t at, push_request what) {
     const auto answer = push(servers[at], std::move(what));
     REQUIRE(answer->reply);
     return answer->reply->duplicate;
   }
 
-  errc refusal_of(const std::shared_ptr<outcome<values>>& what) {
+  errc refusal_of(const std::shared_ptr<outcome<pull_reply>>& what) {
     REQUIRE(what->error);
     return what->error->code;
   }
@@ -227,7 +227,7 @@ struct fixture : actor_fixture {
   std::map<std::uint32_t, server_handle> servers;
   std::map<std::uint32_t, member_id> ids;
   chain_metadata record;
-  std::uint64_t epoch = 0;
+  std::uint64_t last_config = 0;
   generation_id generation{1};
   bool hears = true;
   std::uint64_t checkpoint = 0, checkpoint_clock = 0;
@@ -317,7 +317,7 @@ TEST_CASE("a_server_that_starts_again_is_sent_a_copy_and_then_the_log") {
     CHECK(f.status_of(2).complete);
     REQUIRE(f.push(f.servers[0], f.gradient(1, 0, 2))->reply);
     f.pass(100ms);
-    CHECK(f.status_of(1).joint);
+    CHECK(f.status_of(1).joiner_synced);
     f.become(f.config({0, 1, 2}));
     f.become(f.config({2}));
     CHECK(f.read(2) == -3);
@@ -344,7 +344,7 @@ TEST_CASE("a_server_that_comes_back_soon_is_sent_what_its_past_state_lacks") {
     CHECK(f.copied_floats == elements);
   }
   f.pass(100ms);
-  REQUIRE(f.status_of(1).joint);
+  REQUIRE(f.status_of(1).joiner_synced);
   f.become(f.config({0, 1, 2}));
   f.become(f.config({2}));
   CHECK(f.read(2, 0) == -1);
@@ -389,8 +389,8 @@ TEST_CASE("the_record_of_a_server_goes_on_when_its_chain_comes_back") {
   REQUIRE(f.push(f.servers[0], f.gradient(1, 0, 2))->reply);
   f.pass(100ms);
   CHECK(f.complaints.empty());
-  const storage::push_record_header like{0, {0}, {1}, 0, f.ids[0], {}};
-  const auto file = storage::read_push_record_file(folder.path() / storage::push_record_name(like));
+  const storage::trace_header like{0, {0}, {1}, 0, f.ids[0], {}};
+  const auto file = storage::read_trace_file(folder.path() / storage::trace_name(like));
   REQUIRE(file);
   REQUIRE(file->records.size() == 2);
   CHECK(file->records[0].version == 1);
@@ -414,7 +414,7 @@ TEST_CASE("who_is_named_keeps_what_it_holds_however_long") {
   f.pass(29s);
   SUBCASE("a head") { f.pass(40s); }
   SUBCASE("one that is to join") {
-    f.obey({f.record.active, 0, f.config({0}, 2)});
+    f.reconcile({f.record.active, 0, f.config({0}, 2)});
     f.pass(40s);
     f.become(f.config({0}, 2));
     CHECK(f.copied_floats == 0);
@@ -434,7 +434,7 @@ TEST_CASE("parts_of_a_copy_that_are_lost_are_asked_for_again") {
   f.loses = nullptr;
   f.pass(8s);
   CHECK(f.status_of(2).complete);
-  CHECK(f.status_of(1).joint);
+  CHECK(f.status_of(1).joiner_synced);
   CHECK(f.copied_floats == elements); // Nothing was sent twice.
   CHECK(f.copied_index == 1);         // As it was when it was asked for first.
   f.become(f.config({0, 1, 2}));
@@ -466,13 +466,13 @@ TEST_CASE("a_sealed_head_refuses") {
     f.loses = all_of_kind<entry_message>();
     return f.push(f.servers[0], f.gradient(0, 0));
   }();
-  f.obey({f.record.active, 0, f.config({0, 1}, 2)});
+  f.reconcile({f.record.active, 0, f.config({0, 1}, 2)});
   CHECK(pending->error->code == errc::not_ready);
   CHECK(f.push(f.servers[0], f.gradient(1, 0))->error->code == errc::not_ready);
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
-  CHECK(f.status_of(0).sealed == f.record.proposed->epoch);
+  CHECK(f.status_of(0).sealed == f.record.proposed->config);
   f.loses = nullptr;
-  f.obey({*f.record.proposed, 0, std::nullopt});
+  f.reconcile({*f.record.proposed, 0, std::nullopt});
   f.pass(200ms);
   CHECK(f.duplicate(0, f.gradient(0, 0))); // It stayed in the log.
   CHECK(f.read(0) == -1);
@@ -486,10 +486,10 @@ TEST_CASE("values_are_not_read_where_the_coordinator_was_not_heard") {
   f.advance(900ms);
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
   f.hears = false; // Orders that echo no report prove nothing.
-  f.give_orders();
+  f.give_desired();
   CHECK(f.refusal_of(f.pull(f.servers[0], f.first())) == errc::not_ready);
   f.hears = true;
-  f.give_orders();
+  f.give_desired();
   CHECK(f.read(0) == 0);
 }
 
@@ -531,10 +531,10 @@ TEST_CASE("a_joiner_that_leads_has_the_values_before_the_last_bsp_step") {
     clock(0, 0);
     f.become(f.config({0, 1}, 2));
     f.pass(200ms);
-    CHECK_FALSE(f.status_of(1).joint); // A copy has no values of before.
+    CHECK_FALSE(f.status_of(1).joiner_synced); // A copy has no values of before.
     clock(0, 1);
     f.pass(200ms);
-    REQUIRE(f.status_of(1).joint);
+    REQUIRE(f.status_of(1).joiner_synced);
     f.become(f.config({0, 1, 2}));
     f.become(f.config({2}));
     CHECK(f.read(2) == -2);
@@ -552,11 +552,11 @@ TEST_CASE("the_head_cuts_and_a_new_head_is_asked_again") {
   f.become(f.config({0, 1}));
   f.checkpoint = 3;
   f.checkpoint_clock = 1;
-  f.give_orders();
+  f.give_desired();
   f.become(f.config({1, 0}));
   f.push(f.servers[1], f.gradient(0, 0));
   REQUIRE(f.push(f.servers[1], f.gradient(1, 0))->reply);
-  f.give_orders();
+  f.give_desired();
   REQUIRE(f.cuts.size() == 1);
   CHECK(f.report_of(1).chains.at(0).part.checkpoint == 3);
   CHECK(f.report_of(0).chains.at(0).part.checkpoint == 0);
@@ -565,7 +565,7 @@ TEST_CASE("the_head_cuts_and_a_new_head_is_asked_again") {
   f.push(f.servers[1], f.gradient(2, 1));
   REQUIRE(f.push(f.servers[1], f.gradient(3, 1))->reply);
   f.checkpoint = 4; // Its clock has passed.
-  f.give_orders();
+  f.give_desired();
   CHECK(f.report_of(1).chains.at(0).checkpoint_failed == 4);
 }
 

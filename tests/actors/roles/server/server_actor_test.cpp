@@ -40,8 +40,8 @@ checkpointer spawn_files(actor_fixture& f, std::shared_ptr<fake_files> files) {
         return files->images;
       },
       [](read_atom, chain_id, const job_spec&,
-         const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::kept_state>> {
-        return std::shared_ptr<storage::kept_state>{};
+         const std::vector<partition_id>&) -> caf::result<std::shared_ptr<storage::local_state>> {
+        return std::shared_ptr<storage::local_state>{};
       },
       [](find_atom, const job_spec&, const std::vector<std::uint64_t>&)
         -> caf::result<storage::found> { return storage::found{}; },
@@ -70,12 +70,12 @@ struct fixture : actor_fixture {
   }
 
   /// It is the whole chain; each generation is founded from `origin`.
-  server_orders wanted(std::uint64_t generation = 1, std::uint64_t origin = 0) const {
-    server_orders what;
+  desired_server wanted(std::uint64_t generation = 1, std::uint64_t base_checkpoint = 0) const {
+    desired_server what;
     what.job = job;
     what.generation = {1};
     const chain_config alone{{generation}, {generation}, {{role::server, 0, {77}}}, std::nullopt};
-    what.chains = {{{0}, {alone, origin, std::nullopt}}};
+    what.chains = {{{0}, {alone, base_checkpoint, std::nullopt}}};
     what.chain_of.assign(job.partitions, chain_id{0});
     what.workers = {test::member(0), test::member(1)};
     return what;
@@ -83,9 +83,9 @@ struct fixture : actor_fixture {
 
   void serve() { coordinator.order(server, wanted()); }
 
-  update gradient(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
-                  std::vector<float> elements = {1, 2, 3, 4}) const {
-    update what;
+  push_request gradient(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
+                        std::vector<float> elements = {1, 2, 3, 4}) const {
+    push_request what;
     what.step = {{worker}, first_start(worker), {1}, {batch}, clock};
     what.tables = {{0}};
     auto copy = pool->floats(elements.size());
@@ -94,8 +94,8 @@ struct fixture : actor_fixture {
     return what;
   }
 
-  query all(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
-            bool latest = false) const {
+  pull_request all(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
+                   bool latest = false) const {
     return {{{worker}, first_start(worker), {1}, {batch}, clock}, latest, {{{0}, 0, 4}}};
   }
 
@@ -106,8 +106,8 @@ struct fixture : actor_fixture {
     return {piece.values.get(), piece.values.get() + piece.where.count};
   }
 
-  const chain_report& last() const { return coordinator.last<server_report>().chains.at(0); }
-  server_counters counters() const { return coordinator.last<server_report>().counters; }
+  const replica_status& last() const { return coordinator.last<server_status>().chains.at(0); }
+  server_counters counters() const { return coordinator.last<server_status>().counters; }
 
   job_spec job;
   std::shared_ptr<buffer_pool> pool = std::make_shared<buffer_pool>();
@@ -123,8 +123,8 @@ TEST_CASE("a_server_reports_at_once_and_then_every_100_ms") {
   REQUIRE(f.coordinator.reports().size() == 1);
   CHECK(f.coordinator.reports()[0].from == member_id{role::server, 0, {77}});
   CHECK(f.coordinator.reports()[0].job == fingerprint(f.job));
-  CHECK(f.coordinator.last<server_report>().address == "here:1");
-  CHECK(f.coordinator.last<server_report>().chains.empty());
+  CHECK(f.coordinator.last<server_status>().address == "here:1");
+  CHECK(f.coordinator.last<server_status>().chains.empty());
   f.advance(1000ms);
   CHECK(f.coordinator.reports().size() == 11);
   CHECK(f.coordinator.reports().back().sequence == 11);
@@ -140,7 +140,7 @@ TEST_CASE("orders_make_a_server_serve_and_it_says_so_at_once") {
   fixture f;
   f.serve();
   REQUIRE(f.coordinator.reports().size() == 3);
-  const auto& loading = std::get<server_report>(f.coordinator.reports()[1].body).chains.at(0);
+  const auto& loading = std::get<server_status>(f.coordinator.reports()[1].body).chains.at(0);
   CHECK(loading.status == chain_status{{1}, {0}, {1}, false, false});
   CHECK(f.last().status == chain_status{{1}, {1}, {1}, true, false});
   CHECK(f.last().clocks.size() == 2);
@@ -152,7 +152,7 @@ TEST_CASE("a_push_is_applied_once_and_then_marked") {
   f.serve();
   const auto first = f.push(f.server, f.gradient(0, 5, 0));
   REQUIRE(first->reply);
-  CHECK(*first->reply == receipt{1, false});
+  CHECK(*first->reply == push_reply{1, false});
   CHECK(f.read() == std::vector<float>{-1, -2, -3, -4});
   const auto second = f.push(f.server, f.gradient(1, 5, 0));
   REQUIRE(second->reply);
@@ -259,17 +259,17 @@ TEST_CASE("a_second_copy_of_a_slot_does_not_keep_its_payload") {
 TEST_CASE("older_orders_and_those_of_an_older_term_are_ignored") {
   fixture f;
   f.serve();
-  orders old;
+  desired_state old;
   old.term = 1;
   old.sequence = 0;
   old.stop = true;
-  old.body = server_orders{};
+  old.body = desired_server{};
   f.send(f.server, old);
   old.term = 0;
   old.sequence = 99;
   f.send(f.server, old);
   old.term = 9;
-  old.body = worker_orders{}; // Not for a server.
+  old.body = desired_worker{}; // Not for a server.
   f.send(f.server, old);
   CHECK(f.read().size() == 4);
 }
@@ -312,7 +312,7 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
       f.sched.run_once();
   };
   const auto order = [&](std::uint64_t generation) {
-    orders what{{}, 1, generation, false, "", f.wanted(generation)};
+    desired_state what{{}, 1, generation, false, "", f.wanted(generation)};
     caf::anon_send(f.server, what);
     run_server();
   };
@@ -326,7 +326,7 @@ TEST_CASE("a_server_reports_while_its_partitions_are_filled") {
   f.sched.run();
   CHECK(f.last().status == chain_status{{2}, {2}, {2}, true, false});
   for (const auto& x : f.coordinator.reports())
-    for (const auto& chain : std::get<server_report>(x.body).chains)
+    for (const auto& chain : std::get<server_status>(x.body).chains)
       CHECK_FALSE((chain.status.complete && chain.status.generation.value == 1));
   CHECK(f.read() == std::vector<float>{0, 0, 0, 0});
 }
@@ -529,8 +529,8 @@ struct row_fixture : fixture {
     return {{0}, 2, memory->size(), {memory, memory->data()}};
   }
 
-  update rows(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
-              std::vector<std::uint64_t> which) const {
+  push_request rows(std::uint32_t worker, std::uint64_t batch, std::uint64_t clock,
+                    std::vector<std::uint64_t> which) const {
     auto what = gradient(worker, batch, clock, std::vector<float>(2 * which.size(), 1.0f));
     what.rows = {{keys(std::move(which)), what.pieces[0].values}};
     what.pieces.clear();
@@ -538,7 +538,7 @@ struct row_fixture : fixture {
   }
 
   std::vector<float> read_rows(std::vector<std::uint64_t> which) {
-    query what{{{0}, first_start(0), {1}, {0}, 0}, true, {}, {keys(std::move(which))}};
+    pull_request what{{{0}, first_start(0), {1}, {0}, 0}, true, {}, {keys(std::move(which))}};
     const auto answer = pull(server, what);
     REQUIRE(answer->reply);
     const auto& found = answer->reply->rows.at(0);

@@ -21,12 +21,12 @@ struct fixture : actor_fixture {
       : router(*this),
         coder(owned(spawn_codec(system, job, {{how, how}, pulls}, router.handle(),
                                 [this](std::string line) { log.push_back(std::move(line)); }))) {
-    router.on_push([](const update&) { return receipt{1, false}; });
+    router.on_push([](const push_request&) { return push_reply{1, false}; });
   }
 
   /// As a router's answer has them.
-  static query blocks_query() {
-    query made;
+  static pull_request blocks_pull() {
+    pull_request made;
     made.ranges = {{{0}, 0, 4096}, {{1}, 0, 3}};
     return made;
   }
@@ -41,8 +41,8 @@ struct fixture : actor_fixture {
 
 TEST_CASE("a_codec_actor_packs_what_is_pushed") {
   fixture f{{encoding::onebit, 0}};
-  const auto pushing = f.push(f.coder, whole_update(f.job));
-  CHECK(pushing->reply == receipt{1, false});
+  const auto pushing = f.push(f.coder, whole_push(f.job));
+  CHECK(pushing->reply == push_reply{1, false});
   REQUIRE(f.router.pushes().size() == 1);
   CHECK(f.router.pushes()[0].pieces.empty());
   CHECK(f.router.pushes()[0].packed.size() == 4);
@@ -51,13 +51,13 @@ TEST_CASE("a_codec_actor_packs_what_is_pushed") {
 
 TEST_CASE("a_codec_actor_asks_for_packed_values_and_unpacks_them") {
   fixture f{{encoding::fp16, 0}, encoding::bf16};
-  f.router.on_pull([&](const query& asked) {
+  f.router.on_pull([&](const pull_request& asked) {
     auto made = answer_to(asked, 3);
     codec server{f.job};
     server.pack(made, asked.packed_as);
     return made;
   });
-  const auto pulling = f.pull(f.coder, fixture::blocks_query());
+  const auto pulling = f.pull(f.coder, fixture::blocks_pull());
   CHECK(f.router.pulls().at(0).packed_as == encoding::bf16);
   REQUIRE(pulling->reply);
   CHECK(pulling->reply->packed.empty());
@@ -67,22 +67,22 @@ TEST_CASE("a_codec_actor_asks_for_packed_values_and_unpacks_them") {
 
 TEST_CASE("a_codec_actor_refuses_values_that_nobody_packs") {
   fixture f{{encoding::fp16, 0}, encoding::bf16};
-  f.router.on_pull([&](const query& asked) {
+  f.router.on_pull([&](const pull_request& asked) {
     auto made = answer_to(asked, 3);
     codec{f.job}.pack(made, encoding::fp16);
     made.packed[0].size_bytes -= 8;
     return made;
   });
-  CHECK(f.pull(f.coder, fixture::blocks_query())->error->code == errc::malformed);
+  CHECK(f.pull(f.coder, fixture::blocks_pull())->error->code == errc::malformed);
 }
 
 TEST_CASE("a_codec_actor_passes_views_and_errors_on") {
   fixture f{{encoding::topk, 0.5}};
   f.send(f.coder, view_atom_v, routed_view(f.job, 9));
   REQUIRE(f.router.views().size() == 1);
-  CHECK(f.router.views()[0].epoch.value == 9);
-  f.router.on_push([](const update&) { return failure{errc::rolled_back, "back to 3"}; });
-  CHECK(f.push(f.coder, whole_update(f.job))->error == failure{errc::rolled_back, "back to 3"});
+  CHECK(f.router.views()[0].config.value == 9);
+  f.router.on_push([](const push_request&) { return failure{errc::rolled_back, "back to 3"}; });
+  CHECK(f.push(f.coder, whole_push(f.job))->error == failure{errc::rolled_back, "back to 3"});
   CHECK(f.log
         == std::vector<std::string>{
           "a push failed (back to 3): what compression had not sent yet is dropped"});
@@ -90,30 +90,30 @@ TEST_CASE("a_codec_actor_passes_views_and_errors_on") {
 
 TEST_CASE("a_codec_actor_drops_what_it_kept_where_values_beside_a_push_cannot_be_read") {
   fixture f{{encoding::topk, 0.5}, encoding::bf16};
-  f.router.on_pull([&](const query& asked) {
+  f.router.on_pull([&](const pull_request& asked) {
     auto made = answer_to(asked, 3);
     codec{f.job}.pack(made, encoding::bf16);
     made.packed[0].size_bytes -= 8;
     return made;
   });
-  CHECK(f.pull(f.coder, fixture::blocks_query())->error->code == errc::malformed);
+  CHECK(f.pull(f.coder, fixture::blocks_pull())->error->code == errc::malformed);
   CHECK(f.log.empty());
-  const auto both = f.ask(f.coder, {whole_update(f.job), fixture::blocks_query()}, &reply::pulled);
+  const auto both = f.ask(f.coder, {whole_push(f.job), fixture::blocks_pull()}, &reply::pulled);
   CHECK(both->error->code == errc::malformed);
   CHECK(f.log.size() == 1);
 }
 
 TEST_CASE("a_codec_actor_without_error_feedback_has_nothing_to_drop") {
   fixture f{{encoding::int8, 0}};
-  f.router.on_push([](const update&) { return failure{errc::rolled_back, ""}; });
-  CHECK(f.push(f.coder, whole_update(f.job))->error);
+  f.router.on_push([](const push_request&) { return failure{errc::rolled_back, ""}; });
+  CHECK(f.push(f.coder, whole_push(f.job))->error);
   CHECK(f.log.empty());
 }
 
 TEST_CASE("a_codec_actor_gives_up_on_a_router_that_never_answers") {
   fixture f{{encoding::fp16, 0}};
-  f.router.on_push([](const update&) -> std::optional<fake_kv::push_answer> { return {}; });
-  const auto pushing = f.push(f.coder, whole_update(f.job));
+  f.router.on_push([](const push_request&) -> std::optional<fake_kv::push_answer> { return {}; });
+  const auto pushing = f.push(f.coder, whole_push(f.job));
   f.advance(599s, 1s);
   CHECK(pushing->pending());
   f.advance(3s, 1s);

@@ -24,7 +24,7 @@ struct fixture : actor_fixture {
         seen.push_back(what);
         reply made;
         if (what.push)
-          made.pushed = receipt{seen.size(), false};
+          made.pushed = push_reply{seen.size(), false};
         if (what.pull)
           made.pulled = answer_to(*what.pull, seen.size());
         return made;
@@ -39,8 +39,8 @@ struct fixture : actor_fixture {
     }));
   }
 
-  update packed_update(compression how = {encoding::int8, 0}) {
-    auto push = whole_update(job);
+  push_request packed_push(compression how = {encoding::int8, 0}) {
+    auto push = whole_push(job);
     codec{job, {{how, how}, encoding::f32}}.pack(push);
     return push;
   }
@@ -60,8 +60,8 @@ struct fixture : actor_fixture {
 
 TEST_CASE("an_expander_unpacks_pushes_before_the_server_sees_them") {
   fixture f;
-  request_list list{request_message{7, {f.packed_update(), {}}}};
-  list.items.push_back({8, {f.packed_update({encoding::topk, 0.5}), whole_query(f.job)}});
+  request_list list{request_message{7, {f.packed_push(), {}}}};
+  list.items.push_back({8, {f.packed_push({encoding::topk, 0.5}), whole_pull(f.job)}});
   f.send(f.expander, std::move(list), f.sink);
   REQUIRE(f.seen.size() == 2);
   CHECK(f.lists == std::vector<std::size_t>{2}); // Still one message.
@@ -75,11 +75,11 @@ TEST_CASE("an_expander_unpacks_pushes_before_the_server_sees_them") {
 
 TEST_CASE("an_expander_packs_values_as_they_are_wanted") {
   fixture f;
-  auto packed = whole_query(f.job);
+  auto packed = whole_pull(f.job);
   packed.packed_as = encoding::fp16;
-  request_list list{request_message{7, {f.packed_update(), {}}}};
+  request_list list{request_message{7, {f.packed_push(), {}}}};
   list.items.push_back({8, {{}, packed}});
-  list.items.push_back({9, {{}, whole_query(f.job)}});
+  list.items.push_back({9, {{}, whole_pull(f.job)}});
   f.send(f.expander, std::move(list), f.sink);
   CHECK(f.reply_to(7).pushed->version == 1); // In order.
   CHECK(f.reply_to(8).pulled->version == 2);
@@ -90,14 +90,14 @@ TEST_CASE("an_expander_packs_values_as_they_are_wanted") {
 
 TEST_CASE("an_expander_answers_alone_what_cannot_be_unpacked") {
   fixture f;
-  auto bad = f.packed_update();
+  auto bad = f.packed_push();
   bad.packed[1].where.count = 5;
   for (const bool packs : {false, true}) {
     f.answers.clear();
-    auto pull = whole_query(f.job);
+    auto pull = whole_pull(f.job);
     pull.packed_as = packs ? encoding::int8 : encoding::f32;
     request_list list{request_message{7, {bad, pull}}};
-    list.items.push_back({8, {f.packed_update(), pull}});
+    list.items.push_back({8, {f.packed_push(), pull}});
     f.send(f.expander, std::move(list), f.sink);
     CHECK(std::get<failure_message>(f.answers.at(7)).what.code == errc::malformed);
     CHECK(f.reply_to(8).pushed);
@@ -107,13 +107,13 @@ TEST_CASE("an_expander_answers_alone_what_cannot_be_unpacked") {
 
 TEST_CASE("an_expander_serves_who_asks_alone") {
   fixture f;
-  auto pull = whole_query(f.job);
+  auto pull = whole_pull(f.job);
   pull.packed_as = encoding::bf16;
   const auto pulling = f.pull(f.expander, pull);
   REQUIRE(pulling->reply);
   CHECK(pulling->reply->packed.size() == 2);
-  CHECK(f.push(f.expander, f.packed_update())->reply);
-  auto bad = f.packed_update();
+  CHECK(f.push(f.expander, f.packed_push())->reply);
+  auto bad = f.packed_push();
   bad.packed[0].where.table = {7};
   CHECK(f.push(f.expander, bad)->error->code == errc::malformed);
 }

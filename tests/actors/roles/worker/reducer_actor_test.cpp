@@ -12,8 +12,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::optional<fake_kv::push_answer> receive(const update&) { return receipt{7, false}; }
-std::optional<fake_kv::pull_answer> bring(const query& asked) { return answer_to(asked, 7); }
+std::optional<fake_kv::push_answer> receive(const push_request&) { return push_reply{7, false}; }
+std::optional<fake_kv::pull_answer> bring(const pull_request& asked) { return answer_to(asked, 7); }
 
 /// Workers 0 and 1 have had their first values.
 struct fixture : actor_fixture {
@@ -25,20 +25,20 @@ struct fixture : actor_fixture {
   void begin() {
     reduces = owned(spawn_reducer(system, job, {.wait = 100ms}, next.handle(), tally));
     next.on_pull({});
-    const auto first = pull(reduces, query_of(0));
-    const auto second = pull(reduces, query_of(1));
+    const auto first = pull(reduces, pull_of_query(0));
+    const auto second = pull(reduces, pull_of_query(1));
     next.on_pull(bring);
     next.release();
     CHECK((first->reply && second->reply));
   }
 
-  query query_of(std::uint32_t worker) const {
-    auto made = whole_query(job, worker);
+  pull_request pull_of_query(std::uint32_t worker) const {
+    auto made = whole_pull(job, worker);
     made.step.worker = {worker};
     return made;
   }
-  update push_of(std::uint32_t worker, float norm = 2) const {
-    auto made = whole_update(job, worker);
+  push_request push_of(std::uint32_t worker, float norm = 2) const {
+    auto made = whole_push(job, worker);
     made.step.worker = {worker};
     made.gradient_norm = norm;
     return made;
@@ -58,8 +58,8 @@ TEST_CASE("a_reducer_actor_pushes_the_sum_of_what_its_workers_push") {
   CHECK(first->pending());
   CHECK(f.next.pushes().empty());
   const auto second = f.push(f.reduces, f.push_of(1));
-  CHECK(first->reply == receipt{7, false});
-  CHECK(second->reply == receipt{7, false});
+  CHECK(first->reply == push_reply{7, false});
+  CHECK(second->reply == push_reply{7, false});
   REQUIRE(f.next.pushes().size() == 1);
   const auto& sum = f.next.pushes().front();
   CHECK(sum.step.batch == batch_id{0});
@@ -90,8 +90,8 @@ TEST_CASE("a_reducer_actor_clips_each_push_before_it_adds_it") {
 
 TEST_CASE("a_reducer_actor_brings_all_workers_the_same_values") {
   fixture f;
-  const auto first = f.pull(f.reduces, f.query_of(0));
-  const auto second = f.pull(f.reduces, f.query_of(1));
+  const auto first = f.pull(f.reduces, f.pull_of_query(0));
+  const auto second = f.pull(f.reduces, f.pull_of_query(1));
   REQUIRE((first->reply && second->reply));
   CHECK(f.next.pulls().size() == 3); // With the first ones.
   CHECK(f.next.pulls().back().others.size() == 1);
@@ -104,7 +104,7 @@ TEST_CASE("a_reducer_actor_waits_for_a_worker_no_longer_than_it_was_told") {
   f.advance(90ms);
   CHECK(first->pending());
   f.advance(20ms);
-  CHECK(first->reply == receipt{7, false});
+  CHECK(first->reply == push_reply{7, false});
   CHECK(f.tally->left_out[1] == 1);
   worker_counters counters;
   count(*f.tally, 1, false, counters);

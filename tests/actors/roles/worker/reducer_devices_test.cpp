@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::optional<fake_kv::push_answer> receive(const update&) { return receipt{7, false}; }
+std::optional<fake_kv::push_answer> receive(const push_request&) { return push_reply{7, false}; }
 
 /// Three workers that have had their first values; worker i's device is i. Its gradient is i + 1
 /// times 0, 1, 2, ... in each table.
@@ -31,17 +31,17 @@ struct fixture : actor_fixture {
     reduces = owned(spawn_reducer(system, job, {.wait = 100ms}, next.handle(), tally));
     next.on_pull({});
     for (std::uint32_t worker = 0; worker < workers; ++worker) {
-      auto question = whole_query(job, worker);
+      auto question = whole_pull(job, worker);
       question.step.worker = {worker};
       pull(reduces, question);
     }
-    next.on_pull([](const query& asked) { return std::optional{answer_to(asked, 7)}; });
+    next.on_pull([](const pull_request& asked) { return std::optional{answer_to(asked, 7)}; });
     next.release();
   }
 
   /// On the host.
-  update push_of(std::uint32_t worker, float norm = 1) const {
-    auto made = whole_update(job, worker);
+  push_request push_of(std::uint32_t worker, float norm = 1) const {
+    auto made = whole_push(job, worker);
     made.step.worker = {worker};
     made.gradient_norm = norm;
     for (auto& x : made.pieces) {
@@ -54,7 +54,7 @@ struct fixture : actor_fixture {
   }
 
   /// The same on the worker's device.
-  update left_push_of(std::uint32_t worker, float norm = 1) {
+  push_request left_push_of(std::uint32_t worker, float norm = 1) {
     auto made = push_of(worker, norm);
     std::vector<float> flat;
     for (auto& x : made.pieces) {
@@ -145,17 +145,17 @@ TEST_CASE("a_reducer_adds_up_pushes_of_devices_and_of_the_host") {
 
 TEST_CASE("pushes_of_a_refused_sum_go_on_as_they_were_left") {
   fixture f;
-  f.next.on_push([](const update& what) -> std::optional<fake_kv::push_answer> {
+  f.next.on_push([](const push_request& what) -> std::optional<fake_kv::push_answer> {
     if (!what.others.empty())
       return failure{errc::sum_not_applicable, "one of them was applied"};
-    return receipt{8, false};
+    return push_reply{8, false};
   });
-  std::vector<std::shared_ptr<outcome<receipt>>> answers;
+  std::vector<std::shared_ptr<outcome<push_reply>>> answers;
   for (std::uint32_t worker = 0; worker < 3; ++worker)
     answers.push_back(f.push(f.reduces, f.left_push_of(worker, 4.0f)));
   REQUIRE(f.next.pushes().size() == 4);
   for (std::uint32_t worker = 0; worker < 3; ++worker) {
-    CHECK(answers[worker]->reply == receipt{8, false});
+    CHECK(answers[worker]->reply == push_reply{8, false});
     const auto& alone = f.next.pushes()[1 + worker];
     const auto wanted = f.push_of(alone.step.worker.value);
     CHECK(alone.gradient_norm == 4.0f);
@@ -168,15 +168,15 @@ TEST_CASE("pushes_of_a_refused_sum_go_on_as_they_were_left") {
 
 TEST_CASE("where_a_device_is_lost_the_others_pushes_go_on_and_its_own_is_to_be_computed_again") {
   fixture f;
-  std::vector<std::shared_ptr<outcome<receipt>>> answers;
-  std::vector<update> pushes;
+  std::vector<std::shared_ptr<outcome<push_reply>>> answers;
+  std::vector<push_request> pushes;
   for (std::uint32_t worker = 0; worker < 3; ++worker)
     pushes.push_back(f.left_push_of(worker));
   f.on->lose(1);
   for (const auto& x : pushes)
     answers.push_back(f.push(f.reduces, x));
-  CHECK(answers[0]->reply == receipt{7, false});
-  CHECK(answers[2]->reply == receipt{7, false});
+  CHECK(answers[0]->reply == push_reply{7, false});
+  CHECK(answers[2]->reply == push_reply{7, false});
   REQUIRE(answers[1]->error);
   CHECK(answers[1]->error->code == errc::device_failed);
   CHECK(answers[1]->error->text == "device 1 is lost");
@@ -198,17 +198,17 @@ TEST_CASE("while_a_reducer_waits_for_devices_other_actors_of_its_process_go_on")
   const auto job = routed_job();
   const router_handle next = system.spawn([]() -> router_handle::behavior_type {
     return {[](const request&) {
-              return reply{receipt{7, false}, {}, {}};
+              return reply{push_reply{7, false}, {}, {}};
             },
             [](view_atom, const view&) {}};
   });
   const auto reduces =
     spawn_reducer(system, job, {.wait = 100ms}, next, std::make_shared<reducer_tally>(1), true);
-  request left{whole_update(job, 0), {}};
+  request left{whole_push(job, 0), {}};
   left.push->on_device = std::make_shared<const device_values>(device_values{slow, 0, {}, nullptr});
   auto waits = self->request(reduces, 1min, left);
   bool answered = false;
-  self->request(next, 5s, request{whole_update(job, 1), {}})
+  self->request(next, 5s, request{whole_push(job, 1), {}})
     .receive([&](const reply&) { answered = true; }, [](const caf::error&) {});
   CHECK(answered);
   there.set_value();

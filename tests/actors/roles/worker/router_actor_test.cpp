@@ -22,7 +22,7 @@ struct fixture : actor_fixture {
     send(router, view_atom_v, routed_view(job));
   }
 
-  static fake_kv::pull_answer answer(const query& asked) { return answer_to(asked, 3); }
+  static fake_kv::pull_answer answer(const pull_request& asked) { return answer_to(asked, 3); }
 
   job_spec job = routed_job();
   fake_kv first;
@@ -31,15 +31,17 @@ struct fixture : actor_fixture {
   router_handle router;
 };
 
-std::optional<fake_kv::push_answer> receive(const update&) { return receipt{1, false}; }
-std::optional<fake_kv::push_answer> lose(const update&) { return failure{errc::peer_lost, ""}; }
+std::optional<fake_kv::push_answer> receive(const push_request&) { return push_reply{1, false}; }
+std::optional<fake_kv::push_answer> lose(const push_request&) {
+  return failure{errc::peer_lost, ""};
+}
 
 } // namespace
 
 TEST_CASE("a_router_actor_splits_requests_and_joins_the_replies") {
   fixture f;
-  const auto pushing = f.push(f.router, whole_update(f.job));
-  const auto pulling = f.pull(f.router, whole_query(f.job));
+  const auto pushing = f.push(f.router, whole_push(f.job));
+  const auto pulling = f.pull(f.router, whole_pull(f.job));
   for (auto* server : {&f.first, &f.second}) {
     server->on_push(receive);
     server->on_pull(fixture::answer);
@@ -47,7 +49,7 @@ TEST_CASE("a_router_actor_splits_requests_and_joins_the_replies") {
   f.first.release();
   CHECK(pushing->pending());
   f.second.release();
-  CHECK(pushing->reply == receipt{1, false});
+  CHECK(pushing->reply == push_reply{1, false});
   REQUIRE(pulling->reply);
   CHECK(pulling->reply->pieces.size() == 4);
   CHECK(f.connected.size() == 2);
@@ -57,7 +59,7 @@ TEST_CASE("a_router_actor_sends_again_after_its_pause") {
   fixture f;
   f.second.on_push(receive);
   f.first.on_push(lose);
-  const auto pushing = f.push(f.router, whole_update(f.job));
+  const auto pushing = f.push(f.router, whole_push(f.job));
   CHECK(f.first.pushes().size() == 1);
   f.first.on_push(receive);
   f.advance(10ms);
@@ -70,7 +72,7 @@ TEST_CASE("a_router_actor_sends_again_after_its_pause") {
 TEST_CASE("a_router_actor_sends_again_when_no_answer_comes_in_time") {
   fixture f;
   f.second.on_push(receive);
-  const auto pushing = f.push(f.router, whole_update(f.job));
+  const auto pushing = f.push(f.router, whole_push(f.job));
   f.advance(4900ms, 100ms);
   CHECK(f.first.pushes().size() == 1);
   f.advance(700ms, 100ms);
@@ -82,7 +84,7 @@ TEST_CASE("a_router_actor_sends_again_when_no_answer_comes_in_time") {
 
 TEST_CASE("a_router_actor_connects_anew_to_a_new_incarnation") {
   fixture f;
-  const auto pushing = f.push(f.router, whole_update(f.job));
+  const auto pushing = f.push(f.router, whole_push(f.job));
   auto now_valid = routed_view(f.job, 2);
   now_valid.chains[0].head.incarnation = {500};
   f.send(f.router, view_atom_v, now_valid);
@@ -95,10 +97,10 @@ TEST_CASE("a_router_actor_connects_anew_to_a_new_incarnation") {
 
 TEST_CASE("a_router_actor_passes_errors_on") {
   fixture f;
-  f.first.on_push([](const update&) { return failure{errc::fenced, "too old"}; });
-  const auto pushing = f.push(f.router, whole_update(f.job));
+  f.first.on_push([](const push_request&) { return failure{errc::fenced, "too old"}; });
+  const auto pushing = f.push(f.router, whole_push(f.job));
   CHECK(pushing->error == failure{errc::fenced, "too old"});
-  query outside;
+  pull_request outside;
   outside.ranges = {{{9}, 0, 1}};
   CHECK(f.pull(f.router, outside)->error->code == errc::shape_mismatch);
 }
@@ -109,7 +111,7 @@ TEST_CASE("a_router_actor_reads_at_another_replica_while_the_head_is_silent") {
   auto replicated = routed_view(f.job, 2);
   replicated.chains[0].others = {{routed_server(1), "second"}};
   f.send(f.router, view_atom_v, replicated);
-  const auto pulling = f.pull(f.router, whole_query(f.job));
+  const auto pulling = f.pull(f.router, whole_pull(f.job));
   f.advance(150ms, 10ms);
   CHECK(pulling->pending());
   f.advance(60ms, 10ms);

@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-values sevens(const query& asked) {
-  values answer{42, {}};
+pull_reply sevens(const pull_request& asked) {
+  pull_reply answer{42, {}};
   for (const auto& where : asked.ranges) {
     static buffer_pool pool;
     const auto numbers = pool.floats(where.count);
@@ -32,14 +32,14 @@ struct fixture : actor_fixture {
                    trainer_factory make = {}, std::uint32_t ahead_max = 0, bool delta_pulls = false)
       : job(job_of({sync}, 2, 100)), coordinator(*this), kv(*this) {
     kv.on_pull(sevens);
-    kv.on_push([](const update&) { return receipt{}; });
+    kv.on_push([](const push_request&) { return push_reply{}; });
     job.tables[0].optimizer.clip_norm = 100; // Else no norm is computed.
     worker_options options;
     options.self = {role::worker, 1, {66}};
     options.job = job;
     if (slowness > 0ms)
       options.slowness = [slowness] { return slowness; };
-    options.pipeline.ahead_max = ahead_max;
+    options.step_planner.ahead_max = ahead_max;
     options.delta_pulls = delta_pulls;
     options.own_thread = false;
     if (!make)
@@ -52,9 +52,9 @@ struct fixture : actor_fixture {
     worker = owned(spawn_worker(system, options, make, kv.handle(), coordinator.connector()));
   }
 
-  worker_orders admitted(std::vector<lease> leases, std::uint64_t generation = 1) {
-    worker_orders what;
-    what.view = {{++epoch}, {generation}, {}, {}};
+  desired_worker admitted(std::vector<lease> leases, std::uint64_t generation = 1) {
+    desired_worker what;
+    what.view = {{++config}, {generation}, {}, {}};
     what.leases = std::move(leases);
     what.admitted = true;
     return what;
@@ -69,8 +69,8 @@ struct fixture : actor_fixture {
       batches.push_back(x.step.batch.value);
     return batches;
   }
-  const worker_report& last() const { return coordinator.last<worker_report>(); }
-  const worker_report& report_now() {
+  const worker_status& last() const { return coordinator.last<worker_status>(); }
+  const worker_status& report_now() {
     advance(100ms);
     return last();
   }
@@ -81,15 +81,15 @@ struct fixture : actor_fixture {
   std::vector<std::uint64_t> seen; ///< Batches that the trainer saw.
   float parameter = 0;
   gradient_function compute = constant_gradient(2);
-  std::uint64_t epoch = 0;
+  std::uint64_t config = 0;
   troupe::member_handle worker;
 };
 
 using numbers_list = std::vector<std::uint64_t>;
 
-const auto hold_push = [](const update&) { return std::optional<fake_kv::push_answer>{}; };
-const auto hold_pull = [](const query&) { return std::optional<fake_kv::pull_answer>{}; };
-const auto answer_push = [](const update&) { return fake_kv::push_answer{receipt{}}; };
+const auto hold_push = [](const push_request&) { return std::optional<fake_kv::push_answer>{}; };
+const auto hold_pull = [](const pull_request&) { return std::optional<fake_kv::pull_answer>{}; };
+const auto answer_push = [](const push_request&) { return fake_kv::push_answer{push_reply{}}; };
 
 } // namespace
 
@@ -149,10 +149,10 @@ TEST_CASE("each_new_view_is_passed_on_once") {
   f.lease({});
   f.lease({});
   auto old = f.admitted({});
-  old.view.epoch = {1};
+  old.view.config = {1};
   f.coordinator.order(f.worker, old);
   REQUIRE(f.kv.views().size() == 2);
-  CHECK(f.kv.views()[1].epoch.value == 2);
+  CHECK(f.kv.views()[1].config.value == 2);
 }
 
 TEST_CASE("a_push_and_the_pull_for_the_next_batch_are_one_request") {
@@ -188,10 +188,10 @@ TEST_CASE("a_push_that_was_dropped_is_computed_again") {
     CAPTURE(to_string(code));
     fixture f;
     int refusals = 1;
-    f.kv.on_push([&, code](const update&) -> fake_kv::push_answer {
+    f.kv.on_push([&, code](const push_request&) -> fake_kv::push_answer {
       if (refusals-- > 0)
         return failure{code, ""};
-      return receipt{};
+      return push_reply{};
     });
     f.lease({{1, {0}, 2, 1}});
     f.advance(100ms);
@@ -202,7 +202,7 @@ TEST_CASE("a_push_that_was_dropped_is_computed_again") {
 
 TEST_CASE("a_pull_that_failed_is_tried_again_at_the_next_tick") {
   fixture f;
-  f.kv.on_pull([](const query&) { return failure{errc::not_ready, ""}; });
+  f.kv.on_pull([](const pull_request&) { return failure{errc::not_ready, ""}; });
   f.lease({{1, {0}, 1, 1}});
   CHECK(f.kv.pulls().size() == 1);
   f.advance(300ms);
@@ -213,13 +213,13 @@ TEST_CASE("a_pull_that_failed_is_tried_again_at_the_next_tick") {
 TEST_CASE("errors_that_only_a_person_can_cure_fail_the_job") {
   fixture f;
   SUBCASE("of a pull") {
-    f.kv.on_pull([](const query&) { return failure{errc::shape_mismatch, "does not fit"}; });
+    f.kv.on_pull([](const pull_request&) { return failure{errc::shape_mismatch, "does not fit"}; });
   }
   SUBCASE("of a push") {
-    f.kv.on_push([](const update&) { return failure{errc::shape_mismatch, "does not fit"}; });
+    f.kv.on_push([](const push_request&) { return failure{errc::shape_mismatch, "does not fit"}; });
   }
   SUBCASE("a gradient that turned bad on its way") {
-    f.kv.on_push([](const update&) { return failure{errc::non_finite, "does not fit"}; });
+    f.kv.on_push([](const push_request&) { return failure{errc::non_finite, "does not fit"}; });
   }
   SUBCASE("of the trainer") {
     f.compute = [](const batch&, const_tensors, mutable_tensors) -> double {
@@ -279,9 +279,9 @@ TEST_CASE("20_gradients_in_a_row_that_are_not_finite_are_a_divergence") {
 TEST_CASE("20_gradients_in_a_row_that_cannot_be_had_from_their_device_fail_the_job") {
   fixture f;
   int push = 0;
-  f.kv.on_push([&](const update&) -> fake_kv::push_answer {
+  f.kv.on_push([&](const push_request&) -> fake_kv::push_answer {
     if (push++ == 19)
-      return receipt{};
+      return push_reply{};
     return failure{errc::device_failed, "it is lost"};
   });
   f.lease({{1, {0}, 2, 1}});
@@ -333,8 +333,8 @@ TEST_CASE("bsp_takes_a_smaller_batch_first_because_others_wait_for_it") {
   f.lease({{1, {5}, 1, 1}, {2, {0}, 1, 1}});
   REQUIRE(f.kv.pulls().size() == 2);
   CHECK(f.kv.pulls()[1].step.batch.value == 0);
-  f.kv.on_pull([](const query& asked) {
-    values answer;
+  f.kv.on_pull([](const pull_request& asked) {
+    pull_reply answer;
     answer.pieces = {{asked.ranges[0], buffer_pool{}.floats(4)}};
     return answer;
   });
@@ -409,7 +409,7 @@ TEST_CASE("a_straggler_takes_its_time_for_each_step") {
 
 TEST_CASE("a_worker_told_to_stop_is_silent") {
   fixture f;
-  f.coordinator.order(f.worker, worker_orders{}, true);
+  f.coordinator.order(f.worker, desired_worker{}, true);
   const auto count = f.coordinator.reports().size();
   f.advance(1000ms);
   CHECK(f.coordinator.reports().size() == count);
@@ -418,12 +418,12 @@ TEST_CASE("a_worker_told_to_stop_is_silent") {
 TEST_CASE("orders_that_are_older_or_for_others_are_ignored") {
   fixture f;
   f.lease({});
-  orders old;
+  desired_state old;
   old.stop = true;
-  old.body = worker_orders{};
+  old.body = desired_worker{};
   f.send(f.worker, old);
   old.term = 9;
-  old.body = server_orders{};
+  old.body = desired_server{};
   f.send(f.worker, old);
   f.lease({{1, {0}, 1, 1}});
   CHECK(f.pushed() == numbers_list{0});
@@ -436,11 +436,11 @@ TEST_CASE("a_delta_pull_names_what_the_worker_has_and_what_is_unchanged_is_taken
     seen.insert(seen.end(), {parameters[0][0], parameters[0][3]});
     return constant_gradient(2)(work, parameters, gradients);
   };
-  f.kv.on_pull([pulls = 0](const query& asked) mutable {
+  f.kv.on_pull([pulls = 0](const pull_request& asked) mutable {
     static buffer_pool pool;
     const auto numbers = pool.floats(4);
     std::fill_n(numbers.get(), 4, static_cast<float>(++pulls));
-    values answer{42, {}};
+    pull_reply answer{42, {}};
     if (pulls == 1) {
       answer.pieces = {{{{0}, 0, 2, 9}, numbers}, {{{0}, 2, 2, 8}, numbers}};
     } else {
@@ -463,7 +463,7 @@ TEST_CASE("a_delta_pull_names_what_the_worker_has_and_what_is_unchanged_is_taken
 TEST_CASE("a_worker_without_delta_pulls_asks_for_everything") {
   fixture f;
   f.lease({{1, {0}, 2, 1}});
-  for (const query& asked : f.kv.pulls()) {
+  for (const pull_request& asked : f.kv.pulls()) {
     CHECK(!asked.delta);
     CHECK(asked.ranges == std::vector<range>{{{0}, 0, 4}});
   }

@@ -103,7 +103,8 @@ TEST_CASE("a_body_is_read_where_it_was_written") {
   both_ends ends;
   REQUIRE(ends.reader);
   const reply_message pulled{
-    1, {{}, values{1, {{{{1}, 0, 3001}, pattern(3001, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}}}}};
+    1,
+    {{}, pull_reply{1, {{{{1}, 0, 3001}, pattern(3001, 1)}, {{{2}, 7, 1000}, pattern(1000, 2)}}}}};
   const wire::frame sent = wire::encode(pulled);
   const std::size_t body_bytes = sent.size_bytes() - sent.head.size();
   const wire::frame placed = ends.writer->place(sent);

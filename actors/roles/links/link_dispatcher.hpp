@@ -1,0 +1,97 @@
+// Connects the transport's callbacks with the actors that own links. Shared by the actors of
+// actors/roles/links; not for use outside.
+#pragma once
+
+#include "actors/flow_control.hpp"
+#include "actors/inline_executor.hpp"
+#include "actors/kv.hpp"
+#include "actors/notice_sink.hpp"
+#include "actors/roles/links/unreached_peers.hpp"
+#include "actors/transport/transport.hpp"
+#include "serialization/wire.hpp"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::link_id)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::hello)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::failure)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::message)
+
+namespace troupe::detail {
+
+/// What an actor that owns links hears of them, in order.
+using link_owner =
+  caf::typed_actor<caf::reacts_to<opened_atom, link_id, hello>,
+                   caf::reacts_to<lost_atom, link_id, failure>, caf::reacts_to<link_id, message>>;
+
+/// Requests and their answers run through their actors on the transport's thread, a lane; reports
+/// and orders, whose handling may take long, on the scheduler's. Thread-safe.
+class link_dispatcher {
+public:
+  /// Called on the transport's thread for each accepted link; returns its owner.
+  using acceptor = std::function<std::optional<link_owner>(link_id, const hello&)>;
+
+  link_dispatcher(caf::actor_system& system, hello self, acceptor accept,
+                  std::function<void(std::string)> log, notice_sink waits,
+                  transport_options options);
+
+  /// Connects to the process that messages call `name`.
+  link_id connect(const endpoint& where, const std::string& name, const link_owner& owner);
+  std::size_t send(link_id link, const message& what) { return transport_->send(link, what); }
+  void close(link_id link) { transport_->close(link); }
+  troupe::transport& transport() { return *transport_; }
+  /// Ends all links. Actors that hold the switchboard just now can still call it.
+  void stop() { transport_->stop(); }
+
+private:
+  std::optional<link_owner> owner_of(link_id link);
+  void tell(const std::vector<reach_notice>& all) const;
+
+  acceptor accept_;
+  std::function<void(std::string)> log_;
+  notice_sink waits_;
+  std::mutex mutex_;
+  std::unordered_map<link_id, link_owner> owners_;
+  unreached_peers unreached_;
+  inline_executor executor_; ///< The transport's thread.
+  /// Last member: its thread ends before what the callbacks use.
+  std::unique_ptr<troupe::transport> transport_;
+};
+
+/// Actors hold it weakly: the node owns it, and ends it first.
+using link_dispatcher_ptr = std::weak_ptr<link_dispatcher>;
+
+/// What is wrong with a message of so many values, which could only end its link, and that again
+/// and again.
+inline std::optional<failure> too_long(std::uint64_t bytes) {
+  if (bytes <= wire::body_bytes_max)
+    return std::nullopt;
+  return failure{errc::shape_mismatch, "too many values for one message: " + std::to_string(bytes)
+                                         + " bytes, at most "
+                                         + std::to_string(wire::body_bytes_max)};
+}
+
+/// See node::to_servers.
+kv_service spawn_remote(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
+                        member_id whom, const send_limits& limits,
+                        std::shared_ptr<push_quota> memory);
+
+/// See node::to_peers.
+replica_sink spawn_peer_link(caf::actor_system& system, link_dispatcher_ptr board, endpoint where,
+                             member_id whom);
+
+/// Answers the pushes and pulls of one accepted link from `target`, and hands what `peer` sends to
+/// `replicas` of the same chains to them; null where there are none.
+link_owner spawn_gateway(caf::actor_system& system, link_dispatcher_ptr board, link_id link,
+                         const member_id& peer, kv_service target, replica_sink replicas);
+
+/// See node::to_coordinator.
+coordinator_handle spawn_uplink(caf::actor_system& system, link_dispatcher_ptr board,
+                                endpoint where, member_handle self,
+                                std::function<void(failure)> refused);
+
+} // namespace troupe::detail

@@ -1,0 +1,222 @@
+// What a replica keeps for itself on its server's disk, and begins with when the server starts
+// again: bases, and in jobs of durability `log` what came after them (storage/local_state.hpp).
+#include "actors/open_requests.hpp"
+#include "actors/roles/server/replica_host.hpp"
+#include "actors/tables/log_replay.hpp"
+
+#include "caf/stateful_actor.hpp"
+
+#include <utility>
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(troupe::replica_past)
+
+namespace troupe {
+
+namespace {
+
+/// Replays one log, then ends. It takes about as long as the log's steps took, and the server has
+/// to report.
+using replayer = caf::typed_actor<
+  caf::replies_to<read_atom, job_spec, std::shared_ptr<storage::local_state>>::with<replica_past>>;
+
+replayer::behavior_type run_replayer(replayer::pointer self,
+                                     const std::shared_ptr<buffer_pool>& pool) {
+  return {
+    [self, pool](read_atom, const job_spec& job,
+                 const std::shared_ptr<storage::local_state>& kept) -> caf::result<replica_past> {
+      self->quit();
+      auto past = replay_log(job, *kept, pool);
+      if (!past)
+        return to_caf(past.error());
+      return *std::move(past);
+    }};
+}
+
+} // namespace
+
+/// A dense table changes everywhere in each step, so that an old state of it saves nothing.
+bool replica_host::keeps_states() const {
+  const auto& job = desired_state_->job;
+  return context_->storage && !context_->options.directory.empty()
+         && (is_durable() || (job.replicas > 1 && any_sparse(job)));
+}
+
+// -- keeping --
+
+/// What may be taken with the cut: the newest base, begun with its log; none where it keeps none.
+storage::cut replica_host::cut_of(std::uint64_t checkpoint, std::vector<partition_image> images) {
+  storage::cut what{checkpoint, chain_, std::move(images)};
+  if (!keeps_states())
+    return what;
+  const auto& options = context_->options;
+  if (base_ == 0)
+    base_ = storage::newest_kept(options.directory, {options.self.index}, chain_);
+  what.base = storage::base_id{++base_, history_, generation_, recovered_};
+  // Who takes up a bsp clock again needs the values of before it: so the log has to have its entry.
+  what.bases_from = is_bsp_ && is_durable() && base_ > 1 ? base_ - 1 : base_;
+  if (is_durable())
+    begin_log();
+  return what;
+}
+
+/// With what the values lack so far.
+void replica_host::begin_log() {
+  const auto& options = context_->options;
+  auto log = storage::begin_log(options.directory, {options.self.index}, chain_, base_);
+  if (!log)
+    return break_off(log.error());
+  log_.emplace(*std::move(log));
+  if (!replica_ || replica_->state() == nullptr)
+    return;
+  auto [index, entries] = replica_->unapplied();
+  for (const auto& entry : entries)
+    if (auto written = log_->append(index++, entry); !written)
+      return break_off(written.error());
+}
+
+/// Then calls `then`, unless another generation began meanwhile.
+void replica_host::keep(std::vector<partition_image> images,
+                        std::function<void(const result<void>&)> then) {
+  auto what = cut_of(0, std::move(images));
+  if (broken_)
+    return;
+  context_->self->request(context_->storage, storage_timeout, write_atom_v, std::move(what))
+    .then(
+      [this, then, during = loading_, alive = std::weak_ptr{alive_}](const checkpoint_part&) {
+        if (!alive.expired() && during == loading_)
+          then({});
+      },
+      [this, then, during = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {
+        if (!alive.expired() && during == loading_)
+          then(from_caf(why));
+      });
+}
+
+/// A state for a later start, about as often as the head writes its part of a checkpoint.
+void replica_host::keep_present() {
+  if (!keeps_states() || replica_->state() == nullptr || copy_waits_ || unnamed_since_
+      || desired_state_->checkpoint <= kept_at_)
+    return;
+  kept_at_ = desired_state_->checkpoint;
+  apply_admitted();
+  keep(values_->pin(replica_->state()->partitions()), [this](const result<void>& done) {
+    if (!done) // What it has kept before is still there.
+      log(done.error().text);
+    if (const auto& waits = context_->options.waits)
+      waits("kept-" + std::to_string(chain_.value), done ? "" : done.error().text);
+  });
+}
+
+void replica_host::run(write_effect& effect, replica_effects&) {
+  if (auto written = log_->append(effect.index, effect.entry); !written)
+    break_off(written.error());
+}
+
+void replica_host::run(take_back_effect& effect, replica_effects&) {
+  if (auto written = log_->truncate(effect.last); !written)
+    break_off(written.error());
+}
+
+/// It must not acknowledge anything that its log lacks.
+void replica_host::break_off(const failure& why) {
+  broken_ = true;
+  fail_open({errc::not_ready, "the server cannot write its log"});
+  give_up(why.text);
+}
+
+// -- beginning with it --
+
+/// A chain whose servers have all ended goes on with what one of them has kept; with the checkpoint
+/// where that is of no use.
+void replica_host::recover(const job_spec& job, const partitions& here,
+                           const chain_metadata& record) {
+  const auto instead = [this, job, here,
+                        base_checkpoint = record.base_checkpoint](const std::string& why) {
+    log(why + "; it begins with "
+        + (base_checkpoint == 0 ? "initial values"
+                                : "checkpoint " + std::to_string(base_checkpoint)));
+    load_from(job, here, base_checkpoint);
+  };
+  if (!keeps_states())
+    return instead("nothing is kept for a start like this one");
+  read_kept(job, here,
+            [this, job, instead, lost = record.active](local_ptr kept, const std::string& why) {
+              if (!kept)
+                return instead(why);
+              if (!kept_all(lost, {context_->options.self.index}, kept->base))
+                return instead("what was kept is not all of what was lost");
+              replay(job, std::move(kept), instead);
+            });
+}
+
+void replica_host::replay(const job_spec& job, local_ptr kept,
+                          std::function<void(const std::string&)> instead) {
+  auto* self = context_->self;
+  const auto by = context_->options.own_thread
+                    ? self->spawn<caf::detached>(run_replayer, context_->pool)
+                    : self->spawn(run_replayer, context_->pool);
+  const auto entries = kept->log.size();
+  self->request(by, storage_timeout, read_atom_v, job, std::move(kept))
+    .then(
+      [this, entries, number = loading_, alive = std::weak_ptr{alive_}](replica_past& past) {
+        if (alive.expired() || number != loading_)
+          return;
+        log("goes on with what was kept, " + std::to_string(entries) + " entries of its log");
+        recovered_ = true;
+        found(std::move(past.values), std::move(past.partitions));
+      },
+      [this, instead, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {
+        if (!alive.expired() && number == loading_)
+          instead(from_caf(why).text);
+      });
+}
+
+/// `then` gets null, and why, where nothing of this job's history is there.
+void replica_host::read_kept(const job_spec& job, const partitions& here,
+                             std::function<void(local_ptr, const std::string&)> then) {
+  context_->self->request(context_->storage, storage_timeout, read_atom_v, chain_, job, here)
+    .then(
+      [this, then, number = loading_, alive = std::weak_ptr{alive_}](local_ptr& kept) {
+        if (alive.expired() || number != loading_)
+          return;
+        const bool fits = kept && kept->base.history == history_;
+        then(fits ? std::move(kept) : nullptr, "nothing was kept of this history");
+      },
+      [this, then, number = loading_, alive = std::weak_ptr{alive_}](const caf::error& why) {
+        if (!alive.expired() && number == loading_)
+          then(nullptr, from_caf(why).text);
+      });
+}
+
+/// For a joiner, which then asks for less of a copy.
+void replica_host::read_own_past(const job_spec& job, const partitions& here) {
+  if (!keeps_states())
+    return;
+  copy_waits_ = true;
+  read_kept(job, here, [this](local_ptr kept, const std::string&) {
+    copy_waits_ = false;
+    if (kept && kept->base.generation == generation_)
+      own_past_ = std::move(kept->images);
+  });
+}
+
+/// The state that a generation begins with is there.
+void replica_host::found(std::shared_ptr<table_store> values, std::vector<shard_partition> held) {
+  const auto begin_now = [this, values, held](const result<void>& kept) {
+    if (!kept)
+      return break_off(kept.error());
+    begin(values, held);
+    go_on();
+  };
+  if (writes_log())
+    keep(values->pin(held), begin_now);
+  else
+    begin_now({});
+}
+
+void replica_host::log(const std::string& what) const {
+  if (context_->options.log)
+    context_->options.log("chain " + std::to_string(chain_.value) + ": " + what);
+}
+
+} // namespace troupe

@@ -1,0 +1,168 @@
+// What has to hold: of what the coordinator orders and persists.
+#include "cli/sim/job_world_parts.hpp"
+
+namespace troupe::sim {
+namespace {
+
+/// Where others have what a server has, it is waited for longer than surely_heard.
+constexpr time_point surely_waited_for = 7s;
+
+} // namespace
+
+void job_world::check_desired(const desired_state& what) {
+  const auto [by, unused] = term_of_.try_emplace(what.term, coordinator_->id.incarnation.value);
+  require(by->second == coordinator_->id.incarnation.value,
+          "one coordinator: two of them speak in one term");
+  if (const auto* mine = std::get_if<desired_server>(&what.body))
+    check_desired(*mine);
+  else if (const auto* work = std::get_if<desired_worker>(&what.body);
+           work != nullptr && what.to.role == role::worker)
+    check_leases(what.to, what.stop ? desired_worker{} : *work);
+  else if (const auto* shown = std::get_if<job_status>(&what.body))
+    check_evictions(*shown);
+}
+
+/// For those nobody waits for, the bound of ssp does not hold.
+void job_world::check_desired(const desired_server& what) {
+  for (const auto& one : what.workers) {
+    auto* const whom = find_worker({role::worker, one.worker.value, one.incarnation});
+    if (whom != nullptr && one.clock == unbound_clock)
+      whom->was_given_up = true;
+  }
+  // A coordinator that has begun again does not even name who did not come in time.
+  for (const auto& [index, one] : workers_)
+    if (one->disturbed_until && std::ranges::none_of(what.workers, [&](const clock_entry& x) {
+          return x.worker.value == index;
+        }))
+      one->was_given_up = true;
+  for (const auto& each : what.chains)
+    require(newest_of(each.record).config <= newest_of(persisted_.chains[each.chain.value]).config,
+            "persisted: a configuration is ordered that is not stored");
+}
+
+/// A lease id means one lease, which may get shorter.
+void job_world::check_leases(const member_id& to, const desired_worker& what) {
+  for (const auto& one : what.leases) {
+    const auto [known, unused] = leases_seen_.try_emplace(one.id, one, to);
+    const auto& [whole, holder] = known->second;
+    const auto skipped = one.first.value - whole.first.value;
+    const bool is_part = one.first >= whole.first && one.stride == whole.stride
+                         && skipped % whole.stride == 0
+                         && skipped / whole.stride + one.count <= whole.count;
+    require(holder == to && is_part, "leases: an id was used twice");
+  }
+  if (auto* const whom = find_worker(to); whom != nullptr && what.leases.empty())
+    whom->was_given_up = whom->was_given_up || has_open_work(*whom);
+  leases_changed_ = std::exchange(leases_now_[to], what.leases) != what.leases || leases_changed_;
+}
+
+/// Two live workers never hold the same open batch within a term, when all have been told.
+void job_world::check_open_batches() {
+  if (!std::exchange(leases_changed_, false))
+    return;
+  const bool may_share = options_.slow_workers + job().backup_workers > 0;
+  std::map<std::uint64_t, member_id> open;
+  for (const auto& [who, leases] : leases_now_) {
+    const auto* const holds = find_worker(who);
+    if (holds == nullptr || holds->disturbed_until)
+      continue;
+    std::set<batch_id> done;
+    for (const auto& each : holds->steps.progress())
+      done.insert(each.done.begin(), each.done.end());
+    for (const auto& one : leases) {
+      const auto& told = told_done_[{who, one.id}];
+      for (std::uint32_t i = 0; i < one.count; ++i) {
+        if (done.contains(one.at(i)) || told.contains(one.at(i)))
+          continue;
+        const bool alone = open.try_emplace(one.at(i).value, who).first->second == who;
+        tally_.shared += alone ? 0 : 1;
+        if (!alone && !may_share)
+          throw violation("leases: batch " + std::to_string(one.at(i).value) + " of "
+                          + full_name(who) + " is open in two of them");
+      }
+    }
+  }
+}
+
+/// Of so few workers one may be out at a time, and evictions have a pause between them.
+void job_world::check_evictions(const job_status& what) {
+  const auto out = std::ranges::count(what.members, member_state::evicted, &member_status::state);
+  require(out <= 1, "evictions: more workers are out than may be");
+}
+
+void job_world::check_eviction_told() {
+  const auto pause = coordinator_options_of(options_, false).stragglers->eviction_interval;
+  const auto now = local(*coordinator_);
+  require(!evicted_at_ || now - *evicted_at_ >= pause, "evictions: they are too near");
+  evicted_at_ = now;
+}
+
+// -- records ------------------------------------------------------------------------------------
+
+void job_world::check_records(const storage::coordinator_state& before,
+                              const storage::coordinator_state& after) {
+  if (before.chains.size() != after.chains.size())
+    return;
+  bool one_was_lost = before.rolling_back;
+  const auto patience = job().replicas > 1 ? surely_waited_for : surely_heard;
+  std::vector<std::uint32_t> without_need;
+  for (std::uint32_t i = 0; i < after.chains.size(); ++i) {
+    const auto& chain = after.chains[i];
+    const auto& old = before.chains[i];
+    require(newest_of(chain).config >= newest_of(old).config
+              && chain.active.config >= old.active.config,
+            "epochs: they go back");
+    if (chain.active.generation == old.active.generation
+        && chain.active.members != old.active.members) {
+      tally_.failovers += chain.active.members.front() != old.active.members.front()
+                              && !lives(old.active.members.front())
+                            ? 1
+                            : 0;
+      tally_.moves +=
+        old.active.members.size() == job().replicas && chain.active.members.size() == job().replicas
+          ? 1
+          : 0;
+    }
+    if (chain.active.generation != old.active.generation && !old.active.members.empty())
+      check_kept({i}, old.active, chain.active.generation);
+    if (newest_of(chain).generation == newest_of(old).generation)
+      continue;
+    const bool was_beginning = newest_of(old).generation != old.active.generation;
+    // With logs who takes a founder's place begins with what it kept, if it can.
+    if (!is_durable() || !was_beginning || chain.base_checkpoint != old.base_checkpoint)
+      check_origin(chain);
+    if (old.active.members.empty() || was_beginning)
+      continue; // It was beginning already.
+    const bool is_needless = std::ranges::any_of(old.active.members, [&](const member_id& who) {
+      const auto paid = attention_.find(who);
+      return lives(who) && paid != attention_.end() && now_ - paid->second.heard < patience
+             && paid->second.silent_max < patience;
+    });
+    if (is_needless)
+      without_need.push_back(i);
+    else
+      one_was_lost = true;
+  }
+  // In bsp all chains go back for one.
+  require(without_need.empty() || (mode() == consistency_mode::bsp && one_was_lost),
+          "lost: a chain goes back though one of its servers lives");
+}
+
+/// Whether a server, also one that came after it, may have been away for so long since then that
+/// others took its place.
+bool job_world::was_missed(const member_id& who, time_point since) const {
+  const auto paid = attention_.find({who.role, who.index, {}});
+  return paid == attention_.end() || paid->second.missed_until >= since
+         || now_ - paid->second.heard >= surely_heard;
+}
+
+/// A generation never begins with what cannot be read, nor from nothing where there is something.
+void job_world::check_origin(const chain_metadata& after) const {
+  require(!refused_.contains(after.base_checkpoint),
+          "checkpoints: one that cannot be read is to be restored again");
+  require(after.base_checkpoint != 0 || good_checkpoints() == 0
+            || after.active.config == config_id{},
+          "checkpoints: a chain starts over though there is a good one");
+}
+
+} // namespace troupe::sim

@@ -1,0 +1,185 @@
+// Orders to members as Cap'n Proto structs.
+#include "serialization/detail/parts.hpp"
+
+namespace troupe::wire::detail {
+
+static void write(const view& from, schema::View::Builder to) {
+  to.setConfig(from.config.value);
+  to.setGeneration(from.generation.value);
+  write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
+  write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
+}
+
+static view read(schema::View::Reader from) {
+  check_count(from.getChainOf().size(), partitions_max, "partitions");
+  return {.config = {from.getConfig()},
+          .generation = {from.getGeneration()},
+          .chains = read_list<chain_entry>(from.getChains(), partitions_max, "chains"),
+          .chain_of = read_numbers<chain_id>(from.getChainOf())};
+}
+
+static void write(const desired_worker& from, schema::DesiredWorker::Builder to) {
+  write(from.view, to.initView());
+  write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
+  to.setStartClock(from.start_clock);
+  to.setAdmitted(from.admitted);
+}
+
+static desired_worker read(schema::DesiredWorker::Reader from) {
+  return {.view = read(from.getView()),
+          .leases = read_list<lease>(from.getLeases(), leases_max, "leases"),
+          .start_clock = from.getStartClock(),
+          .admitted = from.getAdmitted()};
+}
+
+static void write(const desired_server& from, schema::DesiredServer::Builder to) {
+  if (from.job != job_spec{})
+    detail::write(from.job, to.initJob());
+  to.setGeneration(from.generation.value);
+  write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
+  write_numbers(from.chain_of, to.initChainOf(static_cast<unsigned>(from.chain_of.size())));
+  write_list(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
+  to.setHeardNs(from.heard_ns);
+  write_list(from.workers, to.initWorkers(static_cast<unsigned>(from.workers.size())));
+  to.setCheckpoint(from.checkpoint);
+  to.setCheckpointClock(from.checkpoint_clock);
+}
+
+static desired_server read(schema::DesiredServer::Reader from) {
+  check_count(from.getChainOf().size(), partitions_max, "partitions");
+  return {.job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
+          .generation = {from.getGeneration()},
+          .chains = read_list<desired_chain>(from.getChains(), partitions_max, "chains"),
+          .chain_of = read_numbers<chain_id>(from.getChainOf()),
+          .servers = read_list<server_address>(from.getServers(), members_max, "servers"),
+          .heard_ns = from.getHeardNs(),
+          .workers = read_list<clock_entry>(from.getWorkers(), clocks_max, "workers"),
+          .checkpoint = from.getCheckpoint(),
+          .checkpoint_clock = from.getCheckpointClock()};
+}
+
+static void write(const job_status& from, schema::JobStatus::Builder to) {
+  std::string scratch;
+  write(from.view, to.initView());
+  to.setPhase(static_cast<std::uint8_t>(from.phase));
+  to.setBatchesDone(from.batches_done);
+  to.setCheckpoint(from.checkpoint);
+  write_list(from.members, to.initMembers(static_cast<unsigned>(from.members.size())));
+  auto events = to.initEvents(static_cast<unsigned>(from.events.size()));
+  for (unsigned i = 0; i < events.size(); ++i)
+    events.set(i, cut_text(from.events[i], scratch));
+  to.setEventsTotal(from.events_total);
+  write_numbers(from.servers, to.initServers(static_cast<unsigned>(from.servers.size())));
+  write_numbers(from.draining, to.initDraining(static_cast<unsigned>(from.draining.size())));
+  if (from.job != job_spec{})
+    detail::write(from.job, to.initJob());
+  to.setCoordinator(from.coordinator);
+  to.setDirectoryMark(from.directory_mark);
+}
+
+static job_status read(schema::JobStatus::Reader from) {
+  job_status made{.view = read(from.getView()),
+                  .phase = read_enum(from.getPhase(), job_phase::stopped, "phase of the job"),
+                  .batches_done = from.getBatchesDone(),
+                  .checkpoint = from.getCheckpoint(),
+                  .members = read_list<member_status>(from.getMembers(), members_max, "members"),
+                  .servers = read_numbers<server_id>(from.getServers()),
+                  .draining = read_numbers<server_id>(from.getDraining()),
+                  .events = {},
+                  .events_total = from.getEventsTotal(),
+                  .job = from.hasJob() ? detail::read(from.getJob()) : job_spec{},
+                  .coordinator = from.getCoordinator(),
+                  .directory_mark = from.getDirectoryMark()};
+  check_count(from.getEvents().size(), events_max, "events");
+  for (const auto event : from.getEvents())
+    made.events.push_back(read_text(event));
+  return made;
+}
+
+void write(const chain_entry& from, schema::ChainEntry::Builder to) {
+  std::string scratch;
+  to.setChain(from.chain.value);
+  write(from.head, to.initHead());
+  to.setAddress(cut_text(from.address, scratch));
+  to.setServing(from.serving);
+  write_list(from.others, to.initOthers(static_cast<unsigned>(from.others.size())));
+}
+
+chain_entry read(schema::ChainEntry::Reader from) {
+  return {.chain = {from.getChain()},
+          .head = read(from.getHead()),
+          .address = read_text(from.getAddress()),
+          .serving = from.getServing(),
+          .others = read_list<server_address>(from.getOthers(), members_max, "others")};
+}
+
+void write(const server_address& from, schema::ServerAddress::Builder to) {
+  std::string scratch;
+  write(from.server, to.initServer());
+  to.setAddress(cut_text(from.address, scratch));
+}
+
+server_address read(schema::ServerAddress::Reader from) {
+  return {.server = read(from.getServer()), .address = read_text(from.getAddress())};
+}
+
+void write(const desired_chain& from, schema::DesiredChain::Builder to) {
+  to.setChain(from.chain.value);
+  write(from.record, to.initRecord());
+}
+
+desired_chain read(schema::DesiredChain::Reader from) {
+  return {.chain = {from.getChain()}, .record = read(from.getRecord())};
+}
+
+void write(const member_status& from, schema::MemberStatus::Builder to) {
+  write(from.member, to.initMember());
+  to.setState(static_cast<std::uint8_t>(from.state));
+  to.setRssBytesMax(from.rss_bytes_max);
+  to.setClock(from.clock);
+  to.setUpdatesRolledBack(from.updates_rolled_back);
+  write(from.worker, to.initWorker());
+  write(from.server, to.initServer());
+}
+
+member_status read(schema::MemberStatus::Reader from) {
+  return {.member = read(from.getMember()),
+          .state = read_enum(from.getState(), member_state::evicted, "state of a member"),
+          .rss_bytes_max = from.getRssBytesMax(),
+          .clock = from.getClock(),
+          .updates_rolled_back = from.getUpdatesRolledBack(),
+          .worker = read(from.getWorker()),
+          .server = read(from.getServer())};
+}
+
+void write(const desired_state& from, schema::DesiredState::Builder to) {
+  std::string scratch;
+  write(from.to, to.initTo());
+  to.setTerm(from.term);
+  to.setSequence(from.sequence);
+  to.setStop(from.stop);
+  to.setFailed(cut_text(from.failed, scratch));
+  if (const auto* worker = std::get_if<desired_worker>(&from.body))
+    write(*worker, to.initWorker());
+  else if (const auto* server = std::get_if<desired_server>(&from.body))
+    write(*server, to.initServer());
+  else
+    write(std::get<job_status>(from.body), to.initObserver());
+}
+
+desired_state read(schema::DesiredState::Reader from) {
+  desired_state made{.to = read(from.getTo()),
+                     .term = from.getTerm(),
+                     .sequence = from.getSequence(),
+                     .stop = from.getStop(),
+                     .failed = read_text(from.getFailed()),
+                     .body = {}};
+  switch (from.which()) {
+  case schema::DesiredState::WORKER: made.body = read(from.getWorker()); return made;
+  case schema::DesiredState::SERVER: made.body = read(from.getServer()); return made;
+  case schema::DesiredState::OBSERVER: made.body = read(from.getObserver()); return made;
+  }
+  throw rejected{"a desired state of an unknown kind"};
+}
+
+} // namespace troupe::wire::detail

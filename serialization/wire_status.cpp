@@ -1,0 +1,157 @@
+// Reports of members as Cap'n Proto structs.
+#include "serialization/detail/parts.hpp"
+
+namespace troupe::wire::detail {
+
+static void write(const worker_status& from, schema::WorkerStatus::Builder to) {
+  std::string scratch;
+  to.setGeneration(from.generation.value);
+  write_list(from.leases, to.initLeases(static_cast<unsigned>(from.leases.size())));
+  to.setClock(from.clock);
+  detail::write(from.counters, to.initCounters());
+  to.setHost(cut_text(from.host, scratch));
+  to.setFailed(cut_text(from.failed, scratch));
+}
+
+static worker_status read(schema::WorkerStatus::Reader from) {
+  return {.generation = {from.getGeneration()},
+          .leases = read_list<lease_progress>(from.getLeases(), leases_max, "leases"),
+          .clock = from.getClock(),
+          .counters = detail::read(from.getCounters()),
+          .host = read_text(from.getHost()),
+          .failed = read_text(from.getFailed())};
+}
+
+static void write(const checkpoint_part& from, schema::CheckpointPart::Builder to) {
+  to.setCheckpoint(from.checkpoint);
+  to.setChain(from.chain.value);
+  write_list(from.files, to.initFiles(static_cast<unsigned>(from.files.size())));
+  to.setVersion(from.version);
+}
+
+static checkpoint_part read(schema::CheckpointPart::Reader from) {
+  return {.checkpoint = from.getCheckpoint(),
+          .chain = {from.getChain()},
+          .files = read_list<file_entry>(from.getFiles(), files_max, "files"),
+          .version = from.getVersion()};
+}
+
+static void write(const server_status& from, schema::ServerStatus::Builder to) {
+  std::string scratch;
+  to.setAddress(cut_text(from.address, scratch));
+  to.setClockNs(from.clock_ns);
+  write_list(from.chains, to.initChains(static_cast<unsigned>(from.chains.size())));
+  detail::write(from.counters, to.initCounters());
+}
+
+static server_status read(schema::ServerStatus::Reader from) {
+  return {.address = read_text(from.getAddress()),
+          .clock_ns = from.getClockNs(),
+          .chains = read_list<replica_status>(from.getChains(), partitions_max, "chains"),
+          .counters = detail::read(from.getCounters())};
+}
+
+static void write(const observer_status& from, schema::ObserverStatus::Builder to) {
+  std::string scratch;
+  auto deaths = to.initDeaths(static_cast<unsigned>(from.deaths.size()));
+  for (unsigned i = 0; i < deaths.size(); ++i)
+    detail::write(from.deaths[i].member, deaths[i]);
+  to.setDone(from.done);
+  to.setStop(from.stop);
+  to.setFailed(cut_text(from.failed, scratch));
+  const auto& [add, drain] = from.resize;
+  write_numbers(add, to.initAdd(static_cast<unsigned>(add.size())));
+  write_numbers(drain, to.initDrain(static_cast<unsigned>(drain.size())));
+}
+
+static observer_status read(schema::ObserverStatus::Reader from) {
+  observer_status made{
+    .deaths = {},
+    .done = from.getDone(),
+    .stop = from.getStop(),
+    .failed = read_text(from.getFailed()),
+    .resize = {read_numbers<server_id>(from.getAdd()), read_numbers<server_id>(from.getDrain())}};
+  for (const auto& member : read_list<member_id>(from.getDeaths(), deaths_max, "deaths"))
+    made.deaths.push_back({member});
+  return made;
+}
+
+void write(const lease_progress& from, schema::LeaseProgress::Builder to) {
+  write(from.lease, to.initLease());
+  write_numbers(from.done, to.initDone(static_cast<unsigned>(from.done.size())));
+}
+
+lease_progress read(schema::LeaseProgress::Reader from) {
+  return {.lease = read(from.getLease()), .done = read_numbers<batch_id>(from.getDone())};
+}
+
+void write(const file_entry& from, schema::FileEntry::Builder to) {
+  std::string scratch;
+  to.setName(cut_text(from.name, scratch));
+  to.setSizeBytes(from.size_bytes);
+  to.setCrc32c(from.crc32c);
+}
+
+file_entry read(schema::FileEntry::Reader from) {
+  return {.name = read_text(from.getName()),
+          .size_bytes = from.getSizeBytes(),
+          .crc32c = from.getCrc32c()};
+}
+
+void write(const replica_status& from, schema::ReplicaStatus::Builder to) {
+  std::string scratch;
+  to.setChain(from.chain.value);
+  write(from.status, to.initStatus());
+  to.setFailed(cut_text(from.failed, scratch));
+  to.setUnreadable(from.unreadable);
+  to.setRecovered(from.recovered);
+  write(from.part, to.initPart());
+  to.setCheckpointFailed(from.checkpoint_failed);
+  to.setCheckpointFailure(cut_text(from.checkpoint_failure, scratch));
+  write(from.marks, to.initMarks());
+  write_list(from.clocks, to.initClocks(static_cast<unsigned>(from.clocks.size())));
+  to.setVersion(from.version);
+}
+
+replica_status read(schema::ReplicaStatus::Reader from) {
+  return {.chain = {from.getChain()},
+          .status = read(from.getStatus()),
+          .failed = read_text(from.getFailed()),
+          .unreadable = from.getUnreadable(),
+          .recovered = from.getRecovered(),
+          .part = read(from.getPart()),
+          .checkpoint_failed = from.getCheckpointFailed(),
+          .checkpoint_failure = read_text(from.getCheckpointFailure()),
+          .marks = read(from.getMarks()),
+          .clocks = read_list<clock_entry>(from.getClocks(), clocks_max, "clocks"),
+          .version = from.getVersion()};
+}
+
+void write(const status_message& from, schema::StatusMessage::Builder to) {
+  write(from.from, to.initFrom());
+  to.setJob(from.job);
+  to.setSequence(from.sequence);
+  to.setRssBytesMax(from.rss_bytes_max);
+  if (const auto* worker = std::get_if<worker_status>(&from.body))
+    write(*worker, to.initWorker());
+  else if (const auto* server = std::get_if<server_status>(&from.body))
+    write(*server, to.initServer());
+  else
+    write(std::get<observer_status>(from.body), to.initObserver());
+}
+
+status_message read(schema::StatusMessage::Reader from) {
+  status_message made{.from = read(from.getFrom()),
+                      .job = from.getJob(),
+                      .sequence = from.getSequence(),
+                      .rss_bytes_max = from.getRssBytesMax(),
+                      .body = {}};
+  switch (from.which()) {
+  case schema::StatusMessage::WORKER: made.body = read(from.getWorker()); return made;
+  case schema::StatusMessage::SERVER: made.body = read(from.getServer()); return made;
+  case schema::StatusMessage::OBSERVER: made.body = read(from.getObserver()); return made;
+  }
+  throw rejected{"a report of an unknown kind"};
+}
+
+} // namespace troupe::wire::detail

@@ -1,0 +1,31 @@
+// The bytes of a record's files. Integers are little-endian; each part ends with the CRC-32C of
+// what is before it in that part.
+#pragma once
+
+#include "base/error.hpp"
+#include "storage/trace.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace troupe::storage::detail {
+
+inline constexpr const char* trace_suffix = ".pushes";
+inline constexpr const char* trace_job_name = "job";
+
+std::string bytes_of(const job_spec& job);
+/// Errors: malformed, damaged.
+result<job_spec> job_from(std::string_view bytes);
+
+std::string bytes_of(const trace_header& header);
+/// Takes the header from the front of `bytes`.
+/// Errors: malformed (no such file, or another version), damaged.
+result<trace_header> take_trace_header(std::string_view& bytes);
+
+/// trace_bytes of them.
+std::string bytes_of(const trace_entry& record);
+/// Nothing where they are not what bytes_of() makes.
+std::optional<trace_entry> trace_entry_from(std::string_view bytes);
+
+} // namespace troupe::storage::detail
